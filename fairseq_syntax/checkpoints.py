@@ -1,0 +1,20 @@
+"""What torch's safe loading (``weights_only=True``) must know to read a fairseq checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import torch
+
+
+def allow_safe_loading() -> None:
+    """Allow-lists the plain types that fairseq checkpoints hold beside tensors.
+
+    Legacy-style models keep their options in an :class:`argparse.Namespace`; ``--eval-bleu`` keeps its
+    n-gram counts as numpy arrays. Safe loading itself stays on.
+    """
+    dtypes = {type(np.dtype(name)) for name in ("int64", "int32", "float64", "float32")}
+    torch.serialization.add_safe_globals(
+        [argparse.Namespace, np._core.multiarray._reconstruct, np.ndarray, np.dtype, *dtypes]
+    )

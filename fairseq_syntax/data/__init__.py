@@ -1,0 +1,1 @@
+"""Feature files on disk, and the dataset that reads them beside the tokens."""

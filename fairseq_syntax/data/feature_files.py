@@ -1,0 +1,208 @@
+"""Feature files: fairseq's mmap indexed datasets of small integers beside a data-bin's token files.
+
+For the source side of a pair, ``data-bin`` holds::
+
+    train.en-de.en.{bin,idx}              tokens (fairseq-preprocess)
+    train.en-de.en.distance.{bin,idx}     a feature (fairseq-syntax-binarize), as many integers a sentence
+    syntax.en-de.en.json                  the signature: what the features of each split were made of
+
+A sentence whose entry is empty has no parse of that kind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from fairseq.data import ConcatDataset, data_utils, indexed_dataset
+from torch.utils.data import Dataset
+
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.features import SOURCES
+
+FORMAT_VERSION = 1
+DTYPE = np.uint16
+
+
+def split_prefix(data: str, split: str, pair: tuple[str, str], lang: str) -> str:
+    """Path, without ending, of a split's tokens in one language."""
+    return os.path.join(data, f"{split}.{pair[0]}-{pair[1]}.{lang}")
+
+
+def feature_prefix(data: str, split: str, pair: tuple[str, str], lang: str, feature: str) -> str:
+    """Path, without ending, of a feature of a split's tokens in one language."""
+    return f"{split_prefix(data, split, pair, lang)}.{feature}"
+
+
+def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
+    """Path of the signature of all features of a pair's tokens in one language."""
+    return os.path.join(data, f"syntax.{pair[0]}-{pair[1]}.{lang}.json")
+
+
+@dataclass
+class SplitSignature:
+    """What a split's features were made of, and by what."""
+
+    features: list[str]
+    #: the parser as the user or the parse files name it
+    parser: str | None
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    #: sentences, words, subwords; sentences without each kind of parse; longest finite distance
+    counts: dict[str, int | dict[str, int]]
+
+
+@dataclass
+class Signature:
+    """The file ``syntax.<src>-<tgt>.<lang>.json``."""
+
+    splits: dict[str, SplitSignature] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str) -> Signature:
+        """Reads a signature. Raises :class:`InputError` for another format or version."""
+        with open(path, encoding="utf-8") as file:
+            try:
+                content = json.load(file)
+                version = content["format_version"]
+                if version != FORMAT_VERSION:
+                    raise InputError(
+                        path, None, f"expected format version {FORMAT_VERSION}, found {version}"
+                    )
+                return cls({name: SplitSignature(**s) for name, s in content["splits"].items()})
+            except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+                raise InputError(
+                    path, None, f"expected a signature of feature files, found {error!r}"
+                ) from None
+
+    def write(self, path: str) -> None:
+        """Writes the signature."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"format_version": FORMAT_VERSION, **asdict(self)}, file, indent=1, sort_keys=True)
+            file.write("\n")
+
+
+def load_features(
+    data: str,
+    split: str,
+    source_lang: str,
+    target_lang: str,
+    *,
+    names: Sequence[str],
+    combine: bool,
+    dataset_impl: str | None,
+    upsample_primary: int,
+) -> dict[str, Dataset]:
+    """Loads features in the order of the sentences that fairseq loads for the same arguments.
+
+    Args:
+        data: a data-bin.
+        names: features to load, keys of :data:`fairseq_syntax.features.SOURCES`.
+        combine: whether to concatenate `split`, `split`1, `split`2 …
+        dataset_impl: format of the token files; ``None``: fairseq finds out.
+        upsample_primary: how often the first of the concatenated splits is repeated.
+
+    Returns:
+        for each name a dataset of integer tensors, ``(n,)`` or ``(0,)``.
+
+    Raises:
+        FileNotFoundError: features are missing; names them and the command that makes them.
+        InputError: a feature's lengths differ from the tokens'; names the first such sentence.
+    """
+    if not names:
+        return {}
+    parts: dict[str, list[Dataset]] = {name: [] for name in names}
+    for k in itertools.count():
+        part = f"{split}{k or ''}"
+        pair = _existing_pair(data, part, source_lang, target_lang, dataset_impl)
+        if pair is None:
+            break
+        for name, dataset in _load_part(data, part, pair, source_lang, names, dataset_impl).items():
+            parts[name].append(dataset)
+        if not combine:
+            break
+    ratios = [upsample_primary] + [1] * (len(parts[names[0]]) - 1)
+    return {
+        name: ConcatDataset(datasets, ratios) if len(datasets) > 1 else datasets[0]
+        for name, datasets in parts.items()
+    }
+
+
+def _existing_pair(
+    data: str, split: str, source_lang: str, target_lang: str, dataset_impl: str | None
+) -> tuple[str, str] | None:
+    for pair in ((source_lang, target_lang), (target_lang, source_lang)):
+        if indexed_dataset.dataset_exists(
+            split_prefix(data, split, pair, source_lang), dataset_impl
+        ):
+            return pair
+    return None
+
+
+def _load_part(
+    data: str,
+    split: str,
+    pair: tuple[str, str],
+    lang: str,
+    names: Sequence[str],
+    dataset_impl: str | None,
+) -> dict[str, Dataset]:
+    path = signature_path(data, pair, lang)
+    signature = Signature.read(path) if os.path.exists(path) else Signature()
+    made = signature.splits[split].features if split in signature.splits else []
+    prefixes = {name: feature_prefix(data, split, pair, lang, name) for name in names}
+    missing = [
+        name
+        for name in names
+        if name not in made or not indexed_dataset.dataset_exists(prefixes[name], "mmap")
+    ]
+    if missing:
+        raise FileNotFoundError(_missing_message(data, split, pair, lang, missing))
+    tokens = data_utils.load_indexed_dataset(
+        split_prefix(data, split, pair, lang), None, dataset_impl
+    )
+    features = {}
+    for name, prefix in prefixes.items():
+        features[name] = indexed_dataset.make_dataset(prefix, "mmap")
+        _check_lengths(prefix, np.asarray(features[name].sizes), np.asarray(tokens.sizes), name)
+    return features
+
+
+def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: str) -> None:
+    if len(found) != len(expected):
+        raise InputError(
+            prefix,
+            None,
+            f"expected the features of {len(expected)} sentences, as there are tokens of, found {len(found)}",
+        )
+    absent_is_fine = SOURCES[name] is not None
+    wrong = np.flatnonzero((found != expected) & ~((found == 0) & absent_is_fine))
+    if len(wrong):
+        first = wrong[0]
+        raise InputError(
+            prefix,
+            None,
+            f"expected {expected[first]} values for sentence {first} (counted from 0), as it has tokens, found "
+            f"{found[first]}; {len(wrong)} sentences differ. Were features and tokens made from the same text?",
+        )
+
+
+def _missing_message(
+    data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]
+) -> str:
+    files = ", ".join(f"{feature_prefix(data, split, pair, lang, f)}.{{bin,idx}}" for f in missing)
+    kinds = sorted({source for f in missing if (source := SOURCES[f])})
+    option = split.rstrip("0123456789")
+    pref = option if option in ("train", "valid", "test") else "test"
+    return (
+        f"the model needs syntax features that {signature_path(data, pair, lang)} does not list or that are not "
+        f"there: {files}\nThey are made from the subword text that fairseq-preprocess read"
+        + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ")" if kinds else "")
+        + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang "
+        f"{pair[1] if pair[0] == lang else pair[0]} --{pref}pref SUBWORD_TEXT --{pref}parse PARSES --destdir {data}"
+    )

@@ -1,0 +1,21 @@
+"""The one exception that broken input raises."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Input that cannot be used, with the place where it was found.
+
+    Printed as ``path:line: message``; `message` says what was expected. `line` counts from 1, and is
+    ``None`` where the whole file is meant.
+    """
+
+    def __init__(self, path: str, line: int | None, message: str):
+        super().__init__(path, line, message)  # plain arguments, so that it survives pickling
+        self.path = path
+        self.line = line
+        self.message = message
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.message}"

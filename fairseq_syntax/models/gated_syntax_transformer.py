@@ -1,0 +1,318 @@
+"""The gated syntax Transformer (Hou 2024): configuration, encoder, model and named architectures."""
+
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+
+import argparse
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.distributed import fsdp_wrap
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import (
+    TransformerConfig,
+    TransformerEncoderBase,
+    TransformerModelBase,
+    base_architecture,
+)
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from torch import Tensor, nn
+
+from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
+from fairseq_syntax.modules.calls import extra_arguments
+from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
+from fairseq_syntax.modules.gate import SyntaxGate
+
+
+@dataclass
+class _SyntaxOptions(TransformerConfig):
+    """Those of our options whose command line fairseq can write by itself."""
+
+    syntax_masks: str = field(
+        default="slr",
+        metadata={
+            "help": "comma-separated syntax masks that are mixed with global attention: slr (syntactic local range "
+            "of constituency trees, Hou 2024 §3.2), sdoi (dependency ancestors, SG-Net); default: slr"
+        },
+    )
+    slr: ChoiceEnum(["soft", "hard", "strict"]) = field(  # type: ignore[valid-type]
+        default="soft",
+        metadata={
+            "help": "soft range (Hou 2024 eq. 3), hard range (its §3.2: ties are inside), or its eq. 1 to the letter "
+            "(strict: ties are outside); default: soft"
+        },
+    )
+    slr_temperature: float = field(
+        default=10.0,
+        metadata={"help": "temperature of the soft range (Hou 2024 §5.3); default: 10"},
+    )
+    sdoi_subwords: ChoiceEnum(["share", "first"]) = field(  # type: ignore[valid-type]
+        default="share",
+        metadata={
+            "help": "subwords under sdoi (SG-Net): share their word's row and column, or the first one is the parent "
+            "of the others; default: share"
+        },
+    )
+    syntax_combination: ChoiceEnum(["gate", "average", "pure"]) = field(  # type: ignore[valid-type]
+        default="gate",
+        metadata={
+            "help": "gated sum of global and syntactic attention (Hou 2024 eq. 10), their mean, or the mean of the "
+            "syntactic ones alone (its Table 6); default: gate"
+        },
+    )
+    syntax_layers: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "encoder layers that syntax enters, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); "
+            "default: all"
+        },
+    )
+    syntax_heads: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "number of heads that syntax enters, the first ones (Hou 2024 §5.3); default: all"
+        },
+    )
+    gate_hidden_dim: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8"
+        },
+    )
+    gate_warmup_epochs: int = field(
+        default=0,
+        metadata={
+            "help": "pre-warmup: the gate's parameters stay frozen for this many epochs (Hou 2024 §4.5); default: 0"
+        },
+    )
+    syntax_dropout: float = field(
+        default=0.0,
+        metadata={
+            "help": "syntax ignoring: dropout probability of syntactic attention weights (Hou 2024 §4.5); default: 0"
+        },
+    )
+
+
+@dataclass
+class GatedSyntaxTransformerConfig(_SyntaxOptions):
+    """Configuration of :class:`GatedSyntaxTransformerModel`: fairseq's Transformer's and the syntax options."""
+
+    gate_batch_norm: bool = field(
+        default=True,
+        metadata={"help": "batch normalisation of the gate's logits (Hou 2024 eq. 6); default: on"},
+    )
+
+    @property
+    def syntax_mask_names(self) -> list[str]:
+        """``syntax_masks``, split."""
+        return self.syntax_masks.split(",")
+
+    @property
+    def syntax_layer_numbers(self) -> set[int]:
+        """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers."""
+        layers: set[int] = set()
+        for part in (self.syntax_layers or f"1-{self.encoder.layers}").split(","):
+            match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+            if not match:
+                raise ValueError(
+                    f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}"
+                )
+            first, last = int(match[1]), int(match[2] or match[1])
+            if not 1 <= first <= last <= self.encoder.layers:
+                raise ValueError(
+                    f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}"
+                )
+            layers.update(range(first, last + 1))
+        return layers
+
+    def check(self) -> None:
+        """Raises :class:`ValueError`, naming the option, for a value that cannot be meant."""
+        names = self.syntax_mask_names
+        if len(set(names)) < len(names) or not set(names) <= set(MASK_FEATURES):
+            raise ValueError(
+                f"--syntax-masks: expected some of {','.join(MASK_FEATURES)}, each once, found {self.syntax_masks!r}"
+            )
+        heads = self.encoder.attention_heads
+        if self.syntax_heads is not None and not 1 <= self.syntax_heads <= heads:
+            raise ValueError(
+                f"--syntax-heads: expected 1 to {heads} (--encoder-attention-heads), found {self.syntax_heads}"
+            )
+        if self.gate_hidden_dim is not None and self.gate_hidden_dim < 1:
+            raise ValueError(f"--gate-hidden-dim: expected at least 1, found {self.gate_hidden_dim}")
+        if self.gate_warmup_epochs < 0:
+            raise ValueError(
+                f"--gate-warmup-epochs: expected at least 0, found {self.gate_warmup_epochs}"
+            )
+        if not self.slr_temperature > 0:
+            raise ValueError(
+                f"--slr-temperature: expected a number above 0, found {self.slr_temperature}"
+            )
+        if not 0 <= self.syntax_dropout < 1:
+            raise ValueError(
+                f"--syntax-dropout: expected a probability in [0, 1), found {self.syntax_dropout}"
+            )
+        _ = self.syntax_layer_numbers
+
+
+class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
+    """fairseq's Transformer encoder with syntax in the self-attention of the chosen layers.
+
+    The batch's masks are built once, on the device of its features, and shared by all layers.
+    """
+
+    def __init__(
+        self, cfg: GatedSyntaxTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any
+    ):
+        self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
+        super().__init__(cfg, dictionary, embed_tokens, **kwargs)
+        del self._numbers
+        self.masks = SyntaxMasks(
+            names=cfg.syntax_mask_names,
+            slr=cfg.slr,
+            slr_temperature=cfg.slr_temperature,
+            sdoi_subwords=cfg.sdoi_subwords,
+        )
+
+    def build_encoder_layer(self, cfg: GatedSyntaxTransformerConfig) -> nn.Module:
+        if next(self._numbers) not in cfg.syntax_layer_numbers:
+            return super().build_encoder_layer(cfg)
+        layer: nn.Module = SyntaxEncoderLayer(cfg, return_fc=self.return_fc)
+        if cfg.checkpoint_activations:
+            layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+        return fsdp_wrap(
+            layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
+        )
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Tensor | None = None,
+        src_syntax: Mapping[str, Tensor] | None = None,
+    ) -> dict[str, list[Tensor]]:
+        """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
+
+        Args:
+            src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.masks`.
+
+        Raises:
+            ValueError: a feature is missing. The model never runs without syntax by accident.
+        """
+        missing = [name for name in self.masks.features if name not in (src_syntax or {})]
+        if src_syntax is None or missing:
+            raise ValueError(
+                f"the model's syntax masks ({', '.join(self.masks.names)}) need net_input['src_syntax'] to hold "
+                f"{', '.join(self.masks.features)}; missing: {', '.join(missing)}. Does the data come from "
+                "--task syntax_translation?"
+            )
+        guided = (layer for layer in self.layers if isinstance(layer, SyntaxEncoderLayer))
+        with extra_arguments(guided, syntax=self.masks(src_syntax)):
+            return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+
+
+@register_model("gated_syntax_transformer")
+class GatedSyntaxTransformerModel(TransformerModelBase):
+    """Transformer whose encoder self-attention is guided by the source sentence's parse (Hou 2024).
+
+    Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
+    options, so the command line is written here and read back by the configuration's ``from_namespace``.
+    """
+
+    @classmethod
+    def add_args(cls, parser: argparse.ArgumentParser) -> None:
+        gen_parser_from_dataclass(parser, _SyntaxOptions(), delete_default=True, with_prefix="")
+        parser.add_argument(
+            "--gate-batch-norm",
+            action=argparse.BooleanOptionalAction,
+            help=GatedSyntaxTransformerConfig.__dataclass_fields__["gate_batch_norm"].metadata[
+                "help"
+            ],
+        )
+
+    @classmethod
+    def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
+        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        cfg.check()
+        return super().build_model(cfg, task)
+
+    @classmethod
+    def build_encoder(
+        cls, cfg: GatedSyntaxTransformerConfig, src_dict: Any, embed_tokens: nn.Embedding
+    ) -> GatedSyntaxTransformerEncoder:
+        return GatedSyntaxTransformerEncoder(cfg, src_dict, embed_tokens)
+
+    @property
+    def syntax_features(self) -> tuple[str, ...]:
+        """The features that the model's batches must have."""
+        return self.encoder.masks.features
+
+    def set_epoch(self, epoch: int) -> None:
+        """Freezes the gates while pre-warmup lasts; `epoch` counts from 1."""
+        for gate in self._gates():
+            gate.frozen = epoch <= self.cfg.gate_warmup_epochs
+
+    def frozen_parameters(self) -> list[nn.Parameter]:
+        """The parameters that optimizer steps must not move at present."""
+        return [p for gate in self._gates() if gate.frozen for p in gate.parameters()]
+
+    def _gates(self) -> list[SyntaxGate]:
+        return [module for module in self.modules() if isinstance(module, SyntaxGate)]
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        src_syntax: Mapping[str, Tensor] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As fairseq's Transformer, with the source's features for the encoder."""
+        with extra_arguments([self.encoder], src_syntax=src_syntax):
+            return super().forward(src_tokens, src_lengths, prev_output_tokens, **kwargs)
+
+
+def _architecture(name: str, **defaults: Any) -> Callable[[Any], None]:
+    """Registers an architecture: where the command line says nothing, `defaults` hold, then fairseq's."""
+
+    @register_model_architecture("gated_syntax_transformer", name)
+    def set_defaults(args: Any) -> None:
+        for option, value in defaults.items():
+            setattr(args, option, getattr(args, option, value))
+        base_architecture(args)
+
+    return set_defaults
+
+
+#: fairseq's base sizes: 512/2048/8, 6+6 layers.
+_architecture("gated_syntax_transformer")
+
+#: IWSLT14 De-En of Hou 2024 §5.1 and Table 2.
+_architecture(
+    "gated_syntax_transformer_iwslt_de_en",
+    encoder_embed_dim=512,
+    encoder_ffn_embed_dim=1024,
+    encoder_attention_heads=4,
+    encoder_layers=6,
+    decoder_attention_heads=4,
+    decoder_layers=6,
+    dropout=0.3,
+    attention_dropout=0.2,
+    syntax_dropout=0.4,
+    gate_warmup_epochs=80,
+)
+
+#: For tests and first steps.
+_architecture(
+    "gated_syntax_transformer_tiny",
+    encoder_embed_dim=64,
+    encoder_ffn_embed_dim=128,
+    encoder_attention_heads=4,
+    encoder_layers=2,
+    decoder_attention_heads=4,
+    decoder_layers=2,
+)

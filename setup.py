@@ -1,0 +1,40 @@
+"""Metadata of the package; the settings of the tools are in pyproject.toml."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+here = Path(__file__).parent
+version = re.search(r'^__version__ = "(.+)"$', (here / "fairseq_syntax/__init__.py").read_text(), re.M)[1]
+
+setup(
+    name="fairseq-syntax",
+    version=version,
+    description="Syntax-aware neural machine translation for fairseq",
+    long_description=(here / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    classifiers=[
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+    python_requires=">=3.11",
+    packages=find_packages(include=["fairseq_syntax", "fairseq_syntax.*"]),
+    package_data={"fairseq_syntax": ["py.typed"]},
+    install_requires=[
+        "fairseq-fixed>=0.12.3",
+        "numpy",
+        "sacrebleu>=2",
+        "sacremoses",
+        "sentencepiece",
+        "stanza>=1.5",
+        "subword-nmt",
+        "torch>=2.4",
+        "tqdm",
+    ],
+    extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
+    entry_points={
+        "console_scripts": ["fairseq-syntax-binarize = fairseq_syntax.binarize:main"],
+    },
+)

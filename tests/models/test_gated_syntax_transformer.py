@@ -1,0 +1,326 @@
+"""The model against stock fairseq, and the laws of its gates."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from random import Random
+
+import pytest
+import torch
+from torch import nn
+
+from fairseq_syntax.models.gated_syntax_transformer import (
+    GatedSyntaxTransformerConfig,
+    GatedSyntaxTransformerModel,
+)
+from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
+from fairseq_syntax.modules.gate import SyntaxGate
+from small import batch, encode, features, model
+
+
+def mixed_batch(**kwargs):
+    random = Random(7)
+    sentences = [features(random, words, words + more) for words, more in ((1, 0), (5, 2), (9, 3))]
+    return batch([*sentences, 8], **kwargs)
+
+
+def with_stock_weights(**options):
+    """A stock Transformer and ours with the same weights."""
+    stock = model("transformer", seed=3, **{k: v for k, v in options.items() if "syntax" not in k})
+    ours = model(seed=4, **options)
+    missing, unexpected = ours.load_state_dict(stock.state_dict(), strict=False)
+    # load_state_dict of fairseq's models takes strict, but returns torch's answer
+    assert not unexpected
+    assert all(".gate." in name for name in missing)
+    return stock, ours
+
+
+class ZeroGate(nn.Module):
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.shape = masks, heads
+
+    def forward(self, x, padding_mask):
+        return torch.zeros(x.shape[1], *self.shape)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize("neutral", ["gates at 0", "masks of ones"])
+@pytest.mark.parametrize("normalize_before", [True, False])
+def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_before, monkeypatch):
+    stock, ours = with_stock_weights(
+        syntax_masks="slr,sdoi", encoder_normalize_before=normalize_before
+    )
+    net_input = mixed_batch(left_pad=left_pad)
+    real = net_input["src_tokens"].ne(1)
+    if neutral == "gates at 0":
+        for layer in ours.encoder.layers:
+            layer.self_attn.gate = ZeroGate(2, 4)
+    else:
+        build = ours.encoder.masks._build
+        monkeypatch.setattr(
+            ours.encoder.masks, "_build", lambda name, syntax: torch.zeros_like(build(name, syntax))
+        )
+    stock.train(training)
+    ours.train(training)
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    expected = encode(stock, plain)
+    assert not torch.allclose(expected, torch.zeros_like(expected))
+    torch.testing.assert_close(encode(ours, net_input)[real], expected[real], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours(**net_input)[0], stock(**plain)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_syntax_matters_when_it_is_not_neutral():
+    stock, ours = with_stock_weights()
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (encode(ours.eval(), net_input) - encode(stock.eval(), plain)).abs().amax(dim=(1, 2))
+    assert (difference[1:3] > 1e-2).all()
+    assert difference[3] < 1e-5  # the sentence without a parse
+
+
+@pytest.mark.parametrize("combination", ["gate", "average", "pure"])
+def test_sentence_without_a_parse_equals_stock_also_under_syntax_dropout(combination):
+    stock, ours = with_stock_weights(
+        syntax_masks="slr,sdoi", syntax_combination=combination, syntax_dropout=0.5
+    )
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (encode(ours.train(), net_input) - encode(stock.train(), plain)).abs().amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-2).all()
+
+
+@pytest.mark.parametrize("combination", ["gate", "average", "pure"])
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_padding_never_reaches_a_real_position(combination, left_pad):
+    random = Random(8)
+    short, long = features(random, 4, 6), features(random, 12, 15)
+    net = model(syntax_masks="sdoi,slr", syntax_combination=combination).eval()
+    together = batch([long, short], left_pad=left_pad)
+    n = len(short["word"])
+    alone = {
+        "src_tokens": together["src_tokens"][1:, -n:] if left_pad else together["src_tokens"][1:, :n],
+        "src_lengths": torch.tensor([n]),
+        "src_syntax": {name: torch.tensor([values]) for name, values in short.items()},
+    }
+    row = encode(net, together)[1]
+    torch.testing.assert_close(row[-n:] if left_pad else row[:n], encode(net, alone)[0])
+
+
+def test_a_gate_moves_its_own_head_of_every_sentence_and_no_other():
+    net = model(syntax_masks="slr", gate_batch_norm=False, encoder_layers=1).eval()
+    attention = net.encoder.layers[0].self_attn
+    attention.out_proj = nn.Identity()  # heads side by side
+    seen = []
+    attention.register_forward_hook(lambda module, args, output: seen.append(output[0]))
+    random = Random(9)
+    net_input = batch([features(random, 8, 10), features(random, 9, 10), features(random, 7, 9)])
+    for head in range(4):
+        with torch.no_grad():
+            encode(net, net_input)
+            attention.gate.fc2.bias[head] += 1.0
+            encode(net, net_input)
+        before, after = (out.unflatten(2, (4, 8)) for out in seen[-2:])  # (n, batch, heads, head_dim)
+        changed = (before - after).abs().amax(dim=(0, 3)) > 1e-6  # (batch, heads)
+        expected = torch.zeros(3, 4, dtype=torch.bool)
+        expected[:, head] = True
+        assert torch.equal(changed, expected)
+
+
+def test_syntax_heads_are_the_first_ones():
+    net = model(syntax_heads=1, encoder_layers=1).eval()
+    stock = model("transformer", encoder_layers=1).eval()
+    stock.load_state_dict({k: v for k, v in net.state_dict().items() if ".gate." not in k})
+    outputs = []
+    for net_ in (net, stock):
+        net_.encoder.layers[0].self_attn.out_proj = nn.Identity()
+    stock_attention = net.encoder.layers[0].self_attn
+    stock_attention.register_forward_hook(lambda module, args, output: outputs.append(output[0]))
+    net_input = mixed_batch()
+    encode(net, net_input)
+    neutral = {**net_input, "src_syntax": {k: torch.full_like(v, -1) for k, v in net_input["src_syntax"].items()}}
+    encode(net, neutral)
+    changed = (outputs[0] - outputs[1]).unflatten(2, (4, 8)).abs().amax(dim=(0, 1, 3)) > 1e-6
+    assert changed.tolist() == [True, False, False, False]
+    assert net.encoder.layers[0].self_attn.gate.fc2.out_features == 1
+
+
+def test_syntax_layers_choose_layers():
+    net = model(encoder_layers=4, syntax_layers="1,3-4")
+    assert [isinstance(layer, SyntaxEncoderLayer) for layer in net.encoder.layers] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
+    for combination, weight in (("average", 1 / 3), ("pure", 1 / 2)):
+        net = model(syntax_masks="slr,sdoi", syntax_combination=combination, encoder_layers=1).eval()
+        assert not [name for name, _ in net.named_parameters() if "gate" in name]
+        attention = net.encoder.layers[0].self_attn
+        net_input = mixed_batch()
+        bias = net.encoder.masks(net_input["src_syntax"])
+        raw, scores = torch.rand(4, 4, 13, 13), torch.randn(4, 4, 13, 13)
+        scores = scores[:, :, : bias.log_masks.shape[-1], : bias.log_masks.shape[-1]]
+        raw = raw[:, :, : scores.shape[-1], : scores.shape[-1]]
+        query = torch.zeros(scores.shape[-1], 4, 32)
+        mixed = attention._mix(raw, scores, attention._weights(query, None), bias)
+        guided = sum((scores + bias.log_masks[:, k, None]).softmax(-1) for k in range(2))
+        torch.testing.assert_close(mixed, weight * guided + (weight * raw if combination == "average" else 0))
+
+
+def test_gate_parameters_are_all_that_is_added():
+    stock = sum(p.numel() for p in model("transformer").parameters())
+    for masks, k in (("slr", 1), ("slr,sdoi", 2)):
+        ours = sum(p.numel() for p in model(syntax_masks=masks, gate_hidden_dim=6).parameters())
+        d, hidden, heads, layers = 32, 6, 4, 2
+        gate = (d * hidden + hidden) + 2 * hidden + (hidden * k * heads + k * heads) + 2 * k * heads
+        assert ours - stock == layers * gate
+
+
+def test_masks_are_built_once_a_batch(monkeypatch):
+    net = model(encoder_layers=3)
+    calls = []
+    build = net.encoder.masks._build
+    monkeypatch.setattr(
+        net.encoder.masks, "_build", lambda name, syntax: calls.append(name) or build(name, syntax)
+    )
+    encode(net, mixed_batch())
+    assert calls == ["slr"]
+
+
+@pytest.mark.parametrize("syntax", [None, {}, {"word": torch.zeros(1, 1)}])
+def test_missing_features_are_named(syntax):
+    net = model(syntax_masks="slr,sdoi")
+    net_input = {**mixed_batch(), "src_syntax": syntax}
+    with pytest.raises(ValueError, match=r"missing: .*distance.*head|missing: distance, head"):
+        net(**net_input)
+
+
+def test_only_the_features_of_the_masks_are_needed():
+    net = model(syntax_masks="slr")
+    assert net.syntax_features == ("distance",)
+    net_input = mixed_batch()
+    net_input["src_syntax"] = {"distance": net_input["src_syntax"]["distance"]}
+    net(**net_input)
+
+
+def test_no_hook_and_no_mask_stays_behind():
+    net = model()
+    net(**mixed_batch())
+    for module in net.modules():
+        assert not module._forward_pre_hooks
+
+
+def test_activation_checkpointing_gives_the_same_gradients():
+    nets = [model(checkpoint_activations=c, syntax_masks="slr,sdoi").train() for c in (False, True)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    for net in nets:
+        net(**mixed_batch())[0].square().sum().backward()
+    for (name, a), (_, b) in zip(nets[0].named_parameters(), nets[1].named_parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, msg=name)
+    for (name, a), (_, b) in zip(nets[0].named_buffers(), nets[1].named_buffers(), strict=True):
+        torch.testing.assert_close(a, b, msg=name)  # gate statistics moved once, not twice
+
+
+def test_pre_warmup_freezes_by_epoch():
+    net = model(gate_warmup_epochs=2)
+    gates = [m for m in net.modules() if isinstance(m, SyntaxGate)]
+    for epoch, frozen in ((1, True), (2, True), (3, False), (2, True)):
+        net.set_epoch(epoch)
+        assert [gate.frozen for gate in gates] == [frozen] * 2
+        assert len(net.frozen_parameters()) == (16 if frozen else 0)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("syntax_masks", "slr,slr"),
+        ("syntax_masks", "tree"),
+        ("syntax_masks", ""),
+        ("syntax_layers", "0-1"),
+        ("syntax_layers", "2-3"),
+        ("syntax_layers", "two"),
+        ("syntax_heads", 5),
+        ("syntax_heads", 0),
+        ("gate_hidden_dim", 0),
+        ("gate_warmup_epochs", -1),
+        ("slr_temperature", 0.0),
+        ("syntax_dropout", 1.0),
+    ],
+)
+def test_impossible_options_are_refused_by_name(option, value):
+    with pytest.raises(ValueError, match="--" + option.replace("_", "-")):
+        model(**{option: value})
+
+
+def test_every_option_reaches_the_model():
+    net = model(
+        syntax_masks="sdoi,slr",
+        slr="hard",
+        slr_temperature=2.0,
+        sdoi_subwords="first",
+        syntax_combination="gate",
+        syntax_layers="2",
+        syntax_heads=3,
+        gate_hidden_dim=5,
+        gate_batch_norm=False,
+        gate_warmup_epochs=1,
+        syntax_dropout=0.25,
+    )
+    masks = net.encoder.masks
+    assert (masks.names, masks.slr, masks.slr_temperature) == (("sdoi", "slr"), "hard", 2.0)
+    assert masks.sdoi_subwords == "first"
+    attention = net.encoder.layers[1].self_attn
+    assert (attention.num_masks, attention.syntax_heads) == (2, 3)
+    assert attention.syntax_dropout_module.p == 0.25
+    assert attention.gate.fc1.out_features == 5
+    assert attention.gate.batch_norm is None
+    net.set_epoch(1)
+    assert attention.gate.frozen
+
+
+def test_command_line_declares_every_option_with_help():
+    parser = ArgumentParser()
+    GatedSyntaxTransformerModel.add_args(parser)
+    ours = set(GatedSyntaxTransformerConfig.__dataclass_fields__) - set(
+        type(model("transformer").cfg).__dataclass_fields__
+    )
+    helps = {action.dest: action.help for action in parser._actions}
+    assert len(ours) == 11
+    for option in ours:
+        assert "default" in helps[option]
+    args = parser.parse_args(["--no-gate-batch-norm"])
+    assert args.gate_batch_norm is False
+    assert parser.parse_args(["--gate-batch-norm"]).gate_batch_norm is True
+
+
+def test_named_architectures():
+    sizes = {}
+    for name in ("", "_iwslt_de_en", "_tiny"):
+        args = Namespace()
+        from fairseq.models import ARCH_CONFIG_REGISTRY
+
+        ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
+        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        sizes[name] = (
+            cfg.encoder.embed_dim,
+            cfg.encoder.ffn_embed_dim,
+            cfg.encoder.attention_heads,
+            cfg.encoder.layers,
+        )
+        assert sizes[name] == (
+            cfg.decoder.embed_dim,
+            cfg.decoder.ffn_embed_dim,
+            cfg.decoder.attention_heads,
+            cfg.decoder.layers,
+        )
+    assert sizes == {
+        "": (512, 2048, 8, 6),
+        "_iwslt_de_en": (512, 1024, 4, 6),
+        "_tiny": (64, 128, 4, 2),
+    }
