@@ -27,10 +27,8 @@ def subword_nmt_words(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
         else:
             words.append(open_word + subword)
             open_word = ""
-    if open_word or len(word_of) > 0 and word_of[-1] == len(words):
-        raise AlignmentError(
-            f"expected the line's last subword to end a word, found {subwords[-1]!r}"
-        )
+    if open_word or (len(word_of) > 0 and word_of[-1] == len(words)):
+        raise AlignmentError(f"expected the line's last subword to end a word, found {subwords[-1]!r}")
     return words, word_of
 
 
@@ -45,8 +43,7 @@ def check_same_words(words: Sequence[str], tokens: Sequence[str]) -> None:
     Both are shown from the first difference on. Brackets may be written as the Penn Treebank does.
     """
     if len(words) == len(tokens) and all(
-        a == b or unescape_brackets(a) == unescape_brackets(b)
-        for a, b in zip(words, tokens, strict=True)
+        a == b or unescape_brackets(a) == unescape_brackets(b) for a, b in zip(words, tokens, strict=True)
     ):
         return
     first = next(

@@ -67,12 +67,8 @@ def get_parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "-s", "--source-lang", required=True, metavar="SRC", help="language of the text and its parses"
-    )
-    parser.add_argument(
-        "-t", "--target-lang", required=True, metavar="TGT", help="the other language of the pair"
-    )
+    parser.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="language of the text and its parses")
+    parser.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="the other language of the pair")
     for split, numbered in (("train", "train, train1"), ("valid", "valid, valid1"), ("test", "test, test1")):
         parser.add_argument(
             f"--{split}pref",
@@ -104,9 +100,7 @@ def get_parser() -> argparse.ArgumentParser:
         help="name and version of the parser, for the signature (default: the first '# generator =' comment of "
         "the CoNLL-U files, if there is one)",
     )
-    parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="number of parallel processes (default: 1)"
-    )
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel processes (default: 1)")
     return parser
 
 
@@ -162,9 +156,7 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
         texts = prefixes.split(",")
         parses = (getattr(args, f"{name}parse") or prefixes).split(",")
         if len(texts) != len(parses):
-            raise ValueError(
-                f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parses)}"
-            )
+            raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parses)}")
         for k, (text, parse) in enumerate(zip(texts, parses, strict=True)):
             splits.append(_find_split(f"{name}{k or ''}", text, parse, args.source_lang))
     if not splits:
@@ -179,9 +171,7 @@ def _find_split(name: str, text: str, parse: str, lang: str) -> Split:
     paths = {kind: f"{parse}.{lang}.{kind}" for kind in ("trees", "conllu")}
     found = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
     if not found:
-        raise InputError(
-            f"{parse}.{lang}", None, f"expected parses in {' or '.join(paths.values())}, found neither"
-        )
+        raise InputError(f"{parse}.{lang}", None, f"expected parses in {' or '.join(paths.values())}, found neither")
     return Split(name, text_path, found.get("trees"), found.get("conllu"))
 
 
@@ -213,9 +203,7 @@ def read_in_lockstep(split: Split) -> Iterator[Line]:
             )
 
 
-def binarize_chunk(
-    lines: list[Line], *, split: Split, subwords: str, on_mismatch: str
-) -> Chunk:
+def binarize_chunk(lines: list[Line], *, split: Split, subwords: str, on_mismatch: str) -> Chunk:
     """Reads, checks and aligns some lines' parses; see :class:`Chunk`."""
     rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
     counts: Counter[str] = Counter()
@@ -226,9 +214,7 @@ def binarize_chunk(
         except AlignmentError as error:
             raise InputError(split.text, line.number, str(error)) from None
         if len(word_of) >= INFINITE:
-            raise InputError(
-                split.text, line.number, f"expected fewer than {INFINITE} subwords, found {len(word_of)}"
-            )
+            raise InputError(split.text, line.number, f"expected fewer than {INFINITE} subwords, found {len(word_of)}")
         counts.update(sentences=1, words=len(words), subwords=len(word_of))
         rows["word"].append(word_feature(word_of))
 
@@ -267,10 +253,7 @@ def binarize_chunk(
             rows["head"].append(row)
     return Chunk(
         lengths={name: np.array([len(r) for r in some]) for name, some in rows.items()},
-        values={
-            name: np.fromiter(itertools.chain.from_iterable(some), dtype=DTYPE)
-            for name, some in rows.items()
-        },
+        values={name: np.fromiter(itertools.chain.from_iterable(some), dtype=DTYPE) for name, some in rows.items()},
         counts=counts,
         longest_distance=longest,
     )
@@ -287,12 +270,10 @@ def binarize_split(
     counts: Counter[str] = Counter()
     longest = 0
     builders = {
-        name: MMapIndexedDatasetBuilder(data_file_path(prefix), dtype=DTYPE)
-        for name, prefix in prefixes.items()
+        name: MMapIndexedDatasetBuilder(data_file_path(prefix), dtype=DTYPE) for name, prefix in prefixes.items()
     }
     work = partial(binarize_chunk, split=split, **settings)
-    lines = read_in_lockstep(split)
-    chunks = iter(lambda: list(itertools.islice(lines, LINES_A_CHUNK)), [])
+    chunks = _chunks(read_in_lockstep(split))
     with tqdm(desc=split.name, unit=" sentences", unit_scale=True, disable=None) as progress:
         for chunk in _in_order(work, chunks, executor):
             for name, builder in builders.items():
@@ -304,23 +285,47 @@ def binarize_split(
             progress.update(chunk.counts["sentences"])
     for name, builder in builders.items():
         builder.finalize(index_file_path(prefixes[name]))
+        if not os.path.getsize(data_file_path(prefixes[name])):  # no sentence has a parse
+            with open(data_file_path(prefixes[name]), "wb") as file:
+                file.write(bytes(1))  # an empty file cannot be mapped; no sentence points at this
     return counts, longest
 
 
-def _in_order(
-    work: Callable[[T], R], items: Iterable[T], executor: Executor | None, ahead: int = 8
-) -> Iterator[R]:
+def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """Consecutive lines, :data:`LINES_A_CHUNK` at a time.
+
+    Where reading fails, the lines before come first: an error among them (a line too many in one file, say)
+    explains more than the files' different lengths.
+    """
+    chunk: list[Line] = []
+    try:
+        for line in lines:
+            chunk.append(line)
+            if len(chunk) == LINES_A_CHUNK:
+                yield chunk
+                chunk = []
+    except InputError:
+        yield chunk
+        raise
+    if chunk:
+        yield chunk
+
+
+def _in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, ahead: int = 8) -> Iterator[R]:
     """map(), by `executor` if there is one, never more than `ahead` items ahead of what is taken."""
     if executor is None:
         yield from map(work, items)
         return
     futures: deque = deque()
-    for item in items:
-        futures.append(executor.submit(work, item))
-        if len(futures) > ahead:
-            yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
+    try:
+        for item in items:
+            futures.append(executor.submit(work, item))
+            if len(futures) > ahead:
+                yield futures.popleft().result()
+    except InputError:
+        yield from (future.result() for future in futures)  # an earlier error comes first
+        raise
+    yield from (future.result() for future in futures)
 
 
 def generator_comment(conllu: str | None) -> str | None:
@@ -343,9 +348,7 @@ def report(split: Split, counts: Counter[str], longest: int) -> dict[str, int | 
     parts = [f"{sentences} sentences", f"{counts['words']} words", f"{counts['subwords']} subwords"]
     for kind in split.kinds:
         parsed = sentences - no_parse[kind] - mismatch[kind]
-        parts.append(
-            f"{kind}: {parsed} parsed, {no_parse[kind]} without a parse, {mismatch[kind]} that do not match"
-        )
+        parts.append(f"{kind}: {parsed} parsed, {no_parse[kind]} without a parse, {mismatch[kind]} that do not match")
     if split.trees:
         parts.append(f"longest distance {longest}")
     print(f"{split.name}: {'; '.join(parts)}")
@@ -372,17 +375,12 @@ def binarize(args: argparse.Namespace) -> None:
     temporary = tempfile.mkdtemp(prefix=".syntax-", dir=args.destdir)
     try:
         with ExitStack() as stack:
-            executor = (
-                stack.enter_context(ProcessPoolExecutor(args.workers)) if args.workers > 1 else None
-            )
+            executor = stack.enter_context(ProcessPoolExecutor(args.workers)) if args.workers > 1 else None
             for split in splits:
                 prefixes = {
-                    name: feature_prefix(temporary, split.name, pair, args.source_lang, name)
-                    for name in split.features
+                    name: feature_prefix(temporary, split.name, pair, args.source_lang, name) for name in split.features
                 }
-                counts, longest = binarize_split(
-                    split, prefixes, settings=settings, executor=executor
-                )
+                counts, longest = binarize_split(split, prefixes, settings=settings, executor=executor)
                 signature.splits[split.name] = SplitSignature(
                     features=split.features,
                     parser=args.parser or generator_comment(split.conllu),

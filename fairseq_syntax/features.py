@@ -14,6 +14,7 @@ A sentence without a parse has no values: its entry in that feature's file is em
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from fairseq_syntax.trees import DependencyTree, Tree
@@ -71,10 +72,7 @@ def word_feature(word_of: Sequence[int]) -> list[int]:
 
 def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[int]:
     """``distance`` for the n - 1 subwords of `word_of` and ``</s>``, from the m - 1 word distances."""
-    inside = [
-        distances[left] if left != right else 0
-        for left, right in zip(word_of, word_of[1:], strict=False)
-    ]
+    inside = [distances[left] if left != right else 0 for left, right in itertools.pairwise(word_of)]
     return [*inside, INFINITE, INFINITE] if word_of else [INFINITE]
 
 

@@ -110,9 +110,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | None:
                 trees.append(node)
             stack.append(node)
         elif not stack:
-            raise InputError(
-                path, line, f"expected '(' in column {match.start() + 1}, found {token!r}"
-            )
+            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {token!r}")
         elif token == ")":
             node = stack.pop()
             if not node.children:
@@ -128,9 +126,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | None:
             stack[-1].children.append(unescape_brackets(token))
         opened = token == "("
     if stack:
-        raise InputError(
-            path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)"
-        )
+        raise InputError(path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)")
     return trees
 
 
@@ -189,9 +185,7 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
-            raise InputError(
-                path, number, f"expected word number {len(forms) + 1}, found {identifier!r}"
-            )
+            raise InputError(path, number, f"expected word number {len(forms) + 1}, found {identifier!r}")
         if not head.isdecimal():
             raise InputError(path, number, f"expected the number of a head, found {head!r}")
         forms.append(form)
@@ -216,9 +210,7 @@ def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
     roots = 0
     for head, line in zip(heads, lines, strict=True):
         if head > len(heads):
-            raise InputError(
-                path, line, f"expected a head between 0 and {len(heads)}, found {head} (out of range)"
-            )
+            raise InputError(path, line, f"expected a head between 0 and {len(heads)}, found {head} (out of range)")
         roots += head == 0
         if roots > 1:
             raise InputError(path, line, "expected one root in the sentence, found a second one")
@@ -231,9 +223,7 @@ def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
             path_up.append(word)
             word = heads[word] - 1
         if word >= 0 and depths[word] == -1:
-            raise InputError(
-                path, lines[word], f"expected a tree, found a cycle through word {word + 1}"
-            )
+            raise InputError(path, lines[word], f"expected a tree, found a cycle through word {word + 1}")
         depth = depths[word] if word >= 0 else 0
         for below in reversed(path_up):
             depth += 1
@@ -278,9 +268,7 @@ def _collapse(
             groups.append(range(word, word + 1))
             word += 1
     if span:
-        raise InputError(
-            path, line, f"expected multi-word tokens that do not overlap, found {span[2]!r}"
-        )
+        raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {span[2]!r}")
     token_of = {word: i for i, group in enumerate(groups, start=1) for word in group}
     token_of[0] = 0
     shallowest = (min(group, key=lambda w: depths[w - 1]) for group in groups)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from fairseq_syntax.binarize import main  # noqa: E402
+from fairseq_syntax.binarize import main
 
 if __name__ == "__main__":
     main()

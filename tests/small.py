@@ -61,9 +61,7 @@ def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
     }
 
 
-def batch(
-    sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True, seed: int = 1
-) -> dict[str, Any]:
+def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True, seed: int = 1) -> dict[str, Any]:
     """A batch of random tokens under these features; a number is a sentence of that length without a parse."""
     random = Random(seed)
     lengths = [s if isinstance(s, int) else len(s["word"]) for s in sentences]
@@ -74,19 +72,14 @@ def batch(
         return filling + values if left_pad else values + filling
 
     symbols = dictionary()
-    tokens = [
-        padded([random.randrange(4, 40) for _ in range(n - 1)] + [symbols.eos()], symbols.pad())
-        for n in lengths
-    ]
+    tokens = [padded([random.randrange(4, 40) for _ in range(n - 1)] + [symbols.eos()], symbols.pad()) for n in lengths]
     names = ("word", "distance", "head")
     return {
         "src_tokens": torch.tensor(tokens),
         "src_lengths": torch.tensor(lengths),
         "prev_output_tokens": torch.tensor([[symbols.eos(), 5, 6, 7]] * len(lengths)),
         "src_syntax": {
-            name: torch.tensor(
-                [padded([] if isinstance(s, int) else s[name], UNKNOWN) for s in sentences]
-            )
+            name: torch.tensor([padded([] if isinstance(s, int) else s[name], UNKNOWN) for s in sentences])
             for name in names
         },
     }

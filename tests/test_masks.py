@@ -27,7 +27,7 @@ TREE = Tree(
         Tree("VP", ["reflects", Tree("NP", ["lower", "credit", "losses"])]),
     ],
 )
-HEADS = DependencyTree("The increase reflects lower credit losses".split(), [2, 3, 0, 6, 6, 3])
+HEADS = DependencyTree(["The", "increase", "reflects", "lower", "credit", "losses"], [2, 3, 0, 6, 6, 3])
 
 
 def pictures(*rows: str) -> torch.Tensor:
@@ -106,9 +106,7 @@ def test_hard_slr_equals_the_tree_definition_on_random_trees():
         n = len(expected)
         distance = distances_of([tree])
         assert torch.equal(visible(hard_slr(distance))[0, :n, :n], expected), tree
-        strict_differs += not torch.equal(
-            visible(hard_slr(distance, strict=True))[0, :n, :n], expected
-        )
+        strict_differs += not torch.equal(visible(hard_slr(distance, strict=True))[0, :n, :n], expected)
     assert strict_differs > 500  # ties are the rule in n-ary trees, so the reading matters
 
 

@@ -71,14 +71,10 @@ class Signature:
                 content = json.load(file)
                 version = content["format_version"]
                 if version != FORMAT_VERSION:
-                    raise InputError(
-                        path, None, f"expected format version {FORMAT_VERSION}, found {version}"
-                    )
+                    raise InputError(path, None, f"expected format version {FORMAT_VERSION}, found {version}")
                 return cls({name: SplitSignature(**s) for name, s in content["splits"].items()})
             except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-                raise InputError(
-                    path, None, f"expected a signature of feature files, found {error!r}"
-                ) from None
+                raise InputError(path, None, f"expected a signature of feature files, found {error!r}") from None
 
     def write(self, path: str) -> None:
         """Writes the signature."""
@@ -128,8 +124,7 @@ def load_features(
             break
     ratios = [upsample_primary] + [1] * (len(parts[names[0]]) - 1)
     return {
-        name: ConcatDataset(datasets, ratios) if len(datasets) > 1 else datasets[0]
-        for name, datasets in parts.items()
+        name: ConcatDataset(datasets, ratios) if len(datasets) > 1 else datasets[0] for name, datasets in parts.items()
     }
 
 
@@ -137,9 +132,7 @@ def _existing_pair(
     data: str, split: str, source_lang: str, target_lang: str, dataset_impl: str | None
 ) -> tuple[str, str] | None:
     for pair in ((source_lang, target_lang), (target_lang, source_lang)):
-        if indexed_dataset.dataset_exists(
-            split_prefix(data, split, pair, source_lang), dataset_impl
-        ):
+        if indexed_dataset.dataset_exists(split_prefix(data, split, pair, source_lang), dataset_impl):
             return pair
     return None
 
@@ -156,16 +149,10 @@ def _load_part(
     signature = Signature.read(path) if os.path.exists(path) else Signature()
     made = signature.splits[split].features if split in signature.splits else []
     prefixes = {name: feature_prefix(data, split, pair, lang, name) for name in names}
-    missing = [
-        name
-        for name in names
-        if name not in made or not indexed_dataset.dataset_exists(prefixes[name], "mmap")
-    ]
+    missing = [name for name in names if name not in made or not indexed_dataset.dataset_exists(prefixes[name], "mmap")]
     if missing:
         raise FileNotFoundError(_missing_message(data, split, pair, lang, missing))
-    tokens = data_utils.load_indexed_dataset(
-        split_prefix(data, split, pair, lang), None, dataset_impl
-    )
+    tokens = data_utils.load_indexed_dataset(split_prefix(data, split, pair, lang), None, dataset_impl)
     features = {}
     for name, prefix in prefixes.items():
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")
@@ -192,9 +179,7 @@ def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: s
         )
 
 
-def _missing_message(
-    data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]
-) -> str:
+def _missing_message(data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]) -> str:
     files = ", ".join(f"{feature_prefix(data, split, pair, lang, f)}.{{bin,idx}}" for f in missing)
     kinds = sorted({source for f in missing if (source := SOURCES[f])})
     option = split.rstrip("0123456789")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import BucketPadLengthDataset, LanguagePairDataset
+from fairseq.data import BaseWrapperDataset, BucketPadLengthDataset, LanguagePairDataset
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -29,6 +29,11 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
         num_buckets: pad lengths to one of so many sizes.
         *args, **kwargs: those of :class:`~fairseq.data.LanguagePairDataset`.
     """
+
+    src: Dataset
+    tgt: Dataset | None
+    src_sizes: np.ndarray
+    tgt_sizes: np.ndarray
 
     def __init__(
         self,
@@ -66,19 +71,11 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
         )
 
     def _bucket(self, num_buckets: int) -> None:
-        def bucketed(side: Dataset, sizes: np.ndarray, left_pad: bool) -> BucketPadLengthDataset:
-            return BucketPadLengthDataset(
-                side,
-                sizes=sizes,
-                num_buckets=num_buckets,
-                pad_idx=self.src_dict.pad(),
-                left_pad=left_pad,
-            )
-
-        self.src = bucketed(self.src, self.src_sizes, self.left_pad_source)
+        pad = self.src_dict.pad()
+        self.src = _Buckets(self.src, self.src_sizes, num_buckets, pad, self.left_pad_source)
         self.src_sizes = self.src.sizes
         if self.tgt is not None:
-            self.tgt = bucketed(self.tgt, self.tgt_sizes, self.left_pad_target)
+            self.tgt = _Buckets(self.tgt, self.tgt_sizes, num_buckets, pad, self.left_pad_target)
             self.tgt_sizes = self.tgt.sizes
         self.bucketed_num_tokens = self.num_tokens_vec(np.arange(len(self)))
         self.buckets = [(None, size) for size in np.unique(self.bucketed_num_tokens)]
@@ -93,27 +90,34 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
             example["syntax"] = features
         return example
 
-    def collater(
-        self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None
-    ) -> dict[str, Any]:
+    def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
         if self.syntax and samples:
             by_id = {sample["id"]: sample["syntax"] for sample in samples}
             rows = [by_id[i] for i in batch["id"].tolist()]
             real = batch["net_input"]["src_tokens"].ne(self.src_dict.pad())
-            batch["net_input"]["src_syntax"] = {
-                name: _place([row[name] for row in rows], real) for name in self.syntax
-            }
+            batch["net_input"]["src_syntax"] = {name: _place([row[name] for row in rows], real) for name in self.syntax}
         return batch
+
+
+class _Buckets(BucketPadLengthDataset):
+    """fairseq's padding of sentences to few lengths, which are chosen here: fairseq's choice calls numpy in ways
+    that numpy 2 no longer knows."""
+
+    def __init__(self, dataset: Dataset, sizes: np.ndarray, num_buckets: int, pad: int, left_pad: bool):
+        BaseWrapperDataset.__init__(self, dataset)
+        shares = np.linspace(0, 100, num_buckets + 1)[1:]
+        self.buckets = np.unique(np.percentile(sizes, shares, method="lower"))
+        self._bucketed_sizes = self.buckets[np.searchsorted(self.buckets, sizes)]
+        self.pad_idx = pad
+        self.left_pad = left_pad
+        self._tensor_key = None
 
 
 def _place(rows: Sequence[Tensor], real: Tensor) -> Tensor:
     """Lays one feature of a batch over its real positions, ``(batch, n)``."""
     lengths = real.sum(dim=1).tolist()
-    filled = [
-        row if len(row) else torch.full((length,), UNKNOWN)
-        for row, length in zip(rows, lengths, strict=True)
-    ]
+    filled = [row if len(row) else torch.full((length,), UNKNOWN) for row, length in zip(rows, lengths, strict=True)]
     found = [len(row) for row in filled]
     if found != lengths:
         raise ValueError(f"expected {lengths} values a sentence, as there are tokens, found {found}")

@@ -73,15 +73,11 @@ class _SyntaxOptions(TransformerConfig):
     )
     syntax_heads: Optional[int] = field(
         default=None,
-        metadata={
-            "help": "number of heads that syntax enters, the first ones (Hou 2024 §5.3); default: all"
-        },
+        metadata={"help": "number of heads that syntax enters, the first ones (Hou 2024 §5.3); default: all"},
     )
     gate_hidden_dim: Optional[int] = field(
         default=None,
-        metadata={
-            "help": "hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8"
-        },
+        metadata={"help": "hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8"},
     )
     gate_warmup_epochs: int = field(
         default=0,
@@ -118,14 +114,10 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
         for part in (self.syntax_layers or f"1-{self.encoder.layers}").split(","):
             match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
             if not match:
-                raise ValueError(
-                    f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}"
-                )
+                raise ValueError(f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}")
             first, last = int(match[1]), int(match[2] or match[1])
             if not 1 <= first <= last <= self.encoder.layers:
-                raise ValueError(
-                    f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}"
-                )
+                raise ValueError(f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}")
             layers.update(range(first, last + 1))
         return layers
 
@@ -144,17 +136,11 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
         if self.gate_hidden_dim is not None and self.gate_hidden_dim < 1:
             raise ValueError(f"--gate-hidden-dim: expected at least 1, found {self.gate_hidden_dim}")
         if self.gate_warmup_epochs < 0:
-            raise ValueError(
-                f"--gate-warmup-epochs: expected at least 0, found {self.gate_warmup_epochs}"
-            )
+            raise ValueError(f"--gate-warmup-epochs: expected at least 0, found {self.gate_warmup_epochs}")
         if not self.slr_temperature > 0:
-            raise ValueError(
-                f"--slr-temperature: expected a number above 0, found {self.slr_temperature}"
-            )
+            raise ValueError(f"--slr-temperature: expected a number above 0, found {self.slr_temperature}")
         if not 0 <= self.syntax_dropout < 1:
-            raise ValueError(
-                f"--syntax-dropout: expected a probability in [0, 1), found {self.syntax_dropout}"
-            )
+            raise ValueError(f"--syntax-dropout: expected a probability in [0, 1), found {self.syntax_dropout}")
         _ = self.syntax_layer_numbers
 
 
@@ -164,9 +150,7 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
     The batch's masks are built once, on the device of its features, and shared by all layers.
     """
 
-    def __init__(
-        self, cfg: GatedSyntaxTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any
-    ):
+    def __init__(self, cfg: GatedSyntaxTransformerConfig, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
@@ -183,9 +167,7 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
         layer: nn.Module = SyntaxEncoderLayer(cfg, return_fc=self.return_fc)
         if cfg.checkpoint_activations:
             layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
-        return fsdp_wrap(
-            layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
-        )
+        return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     def forward(
         self,
@@ -229,9 +211,7 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         parser.add_argument(
             "--gate-batch-norm",
             action=argparse.BooleanOptionalAction,
-            help=GatedSyntaxTransformerConfig.__dataclass_fields__["gate_batch_norm"].metadata[
-                "help"
-            ],
+            help=GatedSyntaxTransformerConfig.__dataclass_fields__["gate_batch_norm"].metadata["help"],
         )
 
     @classmethod

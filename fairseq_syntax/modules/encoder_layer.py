@@ -20,9 +20,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             embed_dim,
             cfg.encoder.attention_heads,
             num_masks=len(cfg.syntax_mask_names),
-            syntax_heads=(
-                cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads
-            ),
+            syntax_heads=(cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads),
             combination=cfg.syntax_combination,
             gate_hidden_dim=cfg.gate_hidden_dim or embed_dim // 8,
             gate_batch_norm=cfg.gate_batch_norm,

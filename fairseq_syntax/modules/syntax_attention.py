@@ -51,9 +51,7 @@ class SyntaxAttention(MultiheadAttention):
         self.num_masks = num_masks
         self.syntax_heads = syntax_heads
         self.combination = combination
-        self.syntax_dropout_module = FairseqDropout(
-            syntax_dropout, module_name=self.__class__.__name__
-        )
+        self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
         self.gate = (
             SyntaxGate(
                 embed_dim=embed_dim,
@@ -97,9 +95,7 @@ class SyntaxAttention(MultiheadAttention):
         v = self._split_heads(self.v_proj(query))
         scores = (q @ k.transpose(2, 3)).float()  # (batch, heads, n, n)
         if key_padding_mask is not None:
-            scores = scores.masked_fill(
-                key_padding_mask.to(torch.bool)[:, None, None, :], -torch.inf
-            )
+            scores = scores.masked_fill(key_padding_mask.to(torch.bool)[:, None, None, :], -torch.inf)
         attention = scores.softmax(dim=-1)
         mixed = self._mix(
             attention[:, : self.syntax_heads],

@@ -68,7 +68,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     @contextmanager
     def _no_bucketing(self) -> Iterator[None]:
-        # fairseq's dataset cannot bucket under numpy 2 (np.compat is gone); ours does it afterwards.
+        # fairseq's dataset cannot bucket under numpy 2; ours does it afterwards.
         num_buckets = self.cfg.num_batch_buckets
         self.cfg.num_batch_buckets = 0
         try:
@@ -76,12 +76,17 @@ class SyntaxTranslationTask(TranslationTask):
         finally:
             self.cfg.num_batch_buckets = num_buckets
 
-    def begin_epoch(self, epoch: int, model: nn.Module) -> None:
+    def can_reuse_epoch_itr(self, dataset: Any) -> bool:
+        """No: an epoch's batches then depend on its number alone, not on the epoch in which this process started,
+        and a resumed run sees the batches that it would have seen."""
+        return False
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
         if hasattr(model, "set_epoch"):
             model.set_epoch(epoch)
 
-    def optimizer_step(self, optimizer: Any, model: nn.Module, update_num: int) -> None:
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """Steps, leaving the parameters that the model holds frozen exactly as they are."""
         parameters = model.frozen_parameters() if hasattr(model, "frozen_parameters") else []
         with frozen(parameters, optimizer):

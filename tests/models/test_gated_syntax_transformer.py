@@ -49,9 +49,7 @@ class ZeroGate(nn.Module):
 @pytest.mark.parametrize("neutral", ["gates at 0", "masks of ones"])
 @pytest.mark.parametrize("normalize_before", [True, False])
 def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_before, monkeypatch):
-    stock, ours = with_stock_weights(
-        syntax_masks="slr,sdoi", encoder_normalize_before=normalize_before
-    )
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", encoder_normalize_before=normalize_before)
     net_input = mixed_batch(left_pad=left_pad)
     real = net_input["src_tokens"].ne(1)
     if neutral == "gates at 0":
@@ -59,9 +57,7 @@ def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_bef
             layer.self_attn.gate = ZeroGate(2, 4)
     else:
         build = ours.encoder.masks._build
-        monkeypatch.setattr(
-            ours.encoder.masks, "_build", lambda name, syntax: torch.zeros_like(build(name, syntax))
-        )
+        monkeypatch.setattr(ours.encoder.masks, "_build", lambda name, syntax: torch.zeros_like(build(name, syntax)))
     stock.train(training)
     ours.train(training)
     plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
@@ -82,9 +78,7 @@ def test_syntax_matters_when_it_is_not_neutral():
 
 @pytest.mark.parametrize("combination", ["gate", "average", "pure"])
 def test_sentence_without_a_parse_equals_stock_also_under_syntax_dropout(combination):
-    stock, ours = with_stock_weights(
-        syntax_masks="slr,sdoi", syntax_combination=combination, syntax_dropout=0.5
-    )
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", syntax_combination=combination, syntax_dropout=0.5)
     net_input = mixed_batch()
     plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
     difference = (encode(ours.train(), net_input) - encode(stock.train(), plain)).abs().amax(dim=(1, 2))
@@ -186,9 +180,7 @@ def test_masks_are_built_once_a_batch(monkeypatch):
     net = model(encoder_layers=3)
     calls = []
     build = net.encoder.masks._build
-    monkeypatch.setattr(
-        net.encoder.masks, "_build", lambda name, syntax: calls.append(name) or build(name, syntax)
-    )
+    monkeypatch.setattr(net.encoder.masks, "_build", lambda name, syntax: calls.append(name) or build(name, syntax))
     encode(net, mixed_batch())
     assert calls == ["slr"]
 

@@ -1,0 +1,153 @@
+"""The whole path on a corpus made on the spot: does the parse reach the translation?
+
+Trains three models of one size through the real commands and prints one table: fairseq's Transformer, the gated
+syntax Transformer on the right trees, and the same on false ones. See README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+from sacrebleu.metrics import BLEU
+
+from grammar import false_parse, make_corpus, tree_blind_best, with_trees_of_others, write
+
+HERE = Path(__file__).resolve().parent
+MODEL = (
+    "--encoder-embed-dim 64 --encoder-ffn-embed-dim 128 --encoder-attention-heads 4 --encoder-layers 2 "
+    "--decoder-embed-dim 64 --decoder-ffn-embed-dim 128 --decoder-attention-heads 4 --decoder-layers 2 "
+    "--share-decoder-input-output-embed --dropout 0.0"
+)
+SYNTAX = (
+    "--task syntax_translation --arch gated_syntax_transformer_tiny --syntax-masks slr,sdoi --slr-temperature 1 "
+    "--no-gate-batch-norm"
+)
+TRAINING = (
+    "--optimizer adam --adam-betas (0.9,0.98) --lr 0.004 --lr-scheduler polynomial_decay "
+    "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --batch-size 150 --no-epoch-checkpoints "
+    "--log-format simple --log-interval 50 --num-workers 0 --seed 1"
+)
+SYSTEMS = {  # name: (data-bin, options)
+    "Transformer (fairseq)": ("true", "--task syntax_translation --arch transformer"),
+    "gated syntax Transformer": ("true", SYNTAX),
+    "gated syntax Transformer, false trees": ("false", SYNTAX),
+}
+
+
+def run(command: str, log: Path, stdin: Path | None = None, stdout: Path | None = None) -> None:
+    """Runs a command; its output goes to `log` (or `stdout`). Ends the program if it fails."""
+    print(f"$ {command}" + f" < {stdin}" * bool(stdin) + f" > {stdout}" * bool(stdout), flush=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several commands share the cores
+    with (
+        open(stdin or os.devnull, "rb") as source,
+        open(stdout or log, "wb" if stdout else "ab") as out,
+        open(log, "ab") as err,
+    ):
+        done = subprocess.run(shlex.split(command), stdin=source, stdout=out, stderr=err, env=environment)
+    if done.returncode:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        sys.exit(f"failed with status {done.returncode}; the end of {log}:\n{tail}")
+
+
+def prepare(work: Path, *, train: int, held_out: int, seed: int) -> dict[str, float]:
+    """Makes the corpus and both data-bins; returns the tree-blind best of each split."""
+    corpus = make_corpus(Random(seed), train=train, held_out=held_out)
+    for name, examples in corpus.items():
+        write(work / "true", name, examples, examples)
+        others = with_trees_of_others(Random(seed), examples)
+        parses = [false_parse(e, o) for e, o in zip(examples, others, strict=True)]
+        write(work / "false", name, examples, parses)
+    log = work / "prepare.log"
+    bpe = work / "bpe"
+    bpe.mkdir(exist_ok=True)
+    for side in ("src", "tgt"):
+        run(f"subword-nmt learn-bpe -s 80 -o {bpe}/codes.{side}", log, stdin=work / f"true/train.{side}")
+        for name in corpus:
+            run(
+                f"subword-nmt apply-bpe -c {bpe}/codes.{side}",
+                log,
+                stdin=work / f"true/{name}.{side}",
+                stdout=bpe / f"{name}.{side}",
+            )
+    prefixes = " ".join(f"--{name}pref {bpe}/{name}" for name in corpus)
+    languages = "--source-lang src --target-lang tgt"
+    shutil.rmtree(work / "data-bin", ignore_errors=True)
+    run(f"fairseq-preprocess {languages} {prefixes} --destdir {work}/data-bin/true", log)
+    shutil.copytree(work / "data-bin/true", work / "data-bin/false")
+    for kind in ("true", "false"):
+        parses = " ".join(f"--{name}parse {work}/{kind}/{name}" for name in corpus)
+        run(
+            f"fairseq-syntax-binarize {languages} {prefixes} {parses} --destdir {work}/data-bin/{kind}",
+            log,
+        )
+    return {name: tree_blind_best(examples) for name, examples in corpus.items()}
+
+
+def train_and_generate(work: Path, name: str, *, updates: int) -> Path:
+    """Trains a system (or goes on where it was stopped) and translates the test set; returns the log."""
+    kind, options = SYSTEMS[name]
+    folder = work / name.replace(" ", "-").replace(",", "").replace("(", "").replace(")", "")
+    data = work / "data-bin" / kind
+    run(
+        f"fairseq-train {data} --user-dir fairseq_syntax {options} {MODEL} {shlex.join(TRAINING.split())} "
+        f"--warmup-updates {updates // 10} --total-num-update {updates} --max-update {updates} "
+        f"--save-dir {folder} --cpu",
+        folder / "train.log",
+    )
+    output = folder / "generate.log"
+    run(
+        f"fairseq-generate {data} --user-dir fairseq_syntax --task syntax_translation --gen-subset test "
+        f"--path {folder}/checkpoint_best.pt --beam 5 --remove-bpe --cpu",
+        folder / "generate.err",
+        stdout=output,
+    )
+    return output
+
+
+def score(output: Path) -> tuple[float, float]:
+    """BLEU and exact match, in percent, of a fairseq-generate log."""
+    lines: dict[str, dict[int, str]] = {"H": {}, "T": {}}
+    for line in output.read_text(encoding="utf-8").splitlines():
+        key, _, rest = line.partition("-")
+        if key in lines:
+            number, *fields = rest.split("\t")
+            lines[key][int(number)] = fields[-1]
+    hypotheses = [lines["H"][i] for i in sorted(lines["T"])]
+    references = [lines["T"][i] for i in sorted(lines["T"])]
+    bleu = BLEU(tokenize="none", force=True).corpus_score(hypotheses, [references]).score
+    exact = sum(h == r for h, r in zip(hypotheses, references, strict=True))
+    return bleu, 100 * exact / len(references)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, default=HERE / "run", help="folder for everything made")
+    parser.add_argument("--train", type=int, default=10000, help="training sentences")
+    parser.add_argument("--held-out", type=int, default=100, help="different sentences in valid and test")
+    parser.add_argument("--updates", type=int, default=1000, help="training updates of each system")
+    parser.add_argument("--seed", type=int, default=1, help="of the corpus")
+    args = parser.parse_args()
+    begin = time.time()
+    best = prepare(args.work, train=args.train, held_out=args.held_out, seed=args.seed)["test"]
+    with ThreadPoolExecutor(max_workers=min(len(SYSTEMS), os.cpu_count() or 1)) as pool:
+        outputs = pool.map(lambda name: train_and_generate(args.work, name, updates=args.updates), SYSTEMS)
+        scores = {name: score(output) for name, output in zip(SYSTEMS, outputs, strict=True)}
+    print(f"\n{'system':40} {'BLEU':>6} {'exact match':>12}")
+    for name, (bleu, exact) in scores.items():
+        print(f"{name:40} {bleu:6.1f} {exact:11.1f}%")
+    print(f"{'best possible without seeing the tree':40} {'':6} {best:11.1f}%")
+    print(f"\n{time.time() - begin:.0f} seconds; everything made is in {args.work}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""fairseq's commands, run inside this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import fairseq_cli.generate
+import fairseq_cli.train
+import fairseq_cli.validate
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.logging import metrics
+from fairseq.trainer import Trainer
+
+import fairseq_syntax.binarize
+
+USER_DIR = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
+TINY = [
+    "--arch", "gated_syntax_transformer_tiny", "--encoder-embed-dim", "32", "--decoder-layers", "1",
+    "--share-decoder-input-output-embed",
+]  # fmt: skip
+STOCK = [
+    "--arch", "transformer", "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "32", "--encoder-layers", "1",
+    "--decoder-layers", "1", "--share-decoder-input-output-embed", "--encoder-attention-heads", "4",
+    "--decoder-attention-heads", "4",
+]  # fmt: skip
+
+
+def copy(data: Path, to: Path) -> Path:
+    shutil.copytree(data, to)
+    return to
+
+
+def binarize(corpus: Path, data: Path, *more: str) -> None:
+    prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
+    parses = [f"--{n}parse={corpus}/{n}" for n in ("train", "valid", "test")]
+    fairseq_syntax.binarize.main(["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more])
+
+
+def binarize_more(corpus: Path, data: Path) -> None:
+    """The valid set once more, as train1."""
+    prefixes = f"{corpus}/bpe/train,{corpus}/bpe/valid", f"{corpus}/train,{corpus}/valid"
+    fairseq_syntax.binarize.main(
+        ["-s", "src", "-t", "tgt", "--trainpref", prefixes[0], "--trainparse", prefixes[1], "--destdir", str(data)]
+    )
+
+
+def train(data: Path, save_dir: Path, *more: str, model: list[str] = TINY) -> Any:
+    """fairseq-train on one CPU; returns the trainer as it was at the end."""
+    arguments = [
+        str(data), *USER_DIR, *model, "--save-dir", str(save_dir), "--optimizer", "adam", "--lr", "0.01",
+        "--criterion", "label_smoothed_cross_entropy", "--batch-size", "20", "--cpu", "--num-workers", "0",
+        "--log-format", "none", "--seed", "3", *more,
+    ]  # fmt: skip
+    trainers = []
+
+    class Recorded(Trainer):
+        def __init__(self, *args: Any, **kwargs: Any):
+            super().__init__(*args, **kwargs)
+            trainers.append(self)
+
+    metrics.reset()
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    fairseq_cli.train.Trainer = Recorded
+    try:
+        fairseq_cli.train.main(cfg)
+    finally:
+        fairseq_cli.train.Trainer = Trainer
+    return trainers[0]
+
+
+def generate(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, str]:
+    """fairseq-generate of the test set by one checkpoint or an ensemble; hypotheses by sentence number."""
+    arguments = [
+        str(data), *USER_DIR, "--path", ":".join(map(str, paths)), "--cpu", "--num-workers", "0", "--beam", "2",
+        "--max-len-b", "20", "--remove-bpe", *more,
+    ]  # fmt: skip
+    out = io.StringIO()
+    args = options.parse_args_and_arch(options.get_generation_parser(), arguments)
+    with contextlib.redirect_stdout(out):
+        fairseq_cli.generate.main(convert_namespace_to_omegaconf(args))
+    for name in ("fairseq_cli.generate",):  # its handler holds the stream that is gone
+        logging.getLogger(name).handlers.clear()
+    hypotheses = (line[2:].split("\t") for line in out.getvalue().splitlines() if line[:2] == "H-")
+    return {int(fields[0]): fields[-1] for fields in hypotheses}
+
+
+def validate(data: Path, path: Path) -> None:
+    """fairseq-validate."""
+    parser = options.get_validation_parser()
+    args = options.parse_args_and_arch(
+        parser, [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8"]
+    )
+    fairseq_cli.validate.main(convert_namespace_to_omegaconf(args))
+
+
+def load(path: Path) -> tuple[Any, Any]:
+    """A checkpoint's model, made ready for generation as fairseq-generate does, and its task."""
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    models[0].prepare_for_inference_(cfg)
+    return models[0], task
+
+
+def parameters(path: Path) -> dict[str, torch.Tensor]:
+    """The weights in a checkpoint, read by torch's safe loading."""
+    return torch.load(path, weights_only=True)["model"]

@@ -1,0 +1,62 @@
+"""A tiny data-bin, and fairseq's commands run inside this process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import commands
+
+QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def elsewhere(tmp_path_factory) -> None:
+    """Tests run outside the checkout, so that the installed package is what they test."""
+    os.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Path:
+    """Word-level text with trees (src, tgt) and its BPE, made by the quickstart's grammar."""
+    sys.path.insert(0, str(QUICKSTART))
+    import grammar
+
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, examples in grammar.make_corpus(Random(5), train=120, held_out=6).items():
+        grammar.write(folder, name, examples, examples)
+    (folder / "bpe").mkdir()
+    for side in ("src", "tgt"):
+        codes = folder / f"codes.{side}"
+        with open(folder / f"train.{side}") as text, open(codes, "w") as out:
+            subprocess.run(["subword-nmt", "learn-bpe", "-s", "60"], stdin=text, stdout=out, check=True)
+        for name in ("train", "valid", "test"):
+            with open(folder / f"{name}.{side}") as text, open(folder / f"bpe/{name}.{side}", "w") as out:
+                subprocess.run(["subword-nmt", "apply-bpe", "-c", codes], stdin=text, stdout=out, check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def plain_data_bin(corpus) -> Path:
+    """The corpus through fairseq-preprocess."""
+    data = corpus / "plain-data-bin"
+    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
+    subprocess.run(
+        ["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, "--destdir", data],
+        check=True,
+        capture_output=True,
+    )
+    return data
+
+
+@pytest.fixture(scope="session")
+def data_bin(corpus, plain_data_bin) -> Path:
+    """The corpus through fairseq-preprocess and fairseq-syntax-binarize."""
+    data = commands.copy(plain_data_bin, corpus / "data-bin")
+    commands.binarize(corpus, data)
+    return data

@@ -1,0 +1,95 @@
+"""Frozen parameters do not move, whatever the optimizer."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.optim import FP16Optimizer, build_optimizer
+from torch import nn
+
+from fairseq_syntax.modules.freezing import frozen
+
+
+def configuration():
+    return Namespace(
+        optimizer=Namespace(
+            optimizer="adam",
+            lr=[0.1],
+            adam_betas="(0.9, 0.98)",
+            adam_eps=1e-8,
+            weight_decay=0.1,
+            use_old_adam=True,
+            fp16_adam_stats=False,
+            tpu=False,
+        ),
+        common=Namespace(
+            fp16_scale_window=None,
+            fp16_init_scale=4,
+            fp16_scale_tolerance=0.0,
+            threshold_loss_scale=None,
+            min_loss_scale=1e-4,
+            model_parallel_size=1,
+        ),
+        optimization=Namespace(update_freq=[1]),
+        distributed_training=Namespace(distributed_world_size=1),
+    )
+
+
+def parameters(dtype):
+    torch.manual_seed(1)
+    return [nn.Parameter(torch.randn(3, 2).to(dtype)) for _ in range(3)]
+
+
+def step(optimizer, params, still):
+    optimizer.zero_grad()
+    for parameter in params:
+        parameter.grad = torch.ones_like(parameter)
+    for parameter in still:
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer._needs_sync = True
+    with frozen(still, optimizer):
+        optimizer.step()
+
+
+def test_float32_adam_skips_them_and_keeps_no_moments():
+    params = parameters(torch.float32)
+    optimizer = build_optimizer(configuration().optimizer, params)
+    before = [p.detach().clone() for p in params]
+    for _ in range(3):
+        step(optimizer, params, still=[params[1]])
+    assert torch.equal(params[1], before[1])
+    assert params[1] not in optimizer.optimizer.state
+    assert not torch.equal(params[0], before[0])
+    assert not torch.equal(params[2], before[2])
+    step(optimizer, params, still=[])
+    assert not torch.equal(params[1], before[1])
+
+
+def test_decay_would_move_them_otherwise():
+    params = parameters(torch.float32)
+    optimizer = build_optimizer(configuration().optimizer, params)
+    before = params[1].detach().clone()
+    params[1].grad = torch.zeros_like(params[1])
+    optimizer.step()
+    assert not torch.equal(params[1], before)
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_fp16_master_copies_are_put_back(flatten, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # a CPU tensor's device index
+    params = parameters(torch.float16)
+    cfg = configuration()
+    cfg.common.fp16_no_flatten_grads = not flatten
+    optimizer = FP16Optimizer.build_optimizer(cfg, params)
+    masters = optimizer.fp32_params[None] if flatten else optimizer.fp32_params[1]
+    before = [p.detach().clone() for p in params]
+    master_before = masters.detach().clone()
+    for _ in range(3):
+        step(optimizer, params, still=[params[1]])
+    assert torch.equal(params[1], before[1])
+    part = slice(6, 12) if flatten else slice(None)
+    assert torch.equal(masters.detach()[part], master_before[part])
+    assert not torch.equal(params[0], before[0])
+    assert not torch.equal(params[2], before[2])

@@ -1,0 +1,188 @@
+"""fairseq-syntax-binarize: what it writes, and that broken input stops it with nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fairseq.data import indexed_dataset
+
+from fairseq_syntax import binarize
+from fairseq_syntax.features import INFINITE
+
+TEXT = "the in@@ crease ( rise )\n\na b\n"
+TREES = "(S (NP (DT the) (NN increase)) (PRN (-LRB- -LRB-) (NN rise) (-RRB- -RRB-)))\n\n(())\n"
+CONLLU = (
+    "# generator = a parser 1.0\n"
+    + "".join(
+        f"{i}\t{w}\t_\t_\t_\t_\t{h}\t_\t_\t_\n"
+        for i, (w, h) in enumerate([("the", 2), ("increase", 0), ("(", 4), ("rise", 2), (")", 4)], 1)
+    )
+    + "\n# text =\n\n1\ta\t_\t_\t_\t_\t2\t_\t_\t_\n2\tb\t_\t_\t_\t_\t0\t_\t_\t_\n"
+)
+
+
+def write(folder: Path, name: str = "train", *, text=TEXT, trees=TREES, conllu=CONLLU) -> Path:
+    for ending, content in (("en", text), ("en.trees", trees), ("en.conllu", conllu)):
+        if content is not None:
+            (folder / f"{name}.{ending}").write_bytes(content.encode("utf-8"))
+    return folder
+
+
+def run(folder: Path, *more: str, name: str = "train") -> None:
+    binarize.main(
+        ["-s", "en", "-t", "de", f"--{name}pref", str(folder / name), "--destdir", str(folder / "bin"), *more]
+    )
+
+
+def rows(folder: Path, feature: str, split: str = "train") -> list[list[int]]:
+    dataset = indexed_dataset.make_dataset(str(folder / f"bin/{split}.en-de.en.{feature}"), "mmap")
+    return [dataset[i].tolist() for i in range(len(dataset))]
+
+
+def test_features_signature_and_report(tmp_path, capsys):
+    run(write(tmp_path))
+    assert rows(tmp_path, "word") == [[0, 1, 1, 2, 3, 4, 5], [0], [0, 1, 2]]
+    assert rows(tmp_path, "distance") == [[1, 0, 2, 1, 1, INFINITE, INFINITE], [INFINITE], []]
+    assert rows(tmp_path, "head") == [[2, 0, 0, 4, 2, 4, 0], [0], [2, 0, 0]]
+    signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
+    assert signature["format_version"] == 1
+    split = signature["splits"]["train"]
+    assert split["features"] == ["word", "distance", "head"]
+    assert split["parser"] == "a parser 1.0"
+    assert split["counts"] == {
+        "sentences": 3,
+        "words": 7,
+        "subwords": 8,
+        "no_parse": {"trees": 1, "conllu": 0},
+        "mismatch": {"trees": 0, "conllu": 0},
+        "longest_distance": 2,
+    }
+    assert "trees: 2 parsed, 1 without a parse, 0 that do not match" in capsys.readouterr().out
+    assert not [name for name in os.listdir(tmp_path / "bin") if name.startswith(".")]
+
+
+def test_a_later_run_keeps_other_splits(tmp_path):
+    run(write(tmp_path), "--parser", "first")
+    run(write(tmp_path, "valid", trees=None), name="valid")
+    signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
+    assert signature["splits"]["train"]["parser"] == "first"
+    assert signature["splits"]["valid"]["features"] == ["word", "head"]
+
+
+def test_several_prefixes_become_numbered_splits(tmp_path):
+    write(tmp_path, "a")
+    write(tmp_path, "b")
+    prefixes = f"{tmp_path}/a,{tmp_path}/b"
+    binarize.main(["-s", "en", "-t", "de", "--validpref", prefixes, "--destdir", f"{tmp_path}/bin"])
+    assert rows(tmp_path, "head", "valid") == rows(tmp_path, "head", "valid1")
+
+
+def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 2)
+    contents = []
+    for workers in ("1", "3"):
+        folder = tmp_path / workers
+        folder.mkdir()
+        write(folder, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
+        run(folder, "--workers", workers)
+        contents.append({p.name: p.read_bytes() for p in (folder / "bin").iterdir()})
+    assert len(contents[0]) == 7
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "expected"),
+    [
+        ({"trees": TREES.replace("(S (NP", "(S (NP (")}, "train.en.trees:1", "more '\\)'"),
+        ({"conllu": CONLLU.replace("\t4\t_", "\t9\t_", 1)}, "train.en.conllu:4", "out of range"),
+        ({"conllu": CONLLU.replace("\t0\t_", "\t1\t_", 1)}, "train.en.conllu:2", "cycle"),
+        ({"text": TEXT.replace("a b", "a c")}, "train.en.conllu:10", "train.en:3: .*from word 2 on: the text has 'c'"),
+        ({"text": TEXT.replace("a b", "a b c")}, "train.en.conllu:10", "3 words of the text, found 2 tokens"),
+        ({"trees": "\n" + TREES}, "train.en.trees:1", "found 0 tokens"),
+        ({"trees": TREES + "(())\n"}, "train.en.trees:4", "expected 3 parses"),
+        ({"trees": TREES[:-5]}, "train.en.trees", "found only 2"),
+        ({"conllu": CONLLU[: CONLLU.index("1\ta")]}, "train.en.conllu", "found only 2"),
+        ({"text": TEXT + "a@@\n", "trees": TREES + "\n", "conllu": CONLLU + "\n#\n"}, "train.en:4", "end a word"),
+        ({"text": TEXT.replace("a b", "a\rb")}, "train.en:3", "carriage return"),
+        ({"text": None}, "train.en", "subword text, found none"),
+        ({"trees": None, "conllu": None}, "train.en", "found neither"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_broken_input_is_refused_with_file_and_line_and_loses_nothing(tmp_path, changes, place, expected, workers):
+    run(write(tmp_path))
+    before = {p.name: p.read_bytes() for p in (tmp_path / "bin").iterdir()}
+    for name in os.listdir(tmp_path):
+        if name != "bin":
+            os.remove(tmp_path / name)
+    write(tmp_path, **changes)
+    with pytest.raises(SystemExit, match=expected) as error:
+        run(tmp_path, "--workers", workers)
+    assert f"{tmp_path}/{place}: " in str(error.value)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "bin").iterdir()} == before
+
+
+def test_mismatch_can_be_neutral_and_is_counted(tmp_path, capsys):
+    run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-mismatch", "neutral")
+    assert rows(tmp_path, "head")[2] == []
+    assert "conllu: 2 parsed, 0 without a parse, 1 that do not match" in capsys.readouterr().out
+
+
+def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):
+    write(tmp_path, text="a\nb\n", trees="(())\n(())\n", conllu=None)
+    run(tmp_path)
+    assert rows(tmp_path, "distance") == [[], []]
+
+
+def test_whitespace_is_split_as_fairseq_does(tmp_path):
+    write(tmp_path, text="a\u00a0b\u2028c\x0bd\u0085e\n", trees="(S a b c d e)\n", conllu=None)
+    run(tmp_path)
+    assert rows(tmp_path, "word") == [[0, 1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "at least one of --trainpref"),
+        (["--trainparse", "x"], "--trainparse: expected --trainpref"),
+        (["--trainpref", "a,b", "--trainparse", "a"], "--trainparse: expected 2 prefixes"),
+        (["--trainpref", "a", "--workers", "0"], "--workers"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments, expected):
+    with pytest.raises(SystemExit, match=expected):
+        binarize.main(["-s", "en", "-t", "de", *arguments])
+
+
+def test_another_format_version_is_refused(tmp_path):
+    run(write(tmp_path))
+    path = tmp_path / "bin/syntax.en-de.en.json"
+    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 9'))
+    with pytest.raises(SystemExit, match="expected format version 1, found 9"):
+        run(tmp_path)
+
+
+def test_script_in_a_checkout(tmp_path):
+    script = Path(__file__).parent.parent / "preprocess/binarize.py"
+    write(tmp_path)
+    done = subprocess.run(
+        [sys.executable, script, "-s", "en", "-t", "de", "--testpref", tmp_path / "train", "--destdir", tmp_path],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "test.en-de.en.distance.idx").exists()
+    failed = subprocess.run(
+        [sys.executable, script, "-s", "en", "-t", "de", "--testpref", tmp_path / "nothing"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert failed.returncode == 1
+    assert failed.stderr.strip().endswith("nothing.en: expected a file of subword text, found none")

@@ -1,0 +1,150 @@
+"""The readers: what they read, and what they refuse, with file and line."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.trees import Tree, parse_brackets, read_brackets, read_conllu
+from trees_strategy import bracketed, random_tree
+
+
+def row(number, form, head):
+    return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_\n"
+
+
+def block(*heads, forms=None):
+    return "".join(row(i, (forms or "abcdefgh")[i - 1], h) for i, h in enumerate(heads, start=1)) + "\n"
+
+
+@given(st.integers(), st.integers(1, 12))
+def test_brackets_round_trip(seed, words):
+    tree = random_tree(Random(seed), words)
+    assert parse_brackets(bracketed(tree), path="x", line=1) == [tree]
+    assert tree.leaves() == [f"w{i}" for i in range(words)]
+
+
+def test_brackets_as_parsers_write_them(tmp_path):
+    path = tmp_path / "x.trees"
+    path.write_text(
+        "( (S (NP (DT a) (NN dog)) (-LRB- -LRB-) (. .)) )\n"  # an unlabelled root, an escaped bracket
+        "\n"  # no words
+        "(())\n"  # no parse
+        "(S (X a)) (S (X b))\r\n"  # two sentences, CRLF
+        "(S (X c))"  # no newline at the end
+    )
+    units = [unit for _, unit in read_brackets(str(path))]
+    assert [t.leaves() for t in units[0]] == [["a", "dog", "(", "."]]
+    assert units[0][0].children[0].children[0] == Tree("NP", [Tree("DT", ["a"]), Tree("NN", ["dog"])])
+    assert units[1] == []
+    assert units[2] is None
+    assert [t.leaves() for t in units[3]] == [["a"], ["b"]]
+    assert [t.leaves() for t in units[4]] == [["c"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("(S (X a)", r"expected 1 more '\)'"),
+        ("(S (X a)))", r"expected '\(' in column 10, found '\)'"),
+        ("(S (X a)) b", r"expected '\(' in column 11, found 'b'"),
+        ("a b c", r"expected '\(' in column 1, found 'a'"),
+        ("(S (X) (Y a))", r"inside \(X\) before column 6"),
+        ("()", r"inside \(\) before column 2"),
+        ("(S (X a\x0b(Y b)", r"expected 2 more"),
+    ],
+)
+def test_broken_brackets_are_refused_with_file_and_line(tmp_path, line, expected):
+    path = tmp_path / "x.trees"
+    path.write_text(f"(S (X a))\n{line}\n(S (X a))\n")
+    with pytest.raises(InputError, match=expected) as error:
+        list(read_brackets(str(path)))
+    assert str(error.value).startswith(f"{path}:2: ")
+
+
+def test_deep_trees_do_not_exhaust_the_stack():
+    deep = "(X " * 5000 + "w" + ")" * 5000
+    (tree,) = parse_brackets(deep, path="x", line=1)
+    assert tree.leaves() == ["w"]
+
+
+def test_conllu_blocks(tmp_path):
+    path = tmp_path / "x.conllu"
+    path.write_text(
+        "# sent_id = 1\n" + block(2, 0, 2) + "# no_parse = too long\n\n# text =\n\n\n" + block(0).rstrip("\n")
+    )
+    units = list(read_conllu(str(path)))
+    assert [line for line, _ in units] == [1, 6, 8, 11]
+    assert units[0][1].tokens == ["a", "b", "c"]
+    assert units[0][1].heads == [2, 0, 2]
+    assert units[1][1] is None
+    assert units[2][1].tokens == []
+    assert units[3][1].heads == [0]
+
+
+def test_conllu_multi_word_tokens_and_empty_nodes(tmp_path):
+    path = tmp_path / "x.conllu"
+    path.write_text(
+        row(1, "er", 2)
+        + row(2, "geht", 0)
+        + "3-4\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        + row(3, "zu", 5)
+        + row(4, "dem", 5)
+        + "4.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n"
+        + row(5, "Haus", 2)
+        + "\n"
+    )
+    ((_, tree),) = read_conllu(str(path))
+    assert tree.tokens == ["er", "geht", "zum", "Haus"]
+    assert tree.heads == [2, 0, 4, 2]
+
+
+def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
+    # 1-2 hold words whose heads are 3 and 0: a head taken from the first word would give 1-2 -> 3 -> 1-2.
+    path = tmp_path / "x.conllu"
+    path.write_text("1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n" + row(1, "a", 3) + row(2, "b", 0) + row(3, "c", 2))
+    ((_, tree),) = read_conllu(str(path))
+    assert tree.tokens == ["ab", "c"]
+    assert tree.heads == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        (block(0) + block(2, 0, 9), 5, "head between 0 and 3, found 9"),
+        (block(0) + block(2, 1), 3, "cycle through word 1"),
+        (block(0) + block(2, 3, 4, 2, 0), 4, "cycle through word 2"),
+        (block(0) + block(0, 1, 0), 5, "one root"),
+        (block(0) + block(1), 3, "cycle through word 1"),
+        (block(0) + row(1, "a", "x"), 3, "number of a head, found 'x'"),
+        (block(0) + row(1, "a", 0) + row(3, "b", 1), 4, "word number 2, found '3'"),
+        (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1"),
+        (block(0) + row("2-1", "a", "_"), 3, "range of the words after 0"),
+        (block(0) + row("1-2", "ab", "_") + row(1, "a", 0), 3, "only 1 words"),
+    ],
+)
+def test_broken_conllu_is_refused_with_file_and_line(tmp_path, text, line, expected):
+    path = tmp_path / "x.conllu"
+    path.write_text(text)
+    with pytest.raises(InputError, match=expected) as error:
+        list(read_conllu(str(path)))
+    assert str(error.value).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "expected"),
+    [
+        (b"(S (X a))\n(S (X \xff))\n", 2, "UTF-8"),
+        (b"(S (X a))\n(S (X a)\r(Y b))\n", 2, "carriage return inside the line, found one in column 9"),
+    ],
+)
+def test_broken_text_is_refused_with_file_and_line(tmp_path, content, line, expected):
+    path = tmp_path / "x.trees"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=expected) as error:
+        list(read_brackets(str(path)))
+    assert str(error.value).startswith(f"{path}:{line}: ")
