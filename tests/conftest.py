@@ -10,6 +10,9 @@ from random import Random
 
 import pytest
 
+# Before torch is imported: the tests are small, and its threads would get in each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import commands
 
 QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"

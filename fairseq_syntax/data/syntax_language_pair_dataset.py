@@ -90,6 +90,13 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
             example["syntax"] = features
         return example
 
+    def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
+        """As fairseq's, but with all of `indices` in the batches: fairseq drops the last batch, also of a test set,
+        unless its size is a multiple of ``--required-batch-size-multiple``."""
+        batches = list(super().batch_by_size(indices, *args, **kwargs))
+        dropped = indices[sum(map(len, batches)) :]
+        return [*batches, dropped] if len(dropped) else batches
+
     def collater(self, samples: list[dict[str, Any]], pad_to_length: dict[str, int] | None = None) -> dict[str, Any]:
         batch = super().collater(samples, pad_to_length)
         if self.syntax and samples:

@@ -76,6 +76,15 @@ def test_buckets_bound_the_number_of_shapes():
     assert sorted(data.ordered_indices().tolist()) == list(range(7))
 
 
+@pytest.mark.parametrize("sentences", [1, 7, 8, 9, 17])
+@pytest.mark.parametrize("num_buckets", [0, 2])
+def test_no_sentence_is_dropped(sentences, num_buckets):
+    data = dataset([3 + i % 4 for i in range(sentences)], num_buckets=num_buckets)
+    batches = data.batch_by_size(data.ordered_indices(), max_tokens=30, required_batch_size_multiple=8)
+    assert sorted(i for batch in batches for i in batch) == list(range(sentences))
+    assert all(data.num_tokens_vec(np.array(batch)).max() * len(batch) <= 30 for batch in batches)
+
+
 def test_features_of_another_length_are_refused():
     data = dataset([3, 6])
     data.syntax["distance"].rows[0] = torch.tensor([1, 2])

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes or reuses one virtual environment, installs the package into it, and runs in it
+#   bash run.sh quickstart [options of examples/quickstart/run.py]
+#   bash run.sh test [options of pytest]
+# Settings, from the environment:
+#   PYTHON  interpreter for a new environment, 3.11 or newer (default: python3)
+#   VENV    folder of the environment (default: .venv)
+#   TORCH   what pip installs as torch, such as torch==2.13.0 (default: torch)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+venv=${VENV:-.venv}
+
+set_up() {
+    if [ ! -x "$venv/bin/python" ]; then
+        "${PYTHON:-python3}" -m venv "$venv"
+    fi
+    "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+    if [ ! -e "$venv/.fairseq-is-built" ]; then
+        "$venv/bin/pip" install --quiet "${TORCH:-torch}" numpy cython setuptools wheel
+        # In an environment of its own the build would fetch a second torch.
+        "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed
+        touch "$venv/.fairseq-is-built"
+    fi
+    rm -rf build  # pip would install modules from it that are no longer there
+    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
+    rm -rf build ./*.egg-info
+    PATH="$(cd "$venv/bin" && pwd):$PATH"
+}
+
+case "${1:-}" in
+    quickstart)
+        set_up
+        exec python examples/quickstart/run.py "${@:2}"
+        ;;
+    test)
+        set_up
+        ruff check .
+        ruff format --check .
+        mypy
+        exec pytest "${@:2}"
+        ;;
+    *)
+        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        exit 2
+        ;;
+esac

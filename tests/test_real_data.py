@@ -1,0 +1,56 @@
+"""Real text and treebanks, from the folder that FAIRSEQ_SYNTAX_DATA names."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairseq_syntax import binarize
+from fairseq_syntax.trees import read_conllu
+
+DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
+pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
+
+
+def unpack(name: str, to: Path) -> Path:
+    with gzip.open(Path(DATA or "") / name, "rb") as packed, open(to, "wb") as file:
+        shutil.copyfileobj(packed, file)
+    return to
+
+
+@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
+def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
+    path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
+    texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
+    trees = [tree for _, tree in read_conllu(str(path))]
+    assert len(trees) == len(texts) > 400
+    for text, tree in zip(texts, trees, strict=True):
+        assert "".join("".join(tree.tokens).split()) == "".join(text.split())
+        assert tree.heads.count(0) == 1
+        for token in range(1, len(tree.tokens) + 1):  # every token reaches the root
+            steps = 0
+            while token:
+                token = tree.heads[token - 1]
+                steps += 1
+                assert steps <= len(tree.tokens)
+
+
+def test_multi30k_with_its_parses(tmp_path, capsys):
+    text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
+    for kind in ("trees", "conllu"):
+        unpack(f"multi30k/parsed/val.en.{kind}.gz", tmp_path / f"val.en.{kind}")
+    codes, bpe = tmp_path / "codes", tmp_path / "bpe.en"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", text, "-o", codes], check=True)
+    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
+    prefixes = ["--validpref", f"{tmp_path}/bpe", "--validparse", f"{tmp_path}/val"]
+    binarize.main(["-s", "en", "-t", "de", *prefixes, "--destdir", f"{tmp_path}/data-bin", "--workers", "2"])
+    report = capsys.readouterr().out
+    words = len(text.read_text().split())
+    assert f"1014 sentences; {words} words; {len(bpe.read_text().split())} subwords" in report
+    assert "trees: 1014 parsed, 0 without a parse, 0 that do not match" in report
+    assert "conllu: 1014 parsed, 0 without a parse, 0 that do not match" in report
