@@ -30,9 +30,9 @@ TREE = Tree(
 HEADS = DependencyTree(["The", "increase", "reflects", "lower", "credit", "losses"], [2, 3, 0, 6, 6, 3])
 
 
-def pictures(*rows: str) -> torch.Tensor:
-    """A matrix drawn with 1 and 0 (or . for 0)."""
-    return torch.tensor([[c == "1" for c in row.replace(" ", "")] for row in rows])
+def drawn(*rows: str) -> torch.Tensor:
+    """A matrix drawn with 1 and . for what is visible and hidden."""
+    return torch.tensor([[c == "1" for c in row] for row in rows])
 
 
 def visible(log_mask: torch.Tensor) -> torch.Tensor:
@@ -49,51 +49,40 @@ def distances_of(trees: list[Tree]) -> torch.Tensor:
 
 def slr_by_the_tree(tree: Tree) -> torch.Tensor:
     """Who sees whom by Hou 2024 §3.2, on the tree itself: leftmost and rightmost siblings."""
-    parent: dict[int, tuple[int, int]] = {}  # node -> its parent, its place among the siblings
-    nodes: list[tuple[int, list[int]]] = []  # (unused label, children as node numbers)
+    parent: dict[int, int] = {}
+    children: list[list[int]] = []  # of each node
     leaves: list[int] = []
 
     def add(node: Tree | str) -> int:
         while isinstance(node, Tree) and len(node.children) == 1:  # a unary chain is one node
             node = node.children[0]
-        number = len(nodes)
-        nodes.append((number, []))
+        number = len(children)
+        children.append([])
         if isinstance(node, str):
             leaves.append(number)
         else:
-            for place, child in enumerate(node.children):
-                child_number = add(child)
-                nodes[number][1].append(child_number)
-                parent[child_number] = (number, place)
+            for child in node.children:
+                children[number].append(add(child))
+                parent[children[number][-1]] = number
         return number
 
     add(tree)
 
-    def first_leaf(node: int) -> int:
-        while nodes[node][1]:
-            node = nodes[node][1][0]
+    def outermost_leaf(node: int, side: int) -> int:
+        while children[node]:
+            node = children[node][side]
         return leaves.index(node)
 
-    def last_leaf(node: int) -> int:
-        while nodes[node][1]:
-            node = nodes[node][1][-1]
-        return leaves.index(node)
+    def range_end(leaf: int, side: int) -> int:
+        node = leaf
+        while node in parent and children[parent[node]][side] == node:  # the outermost child on this side
+            node = parent[node]
+        return outermost_leaf(parent[node], side) if node in parent else leaves.index(leaf)
 
     n = len(leaves)
     seen = torch.zeros(n, n, dtype=torch.bool)
     for i, leaf in enumerate(leaves):
-        start = end = i
-        node = leaf
-        while node in parent and parent[node][1] == 0:
-            node = parent[node][0]
-        if node in parent:
-            start = first_leaf(parent[node][0])
-        node = leaf
-        while node in parent and parent[node][1] == len(nodes[parent[node][0]][1]) - 1:
-            node = parent[node][0]
-        if node in parent:
-            end = last_leaf(parent[node][0])
-        seen[i, start : end + 1] = True
+        seen[i, range_end(leaf, 0) : range_end(leaf, -1) + 1] = True
     return seen
 
 
@@ -113,18 +102,16 @@ def test_hard_slr_equals_the_tree_definition_on_random_trees():
 def test_hard_slr_golden_matrix_with_subwords_and_end_of_sentence():
     distance = torch.tensor([distance_feature(WORD_OF, syntactic_distances([TREE]))])
     assert distance.tolist() == [[1, 3, 0, 2, 1, 1, INFINITE, INFINITE]]
-    golden = pictures(
-        "11......",  # The
-        "11111111"[:2] + "11111.",  # increase: all words, not </s>
-        ".111....".replace(".111....", "1111...."),  # re@@: back over the S, forward inside its word
-        "..11111.",  # flects
-        "..11111."[:3] + "1111.",  # lower
-        "....111.",  # credit
-        "....1111",  # losses: the last one sees </s>
+    golden = drawn(
+        "11......",  # The: its sibling
+        "1111111.",  # increase: last of its phrase, so all that follows the phrase
+        "1111....",  # re@@: back over the sentence; forward its own word
+        "..11111.",  # flects: its own word, and all of its sibling
+        "..11111.",  # lower: first of its phrase, so back over the verb phrase
+        "....111.",  # credit: its siblings
+        "....1111",  # losses: its siblings, and the end
         "11111111",  # </s>
     )
-    assert golden.shape == (8, 8)
-    # increase: left boundary 1, nothing further; right boundary 3 rises above all words to its right.
     assert torch.equal(visible(hard_slr(distance))[0], golden)
 
 
@@ -181,9 +168,13 @@ def test_soft_slr_tends_to_hard_but_on_ties():
 
 def test_two_sentences_on_a_line_and_end_of_sentence():
     two = [Tree("S", ["a", "b"]), Tree("S", ["c", "d"])]
-    golden = pictures("11...", "11111", "11111"[:2] + "11.", "..111", "11111")
-    golden[1] = torch.tensor([True, True, True, True, True])  # b: ∞ ties with the ∞ before </s>
-    golden[2] = torch.tensor([True, True, True, True, False])  # c: looks back over everything
+    golden = drawn(
+        "11...",
+        "11111",  # b: ∞ ties with the ∞ before </s>
+        "1111.",  # c: looks back over everything
+        "..111",
+        "11111",
+    )
     assert torch.equal(visible(hard_slr(distances_of(two)))[0], golden)
     soft = soft_slr(distances_of(two), temperature=10)[0].exp()
     assert not soft.isnan().any()
@@ -211,7 +202,7 @@ def test_sdoi_worked_example():
 def test_sdoi_golden_matrices_with_subwords_and_end_of_sentence():
     word, head = features_of(WORD_OF, HEADS)
     #    The incr re@@ flects lower credit losses </s>
-    share = pictures(
+    share = drawn(
         "1111....",
         ".111....",
         "..11....",
@@ -221,7 +212,7 @@ def test_sdoi_golden_matrices_with_subwords_and_end_of_sentence():
         "..11..1.",
         ".......1",
     )
-    first = pictures(
+    first = drawn(
         "111.....",
         ".11.....",
         "..1.....",

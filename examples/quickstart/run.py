@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 from random import Random
 
 from sacrebleu.metrics import BLEU
+from tqdm import tqdm
 
 from grammar import false_parse, make_corpus, tree_blind_best, with_trees_of_others, write
 
@@ -34,7 +36,7 @@ SYNTAX = (
 TRAINING = (
     "--optimizer adam --adam-betas (0.9,0.98) --lr 0.004 --lr-scheduler polynomial_decay "
     "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --batch-size 150 --no-epoch-checkpoints "
-    "--log-format simple --log-interval 50 --num-workers 0 --seed 1"
+    "--log-format simple --log-interval 10 --num-workers 0 --seed 1"
 )
 SYSTEMS = {  # name: (data-bin, options)
     "Transformer (fairseq)": ("true", "--task syntax_translation --arch transformer"),
@@ -43,8 +45,18 @@ SYSTEMS = {  # name: (data-bin, options)
 }
 
 
-def run(command: str, log: Path, stdin: Path | None = None, stdout: Path | None = None) -> None:
-    """Runs a command; its output goes to `log` (or `stdout`). Ends the program if it fails."""
+def run(
+    command: str,
+    log: Path,
+    *,
+    stdin: Path | None = None,
+    stdout: Path | None = None,
+    progress: tqdm | None = None,
+) -> None:
+    """Runs a command; its output goes to `log` (or `stdout`). Ends the program if it fails.
+
+    `progress` follows the numbers of updates that fairseq-train logs.
+    """
     print(f"$ {command}" + f" < {stdin}" * bool(stdin) + f" > {stdout}" * bool(stdout), flush=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several commands share the cores
@@ -52,11 +64,18 @@ def run(command: str, log: Path, stdin: Path | None = None, stdout: Path | None 
         open(stdin or os.devnull, "rb") as source,
         open(stdout or log, "wb" if stdout else "ab") as out,
         open(log, "ab") as err,
+        subprocess.Popen(
+            shlex.split(command), stdin=source, stdout=subprocess.PIPE, stderr=err, env=environment
+        ) as process,
     ):
-        done = subprocess.run(shlex.split(command), stdin=source, stdout=out, stderr=err, env=environment)
-    if done.returncode:
+        for line in process.stdout or ():
+            out.write(line)
+            updates = re.search(rb"num_updates=(\d+)", line)
+            if updates and progress is not None:
+                progress.update(int(updates[1]) - progress.n)
+    if process.returncode:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        sys.exit(f"failed with status {done.returncode}; the end of {log}:\n{tail}")
+        sys.exit(f"failed with status {process.returncode}; the end of {log}:\n{tail}")
 
 
 def prepare(work: Path, *, train: int, held_out: int, seed: int) -> dict[str, float]:
@@ -98,12 +117,14 @@ def train_and_generate(work: Path, name: str, *, updates: int) -> Path:
     kind, options = SYSTEMS[name]
     folder = work / name.replace(" ", "-").replace(",", "").replace("(", "").replace(")", "")
     data = work / "data-bin" / kind
-    run(
-        f"fairseq-train {data} --user-dir fairseq_syntax {options} {MODEL} {shlex.join(TRAINING.split())} "
-        f"--warmup-updates {updates // 10} --total-num-update {updates} --max-update {updates} "
-        f"--save-dir {folder} --cpu",
-        folder / "train.log",
-    )
+    with tqdm(desc=name, total=updates, unit=" updates", disable=None) as progress:
+        run(
+            f"fairseq-train {data} --user-dir fairseq_syntax {options} {MODEL} {shlex.join(TRAINING.split())} "
+            f"--warmup-updates {updates // 10} --total-num-update {updates} --max-update {updates} "
+            f"--save-dir {folder} --cpu",
+            folder / "train.log",
+            progress=progress,
+        )
     output = folder / "generate.log"
     run(
         f"fairseq-generate {data} --user-dir fairseq_syntax --task syntax_translation --gen-subset test "
