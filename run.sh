@@ -3,18 +3,19 @@
 #   bash run.sh quickstart [options of examples/quickstart/run.py]
 #   bash run.sh test [options of pytest]
 # Settings, from the environment:
-#   PYTHON  interpreter for a new environment, 3.11 or newer (default: python3)
-#   VENV    folder of the environment (default: .venv)
-#   TORCH   what pip installs as torch, such as torch==2.13.0 (default: torch)
+#   VENV    folder of the virtual environment (default: .venv)
+#   PYTHON  interpreter for a new one, 3.11 or newer (default: python3)
+#   TORCH   what pip installs as torch in a new one, such as torch==2.13.0 (default: torch)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 venv=${VENV:-.venv}
 
 set_up() {
     if [ ! -x "$venv/bin/python" ]; then
+        "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11) and
+            f"Python 3.11 or newer is needed, {sys.executable} is {sys.version.split()[0]}; name another by PYTHON=")'
         "${PYTHON:-python3}" -m venv "$venv"
     fi
-    "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
     if [ ! -e "$venv/.fairseq-is-built" ]; then
         "$venv/bin/pip" install --quiet "${TORCH:-torch}" numpy cython setuptools wheel
         # In an environment of its own the build would fetch a second torch.

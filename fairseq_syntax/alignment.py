@@ -56,8 +56,8 @@ def check_same_words(words: Sequence[str], tokens: Sequence[str]) -> None:
     )
 
     def rest(items: Sequence[str]) -> str:
-        shown = " ".join(items[first : first + 8])
-        return (repr(shown) if shown else "nothing") + (" …" if len(items) > first + 8 else "")
+        shown = " ".join(map(repr, items[first : first + 8]))
+        return (shown or "nothing") + " …" * (len(items) > first + 8)
 
     raise AlignmentError(
         f"expected the {len(words)} words of the text, found {len(tokens)} tokens in the parse; they "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import logging
 import os
 import platform
 import shutil
@@ -17,10 +16,11 @@ import sys
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,6 +39,7 @@ from fairseq_syntax.data.feature_files import (
     DTYPE,
     Signature,
     SplitSignature,
+    existing_pair,
     feature_prefix,
     signature_path,
 )
@@ -52,8 +53,6 @@ from fairseq_syntax.features import (
     word_feature,
 )
 from fairseq_syntax.trees import conllu_blocks, parse_brackets, parse_conllu, read_lines
-
-logger = logging.getLogger("fairseq_syntax.binarize")
 
 LINES_A_CHUNK = 1000
 T = TypeVar("T")
@@ -209,48 +208,34 @@ def binarize_chunk(lines: list[Line], *, split: Split, subwords: str, on_mismatc
     counts: Counter[str] = Counter()
     longest = 0
     for line in lines:
+        tokens = _tokens(line, split)
         try:
-            words, word_of = SUBWORDS[subwords](tokenize_line(line.text))
+            words, word_of = SUBWORDS[subwords](tokens)
         except AlignmentError as error:
-            raise InputError(split.text, line.number, str(error)) from None
-        if len(word_of) >= INFINITE:
-            raise InputError(split.text, line.number, f"expected fewer than {INFINITE} subwords, found {len(word_of)}")
+            if on_mismatch == "fail":
+                raise InputError(split.text, line.number, str(error)) from None
+            words, word_of = tokens, list(range(len(tokens)))  # no parse has these words
         counts.update(sentences=1, words=len(words), subwords=len(word_of))
         rows["word"].append(word_feature(word_of))
-
-        def checked(
-            kind: str, tokens: list[str], place: int, words: list[str] = words, number: int = line.number
-        ) -> bool:
-            try:
-                check_same_words(words, tokens)
-            except AlignmentError as error:
-                if on_mismatch == "fail":
-                    path = getattr(split, kind)
-                    raise InputError(path, place, f"{split.text}:{number}: {error}") from None
-                counts[f"mismatch.{kind}"] += 1
-                return False
-            return True
-
-        if line.trees is not None and split.trees:
+        check = partial(_check_words, words, line=line, split=split, on_mismatch=on_mismatch, counts=counts)
+        if split.trees and line.trees:
             place, text = line.trees
             trees = parse_brackets(text, path=split.trees, line=place)
-            row: list[int] = []
+            rows["distance"].append([])
             if trees is None:
                 counts["no_parse.trees"] += 1
-            elif checked("trees", [w for tree in trees for w in tree.leaves()], place):
+            elif check("trees", [word for tree in trees for word in tree.leaves()], place):
                 distances = syntactic_distances(trees)
-                longest = max(longest, max((d for d in distances if d != INFINITE), default=0))
-                row = distance_feature(word_of, distances)
-            rows["distance"].append(row)
-        if line.conllu is not None and split.conllu:
+                longest = max([longest, *(d for d in distances if d != INFINITE)])
+                rows["distance"][-1] = distance_feature(word_of, distances)
+        if split.conllu and line.conllu:
             place, block = line.conllu
             dependencies = parse_conllu(block, path=split.conllu, line=place)
-            row = []
+            rows["head"].append([])
             if dependencies is None:
                 counts["no_parse.conllu"] += 1
-            elif checked("conllu", dependencies.tokens, place):
-                row = head_feature(word_of, dependencies)
-            rows["head"].append(row)
+            elif check("conllu", dependencies.tokens, place):
+                rows["head"][-1] = head_feature(word_of, dependencies)
     return Chunk(
         lengths={name: np.array([len(r) for r in some]) for name, some in rows.items()},
         values={name: np.fromiter(itertools.chain.from_iterable(some), dtype=DTYPE) for name, some in rows.items()},
@@ -259,8 +244,43 @@ def binarize_chunk(lines: list[Line], *, split: Split, subwords: str, on_mismatc
     )
 
 
+def _tokens(line: Line, split: Split) -> list[str]:
+    """A line's subwords, split as fairseq splits them."""
+    tokens = tokenize_line(line.text)
+    if len(tokens) >= INFINITE:
+        raise InputError(split.text, line.number, f"expected fewer than {INFINITE} subwords, found {len(tokens)}")
+    for symbol in ("<pad>", "</s>"):
+        if symbol in tokens:
+            raise InputError(
+                split.text, line.number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
+            )
+    return tokens
+
+
+def _check_words(
+    words: list[str],
+    kind: str,
+    tokens: list[str],
+    place: int,
+    *,
+    line: Line,
+    split: Split,
+    on_mismatch: str,
+    counts: Counter[str],
+) -> bool:
+    """Whether a parse's tokens are the text's words; if not, counts it or raises :class:`InputError`."""
+    try:
+        check_same_words(words, tokens)
+    except AlignmentError as error:
+        if on_mismatch == "fail":
+            raise InputError(getattr(split, kind), place, f"{split.text}:{line.number}: {error}") from None
+        counts[f"mismatch.{kind}"] += 1
+        return False
+    return True
+
+
 def binarize_split(
-    split: Split, prefixes: dict[str, str], *, settings: dict[str, Any], executor: Executor | None
+    split: Split, prefixes: dict[str, str], *, settings: dict[str, Any], executor: Executor | None, ahead: int = 0
 ) -> tuple[Counter[str], int]:
     """Writes a split's features to `prefixes`; returns its counts and its longest finite distance.
 
@@ -275,7 +295,7 @@ def binarize_split(
     work = partial(binarize_chunk, split=split, **settings)
     chunks = _chunks(read_in_lockstep(split))
     with tqdm(desc=split.name, unit=" sentences", unit_scale=True, disable=None) as progress:
-        for chunk in _in_order(work, chunks, executor):
+        for chunk in _in_order(work, chunks, executor, ahead=ahead):
             for name, builder in builders.items():
                 ends = np.cumsum(chunk.lengths[name])[:-1]
                 for row in np.split(chunk.values[name], ends):
@@ -311,21 +331,31 @@ def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield chunk
 
 
-def _in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, ahead: int = 8) -> Iterator[R]:
-    """map(), by `executor` if there is one, never more than `ahead` items ahead of what is taken."""
+def _in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, *, ahead: int) -> Iterator[R]:
+    """map(), by `executor` if there is one, at most `ahead` items ahead of what is taken.
+
+    Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.
+    """
     if executor is None:
         yield from map(work, items)
         return
-    futures: deque = deque()
-    try:
-        for item in items:
-            futures.append(executor.submit(work, item))
-            if len(futures) > ahead:
-                yield futures.popleft().result()
-    except InputError:
-        yield from (future.result() for future in futures)  # an earlier error comes first
-        raise
-    yield from (future.result() for future in futures)
+    futures: deque[Future[R]] = deque()
+    failure = None
+    items = iter(items)
+    while True:
+        try:
+            futures.append(executor.submit(work, next(items)))
+        except StopIteration:
+            break
+        except InputError as error:
+            failure = error
+            break
+        if len(futures) > ahead:
+            yield futures.popleft().result()
+    while futures:
+        yield futures.popleft().result()
+    if failure is not None:
+        raise failure
 
 
 def generator_comment(conllu: str | None) -> str | None:
@@ -363,11 +393,14 @@ def report(split: Split, counts: Counter[str], longest: int) -> dict[str, int | 
 
 
 def binarize(args: argparse.Namespace) -> None:
-    """Binarizes the splits that `args` name. All output appears at the end, or none."""
+    """Binarizes the splits that `args` name. All of the output appears at the end, or none."""
     if args.workers < 1:
         raise ValueError(f"--workers: expected at least 1, found {args.workers}")
     splits = find_splits(args)
-    pair = args.source_lang, args.target_lang
+    languages = args.source_lang, args.target_lang
+    # A data-bin made in the other direction keeps its names.
+    pairs = (existing_pair(args.destdir, split.name, *languages, dataset_impl=None) for split in splits)
+    pair = next(filter(None, pairs), languages)
     settings = {"subwords": args.subwords, "on_mismatch": args.on_mismatch}
     os.makedirs(args.destdir, exist_ok=True)
     target = signature_path(args.destdir, pair, args.source_lang)
@@ -376,28 +409,47 @@ def binarize(args: argparse.Namespace) -> None:
     try:
         with ExitStack() as stack:
             executor = stack.enter_context(ProcessPoolExecutor(args.workers)) if args.workers > 1 else None
+            made = {}
             for split in splits:
                 prefixes = {
                     name: feature_prefix(temporary, split.name, pair, args.source_lang, name) for name in split.features
                 }
-                counts, longest = binarize_split(split, prefixes, settings=settings, executor=executor)
-                signature.splits[split.name] = SplitSignature(
+                counts, longest = binarize_split(
+                    split, prefixes, settings=settings, executor=executor, ahead=2 * args.workers
+                )
+                made[split.name] = SplitSignature(
                     features=split.features,
                     parser=args.parser or generator_comment(split.conllu),
                     settings=settings,
-                    versions={
-                        "fairseq_syntax": fairseq_syntax.__version__,
-                        "python": platform.python_version(),
-                    },
+                    versions=_versions(),
                     counts=report(split, counts, longest),
                 )
-        signature.write(signature_path(temporary, pair, args.source_lang))
-        # The signature says which files hold: it moves last.
-        for name in sorted(os.listdir(temporary), key=lambda n: n == os.path.basename(target)):
+        files = sorted(os.listdir(temporary))
+        # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
+        # never vouches for a mixture, wherever this is interrupted.
+        rest = Signature({name: s for name, s in signature.splits.items() if name not in made})
+        if rest.splits != signature.splits:
+            _replace(rest, target, temporary)
+        for name in files:
             os.replace(os.path.join(temporary, name), os.path.join(args.destdir, name))
+        _replace(Signature({**rest.splits, **made}), target, temporary)
     finally:
         shutil.rmtree(temporary)
+    if any(split.parser is None for split in made.values()):
+        print("the parser is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
+
+
+def _replace(signature: Signature, target: str, temporary: str) -> None:
+    path = os.path.join(temporary, "signature")
+    signature.write(path)
+    os.replace(path, target)
+
+
+def _versions() -> dict[str, str]:
+    packages = ("fairseq-fixed", "fairseq-syntax", "numpy")
+    installed = {d.name: d.version for d in metadata.distributions() if d.name in packages}
+    return {"python": platform.python_version(), **installed, "fairseq-syntax": fairseq_syntax.__version__}
 
 
 def main(argv: list[str] | None = None) -> None:

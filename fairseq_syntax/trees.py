@@ -8,7 +8,8 @@ format     one unit                        the parser gave up on this line    th
 brackets   a line with one tree; several   ``(())``                           an empty line
            trees on it are a forest
 CoNLL-U    a block of lines, closed by an  a block of comments with           a block of comments
-           empty line                      ``# no_parse = REASON`` in it
+           empty line; several sentences   ``# no_parse = REASON`` in it
+           with ``# sentences = N`` in it
 =========  ==============================  =================================  =====================
 """
 
@@ -22,6 +23,7 @@ from fairseq_syntax.errors import InputError
 
 NO_TREE = "(())"
 _NO_PARSE = re.compile(r"#\s*no_parse\s*=")
+_SENTENCES = re.compile(r"#\s*sentences\s*=\s*(\d+)\s*$")
 _BRACKET_TOKEN = re.compile(r"[()]|[^\s()]+")
 _BRACKET_ESCAPES = {
     "-LRB-": "(",
@@ -60,7 +62,7 @@ class Tree:
 
 @dataclass(slots=True)
 class DependencyTree:
-    """Surface tokens and, for each, its head: 0 is the root, i the i-th token (counted from 1)."""
+    """Surface tokens and, for each, its head: 0 above the root of each sentence, i the i-th token (from 1)."""
 
     tokens: list[str]
     heads: list[int]
@@ -130,12 +132,6 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | None:
     return trees
 
 
-def read_brackets(path: str) -> Iterator[tuple[int, list[Tree] | None]]:
-    """Yields, for each line of a file of bracketed trees, its number and :func:`parse_brackets` of it."""
-    for number, line in read_lines(path):
-        yield number, parse_brackets(line, path=path, line=number)
-
-
 def conllu_blocks(path: str) -> Iterator[tuple[int, list[str]]]:
     """Yields each block of a CoNLL-U file: the number of its first line, and its lines."""
     block: list[str] = []
@@ -156,17 +152,22 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
     belong to the enhanced graph and are not part of the tree.
 
+    Words are numbered through the whole block, also where a comment says that it holds several sentences.
+
     Returns ``None`` where a comment says that there is no parse. Raises :class:`InputError` for a line
-    without ten columns, word numbers out of order, a head out of range, a cycle, or other than one root.
+    without ten columns, word numbers out of order, a head out of range, a cycle, or other than one root a sentence.
     """
     forms: list[str] = []
     heads: list[int] = []
     lines: list[int] = []
     spans: list[tuple[int, int, str]] = []  # multi-word tokens: first word, last word, form
     no_parse = False
+    sentences = 1
     for number, text in enumerate(block, start=line):
         if text.startswith("#"):
             no_parse = no_parse or bool(_NO_PARSE.match(text))
+            if stated := _SENTENCES.match(text):
+                sentences = int(stated[1])
             continue
         columns = text.split("\t")
         if len(columns) != 10:
@@ -193,27 +194,27 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
         lines.append(number)
     if no_parse:
         return None
+    _check_roots(heads, sentences, path=path, lines=lines)
     depths = _depths(heads, path=path, lines=lines)
     if not spans:
         return DependencyTree(forms, heads)
     return _collapse(forms, heads, depths, spans, path=path, line=line)
 
 
-def read_conllu(path: str) -> Iterator[tuple[int, DependencyTree | None]]:
-    """Yields, for each block of a CoNLL-U file, its first line's number and :func:`parse_conllu` of it."""
-    for number, block in conllu_blocks(path):
-        yield number, parse_conllu(block, path=path, line=number)
+def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int]) -> None:
+    roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
+    due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
+    if len(roots) > sentences:
+        raise InputError(path, roots[sentences], f"expected {due}, found another one")
+    if sentences > 1 and len(roots) < sentences and heads:
+        raise InputError(path, lines[-1], f"expected {due}, found {len(roots)}")
 
 
 def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
-    """Distance of each word from the root (1 for the root itself), having checked that this is a tree."""
-    roots = 0
+    """Distance of each word from its root (1 for a root itself), having checked that all lead to one."""
     for head, line in zip(heads, lines, strict=True):
         if head > len(heads):
             raise InputError(path, line, f"expected a head between 0 and {len(heads)}, found {head} (out of range)")
-        roots += head == 0
-        if roots > 1:
-            raise InputError(path, line, "expected one root in the sentence, found a second one")
     depths = [0] * len(heads)
     for start in range(len(heads)):
         path_up = []

@@ -51,12 +51,12 @@ def binarize_more(corpus: Path, data: Path) -> None:
     )
 
 
-def train(data: Path, save_dir: Path, *more: str, model: list[str] = TINY) -> Any:
-    """fairseq-train on one CPU; returns the trainer as it was at the end."""
+def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY, cpu: bool = True) -> Any:
+    """fairseq-train in one process; returns the trainer as it was at the end."""
     arguments = [
         str(data), *USER_DIR, *model, "--save-dir", str(save_dir), "--optimizer", "adam", "--lr", "0.01",
-        "--criterion", "label_smoothed_cross_entropy", "--batch-size", "20", "--cpu", "--num-workers", "0",
-        "--log-format", "none", "--seed", "3", *more,
+        "--criterion", "label_smoothed_cross_entropy", "--batch-size", "20", "--num-workers", "0",
+        "--log-format", "none", "--seed", "3", *["--cpu"] * cpu, *more,
     ]  # fmt: skip
     trainers = []
 

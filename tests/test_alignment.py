@@ -52,10 +52,10 @@ def test_same_words():
 @pytest.mark.parametrize(
     ("words", "tokens", "expected"),
     [
-        ("a b c", "a x c", "from word 2 on: the text has 'b c', the parse 'x c'"),
+        ("a b c", "a x c", "from word 2 on: the text has 'b' 'c', the parse 'x' 'c'"),
         ("a b", "a b c", "2 words of the text, found 3 tokens .* from word 3 on: the text has nothing"),
         ("a b", "a", "the text has 'b', the parse nothing"),
-        ("a b c d e f g h i j", "", "'a b c d e f g h' …, the parse nothing"),
+        ("a b c d e f g h i j", "", "'a' 'b' 'c' 'd' 'e' 'f' 'g' 'h' …, the parse nothing"),
     ],
 )
 def test_differing_words_are_shown_from_the_first_difference(words, tokens, expected):

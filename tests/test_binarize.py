@@ -54,6 +54,7 @@ def test_features_signature_and_report(tmp_path, capsys):
     split = signature["splits"]["train"]
     assert split["features"] == ["word", "distance", "head"]
     assert split["parser"] == "a parser 1.0"
+    assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
     assert split["counts"] == {
         "sentences": 3,
         "words": 7,
@@ -108,6 +109,7 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         ({"trees": TREES[:-5]}, "train.en.trees", "found only 2"),
         ({"conllu": CONLLU[: CONLLU.index("1\ta")]}, "train.en.conllu", "found only 2"),
         ({"text": TEXT + "a@@\n", "trees": TREES + "\n", "conllu": CONLLU + "\n#\n"}, "train.en:4", "end a word"),
+        ({"text": TEXT.replace("a b", "a <pad>")}, "train.en:3", "found <pad>"),
         ({"text": TEXT.replace("a b", "a\rb")}, "train.en:3", "carriage return"),
         ({"text": None}, "train.en", "subword text, found none"),
         ({"trees": None, "conllu": None}, "train.en", "found neither"),
@@ -137,6 +139,49 @@ def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):
     write(tmp_path, text="a\nb\n", trees="(())\n(())\n", conllu=None)
     run(tmp_path)
     assert rows(tmp_path, "distance") == [[], []]
+
+
+def test_a_line_that_ends_inside_a_word_can_be_neutral(tmp_path, capsys):
+    run(write(tmp_path, text=TEXT.replace("a b", "a b @@")), "--on-mismatch", "neutral")
+    assert rows(tmp_path, "word")[2] == [0, 1, 2, 3]
+    assert rows(tmp_path, "head")[2] == []
+    assert "that do not match" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_first_of_many_errors_is_the_one_reported(tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 1)
+    write(tmp_path, text="a\n" * 40, trees="(S b)\n(S a)\n(S c)\n" + "(S a)\n" * 35, conllu=None)
+    with pytest.raises(SystemExit, match=r"train.en.trees:1: .*the parse 'b'"):
+        run(tmp_path, "--workers", workers)
+
+
+def test_a_data_bin_of_the_other_direction_keeps_its_names(tmp_path):
+    write(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for ending in ("bin", "idx"):
+        (tmp_path / f"bin/train.de-en.en.{ending}").write_bytes(b"")
+    run(tmp_path)
+    assert (tmp_path / "bin/train.de-en.en.head.idx").exists()
+    assert (tmp_path / "bin/syntax.de-en.en.json").exists()
+    assert not list((tmp_path / "bin").glob("*en-de*"))
+
+
+def test_an_interrupted_run_never_leaves_a_signature_of_mixed_files(tmp_path, monkeypatch):
+    run(write(tmp_path))
+    run(write(tmp_path, "valid"), name="valid")
+    replace = os.replace
+
+    def interrupted(source, target):
+        if target.endswith("head.idx"):
+            raise OSError("no more")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(SystemExit, match="no more"):
+        run(write(tmp_path))
+    signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
+    assert list(signature["splits"]) == ["valid"]
 
 
 def test_whitespace_is_split_as_fairseq_does(tmp_path):

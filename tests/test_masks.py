@@ -134,6 +134,34 @@ def test_soft_slr_golden_matrix():
     torch.testing.assert_close(soft_slr(distance, temperature=10)[0].exp(), golden)
 
 
+def test_golden_matrices_with_subwords_and_end_of_sentence():
+    distance = torch.tensor([[2, 0, 2, INFINITE, INFINITE]])  # a b@@ c d </s>, boundaries 2, 0, 2
+    strict = drawn(
+        "111..",  # a: the tie at d hides
+        "111..",  # b@@
+        ".111.",  # c
+        "..111",  # d: the tie at a hides, the end shows
+        "11111",
+    )
+    strict[3, 1] = True  # d: over the 0 inside the word
+    assert torch.equal(visible(hard_slr(distance, strict=True))[0], strict)
+
+    def alpha(difference: float) -> float:
+        return float((torch.tanh(torch.tensor(difference / 2.0)) + 1) / 2)
+
+    over, under = alpha(2), alpha(-2)
+    soft = torch.tensor(
+        [
+            [1, 1, over, over * 0.5, 0],
+            [1, 1, 1, under, 0],
+            [under, 1, 1, 1, 0],
+            [over * 0.5, over, 1, 1, 1],
+            [1, 1, 1, 1, 1],
+        ]
+    )
+    torch.testing.assert_close(soft_slr(distance, temperature=2)[0].exp(), soft)
+
+
 @pytest.mark.parametrize("infinite_in_the_middle", [False, True])
 def test_soft_slr_equals_the_product_of_its_definition(infinite_in_the_middle):
     random = Random(2)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_syntax import binarize
-from fairseq_syntax.trees import read_conllu
+from fairseq_syntax.trees import conllu_blocks, parse_conllu
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -27,9 +27,10 @@ def unpack(name: str, to: Path) -> Path:
 def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
     texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
-    trees = [tree for _, tree in read_conllu(str(path))]
+    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_blocks(str(path))]
     assert len(trees) == len(texts) > 400
     for text, tree in zip(texts, trees, strict=True):
+        assert tree is not None
         assert "".join("".join(tree.tokens).split()) == "".join(text.split())
         assert tree.heads.count(0) == 1
         for token in range(1, len(tree.tokens) + 1):  # every token reaches the root

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.trees import Tree, parse_brackets, read_brackets, read_conllu
+from fairseq_syntax.trees import Tree, conllu_blocks, parse_brackets, parse_conllu, read_lines
 from trees_strategy import bracketed, random_tree
+
+
+def read_brackets(path):
+    return [(n, parse_brackets(line, path=path, line=n)) for n, line in read_lines(path)]
+
+
+def read_conllu(path):
+    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_blocks(path)]
 
 
 def row(number, form, head):
@@ -86,6 +94,13 @@ def test_conllu_blocks(tmp_path):
     assert units[3][1].heads == [0]
 
 
+def test_conllu_block_of_several_sentences(tmp_path):
+    path = tmp_path / "x.conllu"
+    path.write_text("# sentences = 2\n" + block(0, 1, 0, 3))
+    ((_, tree),) = read_conllu(str(path))
+    assert tree.heads == [0, 1, 0, 3]
+
+
 def test_conllu_multi_word_tokens_and_empty_nodes(tmp_path):
     path = tmp_path / "x.conllu"
     path.write_text(
@@ -120,6 +135,8 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + block(2, 3, 4, 2, 0), 4, "cycle through word 2"),
         (block(0) + block(0, 1, 0), 5, "one root"),
         (block(0) + block(1), 3, "cycle through word 1"),
+        ("# sentences = 2\n" + block(0, 1, 1), 4, "expected 2 roots, one a sentence, found 1"),
+        ("# sentences = 2\n" + block(0, 0, 0), 4, "expected 2 roots, one a sentence, found another"),
         (block(0) + row(1, "a", "x"), 3, "number of a head, found 'x'"),
         (block(0) + row(1, "a", 0) + row(3, "b", 1), 4, "word number 2, found '3'"),
         (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1"),

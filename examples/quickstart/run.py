@@ -7,6 +7,7 @@ syntax Transformer on the right trees, and the same on false ones. See README.md
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -47,18 +48,18 @@ SYSTEMS = {  # name: (data-bin, options)
 
 def run(
     command: str,
-    log: Path,
+    log: str,
     *,
-    stdin: Path | None = None,
-    stdout: Path | None = None,
+    stdin: str | None = None,
+    stdout: str | None = None,
     progress: tqdm | None = None,
 ) -> None:
-    """Runs a command; its output goes to `log` (or `stdout`). Ends the program if it fails.
+    """Runs a command; its output goes to the file `log` (or `stdout`). Ends the program if it fails.
 
     `progress` follows the numbers of updates that fairseq-train logs.
     """
     print(f"$ {command}" + f" < {stdin}" * bool(stdin) + f" > {stdout}" * bool(stdout), flush=True)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    os.makedirs(os.path.dirname(log), exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several commands share the cores
     with (
         open(stdin or os.devnull, "rb") as source,
@@ -74,71 +75,72 @@ def run(
             if updates and progress is not None:
                 progress.update(int(updates[1]) - progress.n)
     if process.returncode:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        tail = "\n".join(Path(log).read_text(errors="replace").splitlines()[-15:])
         sys.exit(f"failed with status {process.returncode}; the end of {log}:\n{tail}")
 
 
-def prepare(work: Path, *, train: int, held_out: int, seed: int) -> dict[str, float]:
-    """Makes the corpus and both data-bins; returns the tree-blind best of each split."""
+def prepare(*, train: int, held_out: int, seed: int) -> float:
+    """Makes the corpus and both data-bins; returns the tree-blind best of the test set."""
     corpus = make_corpus(Random(seed), train=train, held_out=held_out)
     for name, examples in corpus.items():
-        write(work / "true", name, examples, examples)
+        write(Path("true"), name, examples, examples)
         others = with_trees_of_others(Random(seed), examples)
         parses = [false_parse(e, o) for e, o in zip(examples, others, strict=True)]
-        write(work / "false", name, examples, parses)
-    log = work / "prepare.log"
-    bpe = work / "bpe"
-    bpe.mkdir(exist_ok=True)
+        write(Path("false"), name, examples, parses)
+    log = "logs/prepare.log"
+    os.makedirs("bpe", exist_ok=True)
     for side in ("src", "tgt"):
-        run(f"subword-nmt learn-bpe -s 80 -o {bpe}/codes.{side}", log, stdin=work / f"true/train.{side}")
+        run(f"subword-nmt learn-bpe -s 80 -o bpe/codes.{side}", log, stdin=f"true/train.{side}")
         for name in corpus:
-            run(
-                f"subword-nmt apply-bpe -c {bpe}/codes.{side}",
-                log,
-                stdin=work / f"true/{name}.{side}",
-                stdout=bpe / f"{name}.{side}",
-            )
-    prefixes = " ".join(f"--{name}pref {bpe}/{name}" for name in corpus)
+            files = {"stdin": f"true/{name}.{side}", "stdout": f"bpe/{name}.{side}"}
+            run(f"subword-nmt apply-bpe -c bpe/codes.{side}", log, **files)
+    prefixes = " ".join(f"--{name}pref bpe/{name}" for name in corpus)
     languages = "--source-lang src --target-lang tgt"
-    shutil.rmtree(work / "data-bin", ignore_errors=True)
-    run(f"fairseq-preprocess {languages} {prefixes} --destdir {work}/data-bin/true", log)
-    shutil.copytree(work / "data-bin/true", work / "data-bin/false")
+    shutil.rmtree("data-bin", ignore_errors=True)
+    run(f"fairseq-preprocess {languages} {prefixes} --destdir data-bin/true", log)
+    shutil.copytree("data-bin/true", "data-bin/false")
     for kind in ("true", "false"):
-        parses = " ".join(f"--{name}parse {work}/{kind}/{name}" for name in corpus)
-        run(
-            f"fairseq-syntax-binarize {languages} {prefixes} {parses} --destdir {work}/data-bin/{kind}",
-            log,
-        )
-    return {name: tree_blind_best(examples) for name, examples in corpus.items()}
+        parses = " ".join(f"--{name}parse {kind}/{name}" for name in corpus)
+        run(f"fairseq-syntax-binarize {languages} {prefixes} {parses} --destdir data-bin/{kind}", log)
+    return tree_blind_best(corpus["test"])
 
 
-def train_and_generate(work: Path, name: str, *, updates: int) -> Path:
+def train_and_generate(name: str, *, updates: int) -> str:
     """Trains a system (or goes on where it was stopped) and translates the test set; returns the log."""
     kind, options = SYSTEMS[name]
-    folder = work / name.replace(" ", "-").replace(",", "").replace("(", "").replace(")", "")
-    data = work / "data-bin" / kind
+    label = re.sub(r"\W+", "-", name).strip("-")
+    schedule = f"--warmup-updates {updates // 10} --total-num-update {updates} --max-update {updates}"
     with tqdm(desc=name, total=updates, unit=" updates", disable=None) as progress:
         run(
-            f"fairseq-train {data} --user-dir fairseq_syntax {options} {MODEL} {shlex.join(TRAINING.split())} "
-            f"--warmup-updates {updates // 10} --total-num-update {updates} --max-update {updates} "
-            f"--save-dir {folder} --cpu",
-            folder / "train.log",
+            f"fairseq-train data-bin/{kind} --user-dir fairseq_syntax {options} {MODEL} "
+            f"{shlex.join(TRAINING.split())} {schedule} --save-dir checkpoints/{label} --cpu",
+            f"logs/{label}.train.log",
             progress=progress,
         )
-    output = folder / "generate.log"
+    output = f"logs/{label}.generate.log"
     run(
-        f"fairseq-generate {data} --user-dir fairseq_syntax --task syntax_translation --gen-subset test "
-        f"--path {folder}/checkpoint_best.pt --beam 5 --remove-bpe --cpu",
-        folder / "generate.err",
+        f"fairseq-generate data-bin/{kind} --user-dir fairseq_syntax --task syntax_translation --gen-subset test "
+        f"--path checkpoints/{label}/checkpoint_best.pt --beam 5 --remove-bpe --cpu",
+        f"logs/{label}.generate.err",
         stdout=output,
     )
     return output
 
 
-def score(output: Path) -> tuple[float, float]:
+def enter(work: Path, settings: dict[str, int]) -> None:
+    """Goes to the folder in which everything is made, unless other settings made what is there."""
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    made = Path("settings.json")
+    if made.exists() and json.loads(made.read_text()) != settings:
+        sys.exit(f"{work} was made with {made.read_text()}; delete it, or name another folder by --work")
+    made.write_text(json.dumps(settings))
+
+
+def score(output: str) -> tuple[float, float]:
     """BLEU and exact match, in percent, of a fairseq-generate log."""
     lines: dict[str, dict[int, str]] = {"H": {}, "T": {}}
-    for line in output.read_text(encoding="utf-8").splitlines():
+    for line in Path(output).read_text(encoding="utf-8").splitlines():
         key, _, rest = line.partition("-")
         if key in lines:
             number, *fields = rest.split("\t")
@@ -152,16 +154,20 @@ def score(output: Path) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--work", type=Path, default=HERE / "run", help="folder for everything made")
+    parser.add_argument(
+        "--work", type=lambda path: Path(path).resolve(), default=HERE / "run", help="folder for everything made"
+    )
     parser.add_argument("--train", type=int, default=10000, help="training sentences")
     parser.add_argument("--held-out", type=int, default=100, help="different sentences in valid and test")
     parser.add_argument("--updates", type=int, default=1000, help="training updates of each system")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus")
     args = parser.parse_args()
     begin = time.time()
-    best = prepare(args.work, train=args.train, held_out=args.held_out, seed=args.seed)["test"]
+    sizes = {"train": args.train, "held_out": args.held_out, "seed": args.seed}
+    enter(args.work, {**sizes, "updates": args.updates})
+    best = prepare(**sizes)
     with ThreadPoolExecutor(max_workers=min(len(SYSTEMS), os.cpu_count() or 1)) as pool:
-        outputs = pool.map(lambda name: train_and_generate(args.work, name, updates=args.updates), SYSTEMS)
+        outputs = pool.map(lambda name: train_and_generate(name, updates=args.updates), SYSTEMS)
         scores = {name: score(output) for name, output in zip(SYSTEMS, outputs, strict=True)}
     print(f"\n{'system':40} {'BLEU':>6} {'exact match':>12}")
     for name, (bleu, exact) in scores.items():

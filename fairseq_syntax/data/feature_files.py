@@ -115,7 +115,7 @@ def load_features(
     parts: dict[str, list[Dataset]] = {name: [] for name in names}
     for k in itertools.count():
         part = f"{split}{k or ''}"
-        pair = _existing_pair(data, part, source_lang, target_lang, dataset_impl)
+        pair = existing_pair(data, part, source_lang, target_lang, dataset_impl)
         if pair is None:
             break
         for name, dataset in _load_part(data, part, pair, source_lang, names, dataset_impl).items():
@@ -128,9 +128,10 @@ def load_features(
     }
 
 
-def _existing_pair(
+def existing_pair(
     data: str, split: str, source_lang: str, target_lang: str, dataset_impl: str | None
 ) -> tuple[str, str] | None:
+    """The order of the languages in the names of a split's token files; ``None`` if there are none."""
     for pair in ((source_lang, target_lang), (target_lang, source_lang)):
         if indexed_dataset.dataset_exists(split_prefix(data, split, pair, source_lang), dataset_impl):
             return pair
@@ -182,12 +183,14 @@ def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: s
 def _missing_message(data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]) -> str:
     files = ", ".join(f"{feature_prefix(data, split, pair, lang, f)}.{{bin,idx}}" for f in missing)
     kinds = sorted({source for f in missing if (source := SOURCES[f])})
-    option = split.rstrip("0123456789")
-    pref = option if option in ("train", "valid", "test") else "test"
+    kind = split.rstrip("0123456789")
+    option = kind if kind in ("train", "valid", "test") else "test"
+    text, parses = ("TEXT", "PARSES") if split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")
+    other = pair[1] if pair[0] == lang else pair[0]
     return (
         f"the model needs syntax features that {signature_path(data, pair, lang)} does not list or that are not "
         f"there: {files}\nThey are made from the subword text that fairseq-preprocess read"
         + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ")" if kinds else "")
-        + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang "
-        f"{pair[1] if pair[0] == lang else pair[0]} --{pref}pref SUBWORD_TEXT --{pref}parse PARSES --destdir {data}"
+        + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang {other} --{option}pref {text} "
+        f"--{option}parse {parses} --destdir {data}"
     )

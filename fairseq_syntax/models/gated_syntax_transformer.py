@@ -82,7 +82,8 @@ class _SyntaxOptions(TransformerConfig):
     gate_warmup_epochs: int = field(
         default=0,
         metadata={
-            "help": "pre-warmup: the gate's parameters stay frozen for this many epochs (Hou 2024 §4.5); default: 0"
+            "help": "pre-warmup: the gate's parameters stay frozen for this many epochs (Hou 2024 §4.5), "
+            "counted from fairseq's epoch 1; default: 0"
         },
     )
     syntax_dropout: float = field(
@@ -105,7 +106,7 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
     @property
     def syntax_mask_names(self) -> list[str]:
         """``syntax_masks``, split."""
-        return self.syntax_masks.split(",")
+        return [name.strip() for name in self.syntax_masks.split(",")]
 
     @property
     def syntax_layer_numbers(self) -> set[int]:
@@ -141,6 +142,8 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             raise ValueError(f"--slr-temperature: expected a number above 0, found {self.slr_temperature}")
         if not 0 <= self.syntax_dropout < 1:
             raise ValueError(f"--syntax-dropout: expected a probability in [0, 1), found {self.syntax_dropout}")
+        if self.encoder.xformers_att_config is not None:
+            raise ValueError("--encoder-xformers-att-config: syntax attention cannot be computed by xFormers")
         _ = self.syntax_layer_numbers
 
 
@@ -192,7 +195,8 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
                 f"{', '.join(self.masks.features)}; missing: {', '.join(missing)}. Does the data come from "
                 "--task syntax_translation?"
             )
-        guided = (layer for layer in self.layers if isinstance(layer, SyntaxEncoderLayer))
+        # Not by iterating over self.layers: under layer drop, that draws which layers run.
+        guided = [module for module in self.layers.modules() if isinstance(module, SyntaxEncoderLayer)]
         with extra_arguments(guided, syntax=self.masks(src_syntax)):
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
 
@@ -216,14 +220,13 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
-        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
-        cfg.check()
-        return super().build_model(cfg, task)
+        return super().build_model(GatedSyntaxTransformerConfig.from_namespace(args), task)
 
     @classmethod
     def build_encoder(
         cls, cfg: GatedSyntaxTransformerConfig, src_dict: Any, embed_tokens: nn.Embedding
     ) -> GatedSyntaxTransformerEncoder:
+        cfg.check()
         return GatedSyntaxTransformerEncoder(cfg, src_dict, embed_tokens)
 
     @property
@@ -232,7 +235,10 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         return self.encoder.masks.features
 
     def set_epoch(self, epoch: int) -> None:
-        """Freezes the gates while pre-warmup lasts; `epoch` counts from 1."""
+        """Freezes the gates while pre-warmup lasts.
+
+        `epoch` is fairseq's, counted from 1: resuming goes on counting, ``--reset-dataloader`` starts again.
+        """
         for gate in self._gates():
             gate.frozen = epoch <= self.cfg.gate_warmup_epochs
 
@@ -254,6 +260,18 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         """As fairseq's Transformer, with the source's features for the encoder."""
         with extra_arguments([self.encoder], src_syntax=src_syntax):
             return super().forward(src_tokens, src_lengths, prev_output_tokens, **kwargs)
+
+    def extract_features(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        prev_output_tokens: Tensor,
+        src_syntax: Mapping[str, Tensor] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As fairseq's Transformer, with the source's features for the encoder."""
+        with extra_arguments([self.encoder], src_syntax=src_syntax):
+            return super().extract_features(src_tokens, src_lengths, prev_output_tokens, **kwargs)
 
 
 def _architecture(name: str, **defaults: Any) -> Callable[[Any], None]:

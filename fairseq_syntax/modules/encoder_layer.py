@@ -22,7 +22,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             num_masks=len(cfg.syntax_mask_names),
             syntax_heads=(cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads),
             combination=cfg.syntax_combination,
-            gate_hidden_dim=cfg.gate_hidden_dim or embed_dim // 8,
+            gate_hidden_dim=cfg.gate_hidden_dim or max(1, embed_dim // 8),
             gate_batch_norm=cfg.gate_batch_norm,
             syntax_dropout=cfg.syntax_dropout,
             dropout=cfg.attention_dropout,

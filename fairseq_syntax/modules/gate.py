@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from fairseq.modules import LayerNorm
-from fairseq.modules.grad_multiply import GradMultiply
 from torch import Tensor, nn
 
 
@@ -15,8 +14,9 @@ class GateBatchNorm(nn.Module):
     """Batch normalisation of gate logits (Hou 2024, eq. 6), made to survive every way fairseq trains.
 
     Differs from :class:`torch.nn.BatchNorm1d` in that a batch of one sentence is normalised by the running
-    statistics, which stay float32 under ``--fp16``, move once a step under activation checkpointing (which
-    runs the forward pass twice, first without gradients), and are not accompanied by an integer counter.
+    statistics, which stay float32 under ``--fp16``, move once a batch under activation checkpointing (which
+    runs the forward pass twice, first without gradients), and are not accompanied by an integer counter. Under
+    ``--update-freq`` N a step has N batches, and the statistics move with each.
 
     Args:
         num_features: the number of logits.
@@ -92,8 +92,14 @@ class SyntaxGate(nn.Module):
         self.layer_norm = LayerNorm(hidden_dim)
         self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads)
         self.batch_norm = GateBatchNorm(num_masks * num_heads) if batch_norm else None
-        #: During pre-warmup: gradients of exactly 0 reach the gate's parameters.
+        #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
+        #: sees them used); the input gets its own.
         self.frozen = False
+        for parameter in self.parameters():
+            parameter.register_hook(self._zero_if_frozen)
+
+    def _zero_if_frozen(self, gradient: Tensor) -> Tensor | None:
+        return torch.zeros_like(gradient) if self.frozen else None
 
     def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Computes the weights.
@@ -112,5 +118,4 @@ class SyntaxGate(nn.Module):
         if self.batch_norm is not None:
             logits = self.batch_norm(logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
-        weights = F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
-        return GradMultiply.apply(weights, 0.0) if self.frozen else weights
+        return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]

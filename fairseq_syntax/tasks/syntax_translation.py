@@ -12,6 +12,7 @@ from fairseq import utils
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import nn
+from torch.utils.data import Dataset
 
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
@@ -36,10 +37,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
-        features = getattr(model, "syntax_features", ())
-        self.syntax_features.update(features)
-        if not features and hasattr(model, "encoder"):  # may meet syntax models in an ensemble
-            model.encoder.forward = partial(_without_syntax, model.encoder.forward)
+        self.syntax_features.update(getattr(model, "syntax_features", ()))
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -49,8 +47,20 @@ class SyntaxTranslationTask(TranslationTask):
         paths = utils.split_paths(self.cfg.data)
         if split != self.cfg.train_subset:
             paths = paths[:1]
-        features = load_features(
-            paths[(epoch - 1) % len(paths)],
+        if epoch == 1:  # what is wrong in a later shard shows before training starts
+            for path in paths[1:]:
+                self._load_features(path, split, combine)
+        features = self._load_features(paths[(epoch - 1) % len(paths)], split, combine)
+        self.datasets[split] = SyntaxLanguagePairDataset.from_pairs(
+            self.datasets[split],
+            syntax=features,
+            truncated=self.cfg.truncate_source,
+            num_buckets=self.cfg.num_batch_buckets,
+        )
+
+    def _load_features(self, path: str, split: str, combine: bool) -> dict[str, Dataset]:
+        return load_features(
+            path,
             split,
             self.cfg.source_lang,
             self.cfg.target_lang,
@@ -58,12 +68,6 @@ class SyntaxTranslationTask(TranslationTask):
             combine=combine,
             dataset_impl=self.cfg.dataset_impl,
             upsample_primary=self.cfg.upsample_primary,
-        )
-        self.datasets[split] = SyntaxLanguagePairDataset.from_pairs(
-            self.datasets[split],
-            syntax=features,
-            truncated=self.cfg.truncate_source,
-            num_buckets=self.cfg.num_batch_buckets,
         )
 
     @contextmanager
@@ -91,6 +95,23 @@ class SyntaxTranslationTask(TranslationTask):
         parameters = model.frozen_parameters() if hasattr(model, "frozen_parameters") else []
         with frozen(parameters, optimizer):
             super().optimizer_step(optimizer, model, update_num)
+
+    def inference_step(
+        self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """As fairseq's; stock models in an ensemble with ours do not see the features."""
+        if "src_syntax" in sample["net_input"]:
+            for model in models:
+                if not hasattr(model, "syntax_features"):
+                    _ignore_syntax(model)
+        return super().inference_step(generator, models, sample, *args, **kwargs)
+
+
+def _ignore_syntax(model: Any) -> None:
+    """Makes a stock model, which refuses arguments that it does not know, drop ``src_syntax``."""
+    for module in (model, model.encoder):  # generation calls the encoder's forward itself
+        if getattr(module.forward, "func", None) is not _without_syntax:
+            module.forward = partial(_without_syntax, module.forward)
 
 
 def _without_syntax(forward: Any, *args: Any, src_syntax: Any = None, **kwargs: Any) -> Any:

@@ -189,7 +189,8 @@ def test_masks_are_built_once_a_batch(monkeypatch):
 def test_missing_features_are_named(syntax):
     net = model(syntax_masks="slr,sdoi")
     net_input = {**mixed_batch(), "src_syntax": syntax}
-    with pytest.raises(ValueError, match=r"missing: .*distance.*head|missing: distance, head"):
+    missing = "distance, head" if syntax else "distance, word, head"
+    with pytest.raises(ValueError, match=rf"missing: {missing}\. Does"):
         net(**net_input)
 
 
@@ -219,6 +220,38 @@ def test_activation_checkpointing_gives_the_same_gradients():
         torch.testing.assert_close(a, b, msg=name)  # gate statistics moved once, not twice
 
 
+@pytest.fixture
+def process_group(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("combination", ["gate", "average"])
+def test_distributed_data_parallel_finds_no_unused_parameter(process_group, frozen, combination):
+    net = model(syntax_masks="slr,sdoi", syntax_combination=combination, gate_warmup_epochs=1)
+    net.set_epoch(1 if frozen else 2)
+    parallel = nn.parallel.DistributedDataParallel(net)
+    for _ in range(2):  # it would raise in the second pass
+        parallel(**mixed_batch())[0].sum().backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+    assert all(parameter.grad.eq(0).all() for parameter in net.frozen_parameters())
+
+
+def test_layer_drop_runs_guided_layers():
+    net = model(encoder_layers=4, encoder_layerdrop=0.5).train()
+    for _ in range(10):
+        assert encode(net, mixed_batch()).isfinite().all()
+
+
+def test_features_can_be_extracted():
+    net = model().eval()
+    net_input = mixed_batch()
+    features, _ = net.extract_features(**net_input)
+    torch.testing.assert_close(net.decoder.output_layer(features), net(**net_input)[0])
+
+
 def test_pre_warmup_freezes_by_epoch():
     net = model(gate_warmup_epochs=2)
     gates = [m for m in net.modules() if isinstance(m, SyntaxGate)]
@@ -243,6 +276,7 @@ def test_pre_warmup_freezes_by_epoch():
         ("gate_warmup_epochs", -1),
         ("slr_temperature", 0.0),
         ("syntax_dropout", 1.0),
+        ("encoder_xformers_att_config", "{}"),
     ],
 )
 def test_impossible_options_are_refused_by_name(option, value):
@@ -292,11 +326,11 @@ def test_command_line_declares_every_option_with_help():
 
 
 def test_named_architectures():
-    sizes = {}
+    from fairseq.models import ARCH_CONFIG_REGISTRY
+
+    sizes, regularisation = {}, {}
     for name in ("", "_iwslt_de_en", "_tiny"):
         args = Namespace()
-        from fairseq.models import ARCH_CONFIG_REGISTRY
-
         ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
         cfg = GatedSyntaxTransformerConfig.from_namespace(args)
         sizes[name] = (
@@ -311,6 +345,14 @@ def test_named_architectures():
             cfg.decoder.attention_heads,
             cfg.decoder.layers,
         )
+        regularisation[name] = (
+            cfg.dropout,
+            cfg.attention_dropout,
+            cfg.syntax_dropout,
+            cfg.gate_warmup_epochs,
+        )
+    assert regularisation["_iwslt_de_en"] == (0.3, 0.2, 0.4, 80)
+    assert regularisation[""] == (0.1, 0.0, 0.0, 0)
     assert sizes == {
         "": (512, 2048, 8, 6),
         "_iwslt_de_en": (512, 1024, 4, 6),

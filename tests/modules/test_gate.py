@@ -94,6 +94,8 @@ def test_frozen_gate_works_but_gets_gradients_of_exactly_zero(batch_norm):
     frozen = net(x, None)
     assert torch.equal(frozen, free)
     frozen.square().sum().backward()
+    assert torch.equal(x.grad, torch.autograd.grad(free.square().sum(), x)[0])  # its input learns as ever
+    assert x.grad.ne(0).any()
     for parameter in net.parameters():
         assert parameter.grad is not None
         assert parameter.grad.eq(0).all()

@@ -9,6 +9,7 @@ import torch
 
 import commands
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 
 GATE = ".self_attn.gate."
 
@@ -60,7 +61,11 @@ def test_stock_and_syntax_models_ensemble(data_bin, tmp_path):
     commands.train(data_bin, tmp_path / "a", "--max-update=2", model=commands.STOCK)
     commands.train(data_bin, tmp_path / "b", "--max-update=2")
     paths = [tmp_path / name / "checkpoint_last.pt" for name in "ab"]
-    assert commands.generate(data_bin, *paths)
+    generated = commands.generate(data_bin, *paths)
+    assert generated == commands.generate(data_bin, *reversed(paths))
+    scored = commands.generate(data_bin, *paths, more=("--score-reference",))
+    references = (data_bin.parent / "test.tgt").read_text().splitlines()
+    assert scored == dict(enumerate(references)) != generated
 
 
 @pytest.mark.parametrize("masks", ["slr", "sdoi"])
@@ -81,6 +86,26 @@ def test_missing_features_name_the_files_and_the_command(plain_data_bin, tmp_pat
     assert "valid.src-tgt.src.word.{bin,idx}" in message
     assert "distance" not in message
     assert "fairseq-syntax-binarize --source-lang src --target-lang tgt --validpref" in message
+
+
+def test_a_data_bin_of_the_other_direction(corpus, plain_data_bin, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for path in plain_data_bin.iterdir():
+        shutil.copy(path, data / path.name.replace("src-tgt", "tgt-src"))
+    with pytest.raises(FileNotFoundError, match=r"valid\.tgt-src\.src\.distance") as error:
+        commands.train(data, tmp_path / "run", "--max-update=1", "-s=src", "-t=tgt")
+    assert "--source-lang src --target-lang tgt" in str(error.value)
+    commands.binarize(corpus, data)
+    commands.train(data, tmp_path / "run", "--max-update=1", "-s=src", "-t=tgt")
+
+
+def test_a_later_shard_is_checked_before_training_starts(data_bin, plain_data_bin, tmp_path):
+    other = commands.copy(data_bin, tmp_path / "other")
+    commands.train(f"{data_bin}:{other}", tmp_path / "run", "--max-epoch=2")
+    (other / "train.src-tgt.src.distance.idx").unlink()
+    with pytest.raises(FileNotFoundError, match=r"other/train\.src-tgt\.src\.distance"):
+        commands.train(f"{data_bin}:{other}", tmp_path / "again", "--max-update=1")
 
 
 def test_features_that_the_signature_does_not_list_are_missing(corpus, plain_data_bin, data_bin, tmp_path):
@@ -147,13 +172,31 @@ def test_truncated_bucketed_and_concatenated_sources(data_bin, tmp_path):
         assert len(dataset[i]["syntax"]["word"]) <= 9
 
 
-@pytest.mark.parametrize("amp", [False, True])
-def test_pre_warmup_keeps_gates_still_and_resumes_exactly(data_bin, tmp_path, amp):
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(
+    "precision",
+    [
+        [],
+        ["--amp"],
+        pytest.param(
+            ["--fp16"],
+            marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="--fp16 needs a CUDA device"),
+        ),
+    ],
+    ids=["fp32", "amp", "fp16"],
+)
+def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
+    data_bin, tmp_path, precision, monkeypatch
+):
     options = [
         "--gate-warmup-epochs=2", "--weight-decay=0.1", "--max-epoch=3", "--dropout=0.2", "--syntax-dropout=0.1",
-        "--clip-norm=0.1", "--save-interval-updates=2",
-    ] + ["--amp"] * amp  # fmt: skip
-    commands.train(data_bin, tmp_path / "whole", *options)
+        "--clip-norm=0.1", "--save-interval-updates=2", *precision,
+    ]  # fmt: skip
+    cpu = "--fp16" not in precision
+    commands.train(data_bin, tmp_path / "whole", *options, cpu=cpu)
     states = {
         name: commands.parameters(tmp_path / f"whole/checkpoint{name}.pt")
         for name in ("_1_2", "_1_4", "1", "_2_10", "2", "3")
@@ -169,15 +212,21 @@ def test_pre_warmup_keeps_gates_still_and_resumes_exactly(data_bin, tmp_path, am
             assert not torch.equal(states[name][statistic], states["_1_2"][statistic])
     assert any(not torch.equal(states["3"][p], states["2"][p]) for p in still)
 
-    # Killed in the middle of the second epoch, and resumed.
-    broken = tmp_path / "broken"
-    commands.train(data_bin, broken, *options, "--max-update=10")
-    assert not torch.equal(
-        commands.parameters(broken / "checkpoint_last.pt")["decoder.embed_tokens.weight"],
-        states["3"]["decoder.embed_tokens.weight"],
-    )
-    commands.train(data_bin, broken, *options)
-    resumed = commands.parameters(broken / "checkpoint_last.pt")
+    # Killed in the middle of the second epoch, one update after the last checkpoint, and resumed.
+    train_step = SyntaxTranslationTask.train_step
+
+    def killed(self, sample, model, criterion, optimizer, update_num, **kwargs):
+        if update_num == 11:
+            raise Killed
+        return train_step(self, sample, model, criterion, optimizer, update_num, **kwargs)
+
+    monkeypatch.setattr(SyntaxTranslationTask, "train_step", killed)
+    with pytest.raises(Killed):
+        commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
+    monkeypatch.undo()
+    assert not (tmp_path / "broken/checkpoint2.pt").exists()
+    commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
+    resumed = commands.parameters(tmp_path / "broken/checkpoint_last.pt")
     unbroken = commands.parameters(tmp_path / "whole/checkpoint_last.pt")
     for name in unbroken:
         assert torch.equal(resumed[name], unbroken[name]), name
