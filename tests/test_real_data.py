@@ -55,3 +55,24 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     assert f"1014 sentences; {words} words; {len(bpe.read_text().split())} subwords" in report
     assert "trees: 1014 parsed, 0 without a parse, 0 that do not match" in report
     assert "conllu: 1014 parsed, 0 without a parse, 0 that do not match" in report
+
+
+def test_multi30k_example_for_a_few_steps(tmp_path):
+    example = Path(__file__).parent.parent / "examples/multi30k/run.sh"
+    small = tmp_path / "data"  # the first lines of the real files
+    for folder, names in (("tok", "*.lc.norm.tok.[ed][ne].gz"), ("parsed", "*.gz")):
+        (small / folder).mkdir(parents=True)
+        for path in (Path(DATA or "") / "multi30k" / folder).glob(names):
+            with gzip.open(path, "rt", encoding="utf-8") as full:
+                text = full.read()
+            parts = text.split("\n\n") if ".conllu" in path.name else text.split("\n")
+            end = "\n\n" if ".conllu" in path.name else "\n"
+            with gzip.open(small / folder / path.name, "wt", encoding="utf-8") as file:
+                file.write(end.join(parts[:20]) + end)
+    command = ["bash", example, small, tmp_path / "work", "--cpu", "--num-workers", "0", "--max-update", "2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    transformer, gated = done.stdout.splitlines()[-2:]
+    assert transformer.startswith("transformer: BLEU|nrefs:1")
+    assert gated.startswith("gated: BLEU|nrefs:1")
+    assert len((tmp_path / "work/gated.de").read_text().splitlines()) == 20
