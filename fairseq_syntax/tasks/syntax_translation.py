@@ -80,10 +80,16 @@ class SyntaxTranslationTask(TranslationTask):
         finally:
             self.cfg.num_batch_buckets = num_buckets
 
-    def can_reuse_epoch_itr(self, dataset: Any) -> bool:
-        """No: an epoch's batches then depend on its number alone, not on the epoch in which this process started,
-        and a resumed run sees the batches that it would have seen."""
-        return False
+    def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
+        """As fairseq's. Where fairseq keeps the batches of the epoch in which the process started (that is, unless
+        options or shards renew them), they are those of epoch 1: a resumed run goes on with the batches it had."""
+        if kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr"):
+            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
+        kept = self.dataset_to_epoch_iter.get(dataset)
+        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
+        if iterator is not kept:
+            iterator.epoch = epoch
+        return iterator
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 import commands
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 GATE = ".self_attn.gate."
 
@@ -170,6 +171,37 @@ def test_truncated_bucketed_and_concatenated_sources(data_bin, tmp_path):
     for i in (0, 130):  # the upsampled part repeats
         assert torch.equal(dataset[i]["syntax"]["word"], dataset[i % 120]["syntax"]["word"])
         assert len(dataset[i]["syntax"]["word"]) <= 9
+
+
+def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypatch):
+    # With a data loader of its own for each epoch and validation, their processes would pile up.
+    alive = []
+    begin_epoch = SyntaxTranslationTask.begin_epoch
+
+    def counted(self, epoch, model):
+        begin_epoch(self, epoch, model)
+        alive.append(len(multiprocessing.active_children()))
+
+    monkeypatch.setattr(SyntaxTranslationTask, "begin_epoch", counted)
+    before = len(multiprocessing.active_children())
+    commands.train(data_bin, tmp_path, "--max-epoch=6", "--num-workers=1", "--no-save")
+    assert len(alive) == 6
+    assert max(alive) - before <= 2  # one for training, one for validation
+
+
+def test_batches_do_not_depend_on_the_first_epoch(data_bin):
+    task = SyntaxTranslationTask.setup_task(SyntaxTranslationConfig(data=str(data_bin), dataset_impl=None))
+    task.load_dataset("train")
+    dataset = task.dataset("train")
+    options = {"max_sentences": 7, "seed": 5}
+    fresh = task.get_batch_iterator(dataset, epoch=1, **options)
+    assert task.get_batch_iterator(dataset, epoch=2, **options) is fresh
+    task.dataset_to_epoch_iter.clear()
+    resumed = task.get_batch_iterator(dataset, epoch=3, **options)
+    assert resumed.next_epoch_idx == 3
+    assert all((a == b).all() for a, b in zip(resumed.frozen_batches, fresh.frozen_batches, strict=True))
+    renewed = task.get_batch_iterator(dataset, epoch=3, update_epoch_batch_itr=True, **options)
+    assert any(list(a) != list(b) for a, b in zip(renewed.frozen_batches, fresh.frozen_batches, strict=True))
 
 
 class Killed(BaseException):
