@@ -17,6 +17,7 @@ set_up() {
         "${PYTHON:-python3}" -m venv "$venv"
     fi
     if [ ! -e "$venv/.fairseq-is-built" ]; then
+        echo "Installing into $venv: torch, fairseq (built from source, about a minute) and the other packages …"
         "$venv/bin/pip" install --quiet "${TORCH:-torch}" numpy cython setuptools wheel
         # In an environment of its own the build would fetch a second torch.
         "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed

@@ -170,7 +170,12 @@ def _find_split(name: str, text: str, parse: str, lang: str) -> Split:
     paths = {kind: f"{parse}.{lang}.{kind}" for kind in ("trees", "conllu")}
     found = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
     if not found:
-        raise InputError(f"{parse}.{lang}", None, f"expected parses in {' or '.join(paths.values())}, found neither")
+        raise InputError(
+            f"{parse}.{lang}",
+            None,
+            f"expected parses in {' or '.join(paths.values())}, found neither; "
+            "other places are named by --trainparse, --validparse, --testparse",
+        )
     return Split(name, text_path, found.get("trees"), found.get("conllu"))
 
 

@@ -181,7 +181,7 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
                 raise InputError(
                     path,
                     number,
-                    f"expected a range of the words after {len(forms)}, found {identifier!r}",
+                    f"expected a rising range of words after word {len(forms)}, found {identifier!r}",
                 )
             spans.append((int(first), int(last), form))
             continue
@@ -205,7 +205,11 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
     roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
     due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
     if len(roots) > sentences:
-        raise InputError(path, roots[sentences], f"expected {due}, found another one")
+        raise InputError(
+            path,
+            roots[sentences],
+            f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
+        )
     if sentences > 1 and len(roots) < sentences and heads:
         raise InputError(path, lines[-1], f"expected {due}, found {len(roots)}")
 

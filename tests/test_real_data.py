@@ -72,7 +72,6 @@ def test_multi30k_example_for_a_few_steps(tmp_path):
     command = ["bash", example, small, tmp_path / "work", "--cpu", "--num-workers", "0", "--max-update", "2"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    transformer, gated = done.stdout.splitlines()[-2:]
-    assert transformer.startswith("transformer: BLEU|nrefs:1")
-    assert gated.startswith("gated: BLEU|nrefs:1")
+    for name, line in zip(("transformer", "gated", "gated-slr-sdoi"), done.stdout.splitlines()[-3:], strict=True):
+        assert line.startswith(f"{name}: BLEU|nrefs:1")
     assert len((tmp_path / "work/gated.de").read_text().splitlines()) == 20

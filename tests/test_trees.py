@@ -140,7 +140,7 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + row(1, "a", "x"), 3, "number of a head, found 'x'"),
         (block(0) + row(1, "a", 0) + row(3, "b", 1), 4, "word number 2, found '3'"),
         (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1"),
-        (block(0) + row("2-1", "a", "_"), 3, "range of the words after 0"),
+        (block(0) + row("2-1", "a", "_"), 3, "rising range of words after word 0"),
         (block(0) + row("1-2", "ab", "_") + row(1, "a", 0), 3, "only 1 words"),
     ],
 )

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Multi30k English→German: fairseq's Transformer and the gated syntax Transformer of one size, on the same data-bin.
+# Multi30k English→German: fairseq's Transformer and two gated syntax Transformers of one size, on the same data-bin.
 #   bash run.sh DATA WORK [options of fairseq-train]
 # See README.md beside this file for what DATA holds. A run that was stopped goes on where it was.
 set -euo pipefail
@@ -60,6 +60,8 @@ for option in "${options[@]}"; do
 done
 train_and_score transformer --arch transformer
 train_and_score gated --arch gated_syntax_transformer --gate-warmup-epochs 3 --syntax-dropout 0.1
-for name in transformer gated; do
+train_and_score gated-slr-sdoi --arch gated_syntax_transformer --gate-warmup-epochs 3 --syntax-dropout 0.1 \
+    --syntax-masks slr,sdoi
+for name in transformer gated gated-slr-sdoi; do
     echo "$name: $(sacrebleu text/test.de -i "$name.de" --tokenize none --force -f text)"
 done

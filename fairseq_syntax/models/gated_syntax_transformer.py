@@ -193,7 +193,7 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
             raise ValueError(
                 f"the model's syntax masks ({', '.join(self.masks.names)}) need net_input['src_syntax'] to hold "
                 f"{', '.join(self.masks.features)}; missing: {', '.join(missing)}. Does the data come from "
-                "--task syntax_translation?"
+                "--task syntax_translation? (fairseq-interactive cannot give parses yet.)"
             )
         # Not by iterating over self.layers: under layer drop, that draws which layers run.
         guided = [module for module in self.layers.modules() if isinstance(module, SyntaxEncoderLayer)]
