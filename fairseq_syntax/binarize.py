@@ -2,7 +2,8 @@
 
 Runs before or after fairseq-preprocess, on the subword text that it reads. For each split, PREFIX.LANG is that
 text; PARSE.LANG.trees (one bracketed tree a line) and PARSE.LANG.conllu (one block a line), either or both, are
-its parses: see fairseq_syntax/trees.py for how they say that a line has no parse.
+its parses: see fairseq_syntax/trees.py for how they say that a line has no parse. If fairseq-syntax-parse made
+them, PARSE.LANG.parse.json tells how, and that neither they nor the text they were made from have changed.
 """
 
 from __future__ import annotations
@@ -14,49 +15,49 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import torch
-from fairseq.data.indexed_dataset import (
-    MMapIndexedDatasetBuilder,
-    data_file_path,
-    index_file_path,
-)
 from fairseq.tokenizer import tokenize_line
 from tqdm import tqdm
 
 import fairseq_syntax
-from fairseq_syntax.alignment import SUBWORDS, AlignmentError, check_same_words
+from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, align, plain_words
+from fairseq_syntax.chunks import Range, in_lockstep, in_order
+from fairseq_syntax.controls import CONTROLS, control_heads, control_trees
 from fairseq_syntax.data.feature_files import (
-    DTYPE,
+    SAMPLED,
+    FeatureWriter,
     Signature,
     SplitSignature,
     existing_pair,
     feature_prefix,
     signature_path,
+    text_hash,
 )
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import (
+    FEATURES,
     INFINITE,
-    SOURCES,
+    MOST_LABELS,
+    case_feature,
     distance_feature,
     head_feature,
+    position_feature,
     syntactic_distances,
     word_feature,
 )
-from fairseq_syntax.trees import conllu_blocks, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.parse_record import check_unchanged
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree, conllu_blocks, parse_brackets, parse_conllu, read_lines
 
 LINES_A_CHUNK = 1000
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -84,20 +85,39 @@ def get_parser() -> argparse.ArgumentParser:
         "--subwords",
         choices=sorted(SUBWORDS),
         default="subword_nmt",
-        help="how the text marks subwords (default: subword_nmt, that is @@)",
+        help="how the text marks subwords: @@ at the end of a piece, ▁ at the start of a word, or not at all "
+        "(default: subword_nmt, that is @@)",
+    )
+    parser.add_argument(
+        "--features",
+        metavar="LIST",
+        help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
     )
     parser.add_argument(
         "--on-mismatch",
         choices=["fail", "neutral"],
         default="fail",
-        help="a parse whose tokens are not the words of the text: fail, or treat the sentence as one without a "
+        help="a parse of another text than that of its line: fail, or treat the sentence as one without a "
         "parse and count it (default: fail)",
+    )
+    parser.add_argument(
+        "--binarize-trees",
+        choices=["none", "left", "right"],
+        default="none",
+        help="make constituents of more than two children binary before taking syntactic distances: (a b c) to "
+        "((a b) c) or to (a (b c)) (default: none)",
+    )
+    parser.add_argument(
+        "--control",
+        choices=CONTROLS,
+        help="for ablations, in the place of the real trees and heads write those of right-branching or random "
+        "trees of the same sizes (default: the real ones)",
     )
     parser.add_argument(
         "--parser",
         metavar="NAME",
-        help="name and version of the parser, for the signature (default: the first '# generator =' comment of "
-        "the CoNLL-U files, if there is one)",
+        help="name and version of the parser, for the signature (default: from PARSE.LANG.parse.json, or the "
+        "'# generator =' comment of the CoNLL-U files' first block)",
     )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel processes (default: 1)")
     return parser
@@ -105,42 +125,95 @@ def get_parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Split:
-    """One split's input files."""
+    """One split's input files, and what is to be made of them.
+
+    Attributes:
+        parses: the parse files by kind, ``trees`` and ``conllu``, either or both.
+        features: names of :data:`fairseq_syntax.features.FEATURES`.
+    """
 
     name: str
     text: str
-    trees: str | None
-    conllu: str | None
-
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds of parse that there are."""
-        return [kind for kind in ("trees", "conllu") if getattr(self, kind)]
-
-    @property
-    def features(self) -> list[str]:
-        """The features that can be made of them."""
-        return [name for name, kind in SOURCES.items() if kind is None or kind in self.kinds]
+    parse_prefix: str
+    parses: dict[str, str]
+    features: list[str]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of text, and the parts of the parse files that belong to it, unread, with their line numbers."""
+class Settings:
+    """What the features depend on beside text and parses; see the options of these names."""
 
-    number: int
-    text: str
-    trees: tuple[int, str] | None
-    conllu: tuple[int, list[str]] | None
+    subwords: str
+    on_mismatch: str
+    binarize_trees: str
+    control: str | None
 
 
 @dataclass
 class Chunk:
-    """Features of some consecutive sentences: for each, the sentences' lengths and all values in a row."""
+    """Features of some consecutive sentences.
+
+    Attributes:
+        lengths: for each feature, how many values each sentence has.
+        values: for each feature, all values in a row.
+        labels: for features that are labels, the labels that the values number here, from 1.
+        hashes: of the sentences' subwords.
+        counts: what is summed up for the report.
+        greatest: that of which the report shows the greatest.
+    """
 
     lengths: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
+    labels: dict[str, list[str]]
+    hashes: list[str]
     counts: Counter[str]
-    longest_distance: int
+    greatest: Counter[str]
+
+
+@dataclass
+class Report:
+    """What was done to a split."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    greatest: Counter[str] = field(default_factory=Counter)
+
+    def add(self, chunk: Chunk) -> None:
+        """Takes in a chunk."""
+        self.counts.update(chunk.counts)
+        self.greatest |= chunk.greatest
+
+    def no_parse(self, kind: str) -> dict[str, int]:
+        """Sentences without a parse of a kind, by reason."""
+        prefix = f"no_parse.{kind}."
+        return {k.removeprefix(prefix): n for k, n in sorted(self.counts.items()) if k.startswith(prefix)}
+
+    def as_dict(self, kinds: Sequence[str]) -> dict[str, Any]:
+        """For the signature."""
+        return {
+            **{name: self.counts[name] for name in ("sentences", "words", "subwords")},
+            "no_parse": {kind: self.no_parse(kind) for kind in kinds},
+            "longest_distance": self.greatest["distance"],
+            "deepest_tree": self.greatest["depth"],
+        }
+
+    def text(self, kinds: Sequence[str]) -> str:
+        """For people."""
+        sentences, words, subwords = (self.counts[name] for name in ("sentences", "words", "subwords"))
+        parts = [
+            f"{sentences} sentences",
+            f"{words} words",
+            f"{subwords} subwords ({subwords / max(words, 1):.2f} a word)",
+        ]
+        for kind in kinds:
+            reasons = self.no_parse(kind)
+            parsed = sentences - sum(reasons.values())
+            without = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "0"
+            parts.append(f"{kind}: {parsed} parsed ({parsed / max(sentences, 1):.2%}), without a parse: {without}")
+        if "trees" in kinds:
+            parts.append(f"longest distance {self.greatest['distance']}")
+        if "conllu" in kinds:
+            parts.append(f"deepest dependency tree {self.greatest['depth']}")
+        return "; ".join(parts)
 
 
 def find_splits(args: argparse.Namespace) -> list[Split]:
@@ -157,244 +230,258 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
         if len(texts) != len(parses):
             raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parses)}")
         for k, (text, parse) in enumerate(zip(texts, parses, strict=True)):
-            splits.append(_find_split(f"{name}{k or ''}", text, parse, args.source_lang))
+            splits.append(_find_split(f"{name}{k or ''}", text, parse, args.source_lang, args.features))
     if not splits:
         raise ValueError("expected at least one of --trainpref, --validpref and --testpref")
     return splits
 
 
-def _find_split(name: str, text: str, parse: str, lang: str) -> Split:
+def _find_split(name: str, text: str, parse: str, lang: str, features: str | None) -> Split:
     text_path = f"{text}.{lang}"
     if not os.path.isfile(text_path):
         raise InputError(text_path, None, "expected a file of subword text, found none")
-    paths = {kind: f"{parse}.{lang}.{kind}" for kind in ("trees", "conllu")}
-    found = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
-    if not found:
+    prefix = f"{parse}.{lang}"
+    paths = {kind: f"{prefix}.{kind}" for kind in ("trees", "conllu")}
+    parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
+    if not parses:
         raise InputError(
-            f"{parse}.{lang}",
+            prefix,
             None,
-            f"expected parses in {' or '.join(paths.values())}, found neither; "
-            "other places are named by --trainparse, --validparse, --testparse",
+            f"expected parses in {' or '.join(paths.values())}, found neither; other places are named by --trainparse, "
+            "--validparse, --testparse",
         )
-    return Split(name, text_path, found.get("trees"), found.get("conllu"))
+    possible = [name for name, feature in FEATURES.items() if feature.source in (None, *parses)]
+    wanted = features.split(",") if features else possible
+    for feature in wanted:
+        if feature not in FEATURES:
+            raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
+        if feature not in possible:
+            raise InputError(f"{prefix}.{FEATURES[feature].source}", None, f"expected parses to make {feature} of")
+    return Split(name, text_path, prefix, parses, [name for name in possible if name in wanted])
 
 
-def read_in_lockstep(split: Split) -> Iterator[Line]:
-    """Yields the lines of a split's text with their parses, unread.
+class _Chunker:
+    """Makes a chunk, sentence by sentence."""
 
-    Raises :class:`InputError` where one file has more lines than another.
-    """
-    none: Iterator[None] = itertools.repeat(None)
-    trees = read_lines(split.trees) if split.trees else none
-    conllu = conllu_blocks(split.conllu) if split.conllu else none
-    number = 0
-    for number, text in read_lines(split.text):
-        line = Line(number, text, next(trees, None), next(conllu, None))
-        for kind in split.kinds:
-            if getattr(line, kind) is None:
+    def __init__(self, split: Split, settings: Settings):
+        self.split = split
+        self.settings = settings
+        self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
+        self.labels: dict[str, dict[str, int]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
+        self.hashes: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.greatest: Counter[str] = Counter()
+
+    def add(self, number: int, text: str, parses: dict[str, tuple[int, Any]]) -> None:
+        """Reads, checks and aligns the parses of line `number`, given unread with their own line numbers."""
+        tokens = self._tokens(number, text)
+        subwords = self._subwords(number, tokens)
+        trees = dependencies = None
+        word_of_trees = word_of = subwords.word_of
+        words = subwords.words
+        if "trees" in parses:
+            place, line = parses["trees"]
+            trees = parse_brackets(line, path=self.split.parses["trees"], line=place)
+            if isinstance(trees, list):
+                leaves = [leaf for tree in trees for leaf in tree.leaves()]
+                aligned = self._align(subwords, leaves, "trees", place, number)
+                if isinstance(aligned, NoParse):
+                    trees = aligned
+                else:
+                    word_of, words = word_of_trees, _ = aligned, leaves
+        if "conllu" in parses:
+            place, block = parses["conllu"]
+            dependencies = parse_conllu(block, path=self.split.parses["conllu"], line=place)
+            if isinstance(dependencies, DependencyTree):
+                aligned = self._align(subwords, dependencies.tokens, "conllu", place, number)
+                if isinstance(aligned, NoParse):
+                    dependencies = aligned
+                else:
+                    word_of, words = aligned, dependencies.tokens
+        self._count(tokens, words, {"trees": trees, "conllu": dependencies})
+        if self.settings.control:
+            if isinstance(trees, list):
+                trees = control_trees(self.settings.control, trees, text)
+            if isinstance(dependencies, DependencyTree):
+                dependencies = control_heads(self.settings.control, dependencies, text)
+        for name in self.split.features:
+            if name == "word":
+                row = word_feature(word_of)
+            elif name == "case":
+                row = case_feature(word_of, words)
+            elif name == "position":
+                row = position_feature(word_of)
+            elif name == "distance":
+                row = self._distance(word_of_trees, trees)
+            elif not isinstance(dependencies, DependencyTree):
+                row = []
+            elif name == "head":
+                row = head_feature(word_of, dependencies)
+            else:
+                numbers = self.labels[name]
+                labels = getattr(dependencies, name)
+                row = [*(numbers.setdefault(labels[word], len(numbers) + 1) for word in word_of), 0]
+            self.rows[name].append(row)
+
+    def _tokens(self, number: int, text: str) -> list[str]:
+        """A line's subwords, split as fairseq splits them."""
+        tokens = tokenize_line(text)
+        if len(tokens) >= INFINITE:
+            raise InputError(self.split.text, number, f"expected fewer than {INFINITE} subwords, found {len(tokens)}")
+        for symbol in ("<pad>", "</s>"):
+            if symbol in tokens:
                 raise InputError(
-                    getattr(split, kind),
-                    None,
-                    f"expected a parse for every line of {split.text}, found only {number - 1}",
+                    self.split.text, number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
                 )
-        yield line
-    for kind, rest in (("trees", trees), ("conllu", conllu)):
-        if getattr(split, kind) and (extra := next(rest, None)) is not None:
-            raise InputError(
-                getattr(split, kind),
-                extra[0],
-                f"expected {number} parses, one for each line of {split.text}, found more",
-            )
+        self.hashes.append(text_hash(tokens))
+        return tokens
 
-
-def binarize_chunk(lines: list[Line], *, split: Split, subwords: str, on_mismatch: str) -> Chunk:
-    """Reads, checks and aligns some lines' parses; see :class:`Chunk`."""
-    rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
-    counts: Counter[str] = Counter()
-    longest = 0
-    for line in lines:
-        tokens = _tokens(line, split)
+    def _subwords(self, number: int, tokens: list[str]) -> Subwords:
         try:
-            words, word_of = SUBWORDS[subwords](tokens)
+            return SUBWORDS[self.settings.subwords](tokens)
         except AlignmentError as error:
-            if on_mismatch == "fail":
-                raise InputError(split.text, line.number, str(error)) from None
-            words, word_of = tokens, list(range(len(tokens)))  # no parse has these words
-        counts.update(sentences=1, words=len(words), subwords=len(word_of))
-        rows["word"].append(word_feature(word_of))
-        check = partial(_check_words, words, line=line, split=split, on_mismatch=on_mismatch, counts=counts)
-        if split.trees and line.trees:
-            place, text = line.trees
-            trees = parse_brackets(text, path=split.trees, line=place)
-            rows["distance"].append([])
-            if trees is None:
-                counts["no_parse.trees"] += 1
-            elif check("trees", [word for tree in trees for word in tree.leaves()], place):
-                distances = syntactic_distances(trees)
-                longest = max([longest, *(d for d in distances if d != INFINITE)])
-                rows["distance"][-1] = distance_feature(word_of, distances)
-        if split.conllu and line.conllu:
-            place, block = line.conllu
-            dependencies = parse_conllu(block, path=split.conllu, line=place)
-            rows["head"].append([])
-            if dependencies is None:
-                counts["no_parse.conllu"] += 1
-            elif check("conllu", dependencies.tokens, place):
-                rows["head"][-1] = head_feature(word_of, dependencies)
-    return Chunk(
-        lengths={name: np.array([len(r) for r in some]) for name, some in rows.items()},
-        values={name: np.fromiter(itertools.chain.from_iterable(some), dtype=DTYPE) for name, some in rows.items()},
-        counts=counts,
-        longest_distance=longest,
-    )
+            if self.settings.on_mismatch == "fail":
+                raise InputError(self.split.text, number, str(error)) from None
+            return plain_words(tokens)  # no parse has these words
+
+    def _align(self, subwords: Subwords, words: list[str], kind: str, place: int, number: int) -> list[int] | NoParse:
+        try:
+            return align(subwords, words)
+        except AlignmentError as error:
+            if self.settings.on_mismatch == "fail":
+                raise InputError(
+                    self.split.parses[kind],
+                    place,
+                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
+                ) from None
+            return NoParse("mismatch")
+
+    def _distance(self, word_of: list[int], trees: list[Tree] | NoParse | None) -> list[int]:
+        if not isinstance(trees, list):
+            return []
+        distances = syntactic_distances(trees, binarize=self.settings.binarize_trees)
+        self.greatest["distance"] = max([self.greatest["distance"], *(d for d in distances if d != INFINITE)])
+        return distance_feature(word_of, distances)
+
+    def _count(
+        self,
+        tokens: list[str],
+        words: list[str],
+        parses: dict[str, list[Tree] | DependencyTree | NoParse | None],
+    ) -> None:
+        self.counts.update(sentences=1, words=len(words), subwords=len(tokens))
+        for kind, parse in parses.items():
+            if isinstance(parse, NoParse):
+                self.counts[f"no_parse.{kind}.{parse.reason}"] += 1
+            elif isinstance(parse, DependencyTree):
+                self.greatest["depth"] = max(self.greatest["depth"], parse.depth)
+
+    def chunk(self) -> Chunk:
+        """All that was added."""
+        return Chunk(
+            lengths={name: np.array([len(row) for row in rows], np.int32) for name, rows in self.rows.items()},
+            values={
+                name: np.fromiter(itertools.chain.from_iterable(rows), dtype=FEATURES[name].dtype)
+                for name, rows in self.rows.items()
+            },
+            labels={name: list(numbers) for name, numbers in self.labels.items()},
+            hashes=self.hashes,
+            counts=self.counts,
+            greatest=self.greatest,
+        )
 
 
-def _tokens(line: Line, split: Split) -> list[str]:
-    """A line's subwords, split as fairseq splits them."""
-    tokens = tokenize_line(line.text)
-    if len(tokens) >= INFINITE:
-        raise InputError(split.text, line.number, f"expected fewer than {INFINITE} subwords, found {len(tokens)}")
-    for symbol in ("<pad>", "</s>"):
-        if symbol in tokens:
-            raise InputError(
-                split.text, line.number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
-            )
-    return tokens
-
-
-def _check_words(
-    words: list[str],
-    kind: str,
-    tokens: list[str],
-    place: int,
-    *,
-    line: Line,
-    split: Split,
-    on_mismatch: str,
-    counts: Counter[str],
-) -> bool:
-    """Whether a parse's tokens are the text's words; if not, counts it or raises :class:`InputError`."""
-    try:
-        check_same_words(words, tokens)
-    except AlignmentError as error:
-        if on_mismatch == "fail":
-            raise InputError(getattr(split, kind), place, f"{split.text}:{line.number}: {error}") from None
-        counts[f"mismatch.{kind}"] += 1
-        return False
-    return True
+def binarize_chunk(ranges: dict[str, Range], *, split: Split, settings: Settings) -> Chunk:
+    """Reads, checks and aligns the parses of some lines; see :class:`Chunk`."""
+    chunker = _Chunker(split, settings)
+    parses = {kind: ranges[kind].blocks() if kind == "conllu" else ranges[kind].lines() for kind in split.parses}
+    for (number, text), *row in zip(ranges["text"].lines(), *parses.values(), strict=False):
+        chunker.add(number, text, dict(zip(parses, row, strict=True)))
+    return chunker.chunk()
 
 
 def binarize_split(
-    split: Split, prefixes: dict[str, str], *, settings: dict[str, Any], executor: Executor | None, ahead: int = 0
-) -> tuple[Counter[str], int]:
-    """Writes a split's features to `prefixes`; returns its counts and its longest finite distance.
+    split: Split,
+    prefixes: dict[str, str],
+    *,
+    settings: Settings,
+    labels: dict[str, list[str]],
+    executor: Executor | None,
+    ahead: int = 0,
+) -> tuple[Report, dict[str, str]]:
+    """Writes a split's features to `prefixes`; returns the report, and the hashes of :data:`SAMPLED` sentences.
 
-    Lines are read here and worked on by `executor` in chunks, a bounded number at a time, and written in
-    order: memory does not grow with the text, nor does the output depend on the number of workers.
+    Byte ranges of the files are worked on by `executor`, a bounded number at a time, and written in order: memory does
+    not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
-    counts: Counter[str] = Counter()
-    longest = 0
-    builders = {
-        name: MMapIndexedDatasetBuilder(data_file_path(prefix), dtype=DTYPE) for name, prefix in prefixes.items()
-    }
-    work = partial(binarize_chunk, split=split, **settings)
-    chunks = _chunks(read_in_lockstep(split))
+    report = Report()
+    samples = _Samples()
+    writers = {name: FeatureWriter(prefix, FEATURES[name].dtype) for name, prefix in prefixes.items()}
+    work = partial(binarize_chunk, split=split, settings=settings)
+    ranges = in_lockstep(split.text, split.parses, LINES_A_CHUNK)
     with tqdm(desc=split.name, unit=" sentences", unit_scale=True, disable=None) as progress:
-        for chunk in _in_order(work, chunks, executor, ahead=ahead):
-            for name, builder in builders.items():
-                ends = np.cumsum(chunk.lengths[name])[:-1]
-                for row in np.split(chunk.values[name], ends):
-                    builder.add_item(torch.from_numpy(row))
-            counts.update(chunk.counts)
-            longest = max(longest, chunk.longest_distance)
+        for chunk in in_order(work, ranges, executor, ahead=ahead):
+            for name, values in chunk.values.items():
+                if name in chunk.labels:
+                    values = _renumber(values, chunk.labels[name], labels[name], f"{split.parses['conllu']}: {name}")
+                writers[name].write(chunk.lengths[name], values)
+            report.add(chunk)
+            samples.add(chunk.hashes)
             progress.update(chunk.counts["sentences"])
-    for name, builder in builders.items():
-        builder.finalize(index_file_path(prefixes[name]))
-        if not os.path.getsize(data_file_path(prefixes[name])):  # no sentence has a parse
-            with open(data_file_path(prefixes[name]), "wb") as file:
-                file.write(bytes(1))  # an empty file cannot be mapped; no sentence points at this
-    return counts, longest
+    for writer in writers.values():
+        writer.close()
+    return report, samples.hashes()
 
 
-def _chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Consecutive lines, :data:`LINES_A_CHUNK` at a time.
+def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: str) -> np.ndarray:
+    """Numbers of a chunk's labels as numbers of all labels, to which new ones are added at the end."""
+    everywhere += [label for label in here if label not in everywhere]
+    if len(everywhere) > MOST_LABELS + 1:
+        raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {everywhere[-1]!r}")
+    return np.array([0, *map(everywhere.index, here)], values.dtype)[values]
 
-    Where reading fails, the lines before come first: an error among them (a line too many in one file, say)
-    explains more than the files' different lengths.
+
+class _Samples:
+    """Hashes of :data:`SAMPLED` sentences, chosen with equal chance (and always the same ones) among all that come."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(0)
+        self._sentences = 0
+        self._chosen: list[tuple[float, int, str]] = []  # with the smallest draws
+
+    def add(self, hashes: list[str]) -> None:
+        draws = self._random.random(len(hashes)).tolist()
+        numbers = range(self._sentences, self._sentences + len(hashes))
+        self._sentences += len(hashes)
+        self._chosen = sorted([*self._chosen, *zip(draws, numbers, hashes, strict=True)])[:SAMPLED]
+
+    def hashes(self) -> dict[str, str]:
+        return {str(number): found for number, found in sorted(chosen[1:] for chosen in self._chosen)}
+
+
+def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
+    """What is known of the parser of each kind of a split's parses, for the signature.
+
+    Raises :class:`InputError` if the parses or their text changed after fairseq-syntax-parse.
     """
-    chunk: list[Line] = []
-    try:
-        for line in lines:
-            chunk.append(line)
-            if len(chunk) == LINES_A_CHUNK:
-                yield chunk
-                chunk = []
-    except InputError:
-        yield chunk
-        raise
-    if chunk:
-        yield chunk
-
-
-def _in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, *, ahead: int) -> Iterator[R]:
-    """map(), by `executor` if there is one, at most `ahead` items ahead of what is taken.
-
-    Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.
-    """
-    if executor is None:
-        yield from map(work, items)
-        return
-    futures: deque[Future[R]] = deque()
-    failure = None
-    items = iter(items)
-    while True:
-        try:
-            futures.append(executor.submit(work, next(items)))
-        except StopIteration:
-            break
-        except InputError as error:
-            failure = error
-            break
-        if len(futures) > ahead:
-            yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
-    if failure is not None:
-        raise failure
+    known = {
+        kind: {**record.parser, "settings": record.settings, "text": record.text}
+        for kind, record in check_unchanged(split.parse_prefix, list(split.parses)).items()
+    }
+    name = name or generator_comment(split.parses.get("conllu"))
+    return {**({kind: {"name": name} for kind in split.parses} if name else {}), **known}
 
 
 def generator_comment(conllu: str | None) -> str | None:
     """The value of the first ``# generator =`` comment of a CoNLL-U file's first block."""
     if conllu is None:
         return None
-    _, block = next(conllu_blocks(conllu), (0, []))
+    _, block = next(conllu_blocks(read_lines(conllu)), (0, []))
     for line in block:
         key, _, value = line.lstrip("# ").partition("=")
         if line.startswith("#") and key.strip() == "generator":
             return value.strip()
     return None
-
-
-def report(split: Split, counts: Counter[str], longest: int) -> dict[str, int | dict[str, int]]:
-    """Prints what was done to a split, and returns it for the signature."""
-    sentences = counts["sentences"]
-    no_parse = {kind: counts[f"no_parse.{kind}"] for kind in split.kinds}
-    mismatch = {kind: counts[f"mismatch.{kind}"] for kind in split.kinds}
-    parts = [f"{sentences} sentences", f"{counts['words']} words", f"{counts['subwords']} subwords"]
-    for kind in split.kinds:
-        parsed = sentences - no_parse[kind] - mismatch[kind]
-        parts.append(f"{kind}: {parsed} parsed, {no_parse[kind]} without a parse, {mismatch[kind]} that do not match")
-    if split.trees:
-        parts.append(f"longest distance {longest}")
-    print(f"{split.name}: {'; '.join(parts)}")
-    return {
-        "sentences": sentences,
-        "words": counts["words"],
-        "subwords": counts["subwords"],
-        "no_parse": no_parse,
-        "mismatch": mismatch,
-        "longest_distance": longest,
-    }
 
 
 def binarize(args: argparse.Namespace) -> None:
@@ -406,7 +493,7 @@ def binarize(args: argparse.Namespace) -> None:
     # A data-bin made in the other direction keeps its names.
     pairs = (existing_pair(args.destdir, split.name, *languages, dataset_impl=None) for split in splits)
     pair = next(filter(None, pairs), languages)
-    settings = {"subwords": args.subwords, "on_mismatch": args.on_mismatch}
+    settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, args.control)
     os.makedirs(args.destdir, exist_ok=True)
     target = signature_path(args.destdir, pair, args.source_lang)
     signature = Signature.read(target) if os.path.exists(target) else Signature()
@@ -415,32 +502,36 @@ def binarize(args: argparse.Namespace) -> None:
         with ExitStack() as stack:
             executor = stack.enter_context(ProcessPoolExecutor(args.workers)) if args.workers > 1 else None
             made = {}
+            labels = {n: [*signature.labels.get(n, ["</s>"])] for n in FEATURES if FEATURES[n].labels == ()}
             for split in splits:
+                parser = describe_parser(split, args.parser)
                 prefixes = {
                     name: feature_prefix(temporary, split.name, pair, args.source_lang, name) for name in split.features
                 }
-                counts, longest = binarize_split(
-                    split, prefixes, settings=settings, executor=executor, ahead=2 * args.workers
+                report, samples = binarize_split(
+                    split, prefixes, settings=settings, labels=labels, executor=executor, ahead=2 * args.workers
                 )
+                print(f"{split.name}: {report.text(list(split.parses))}")
                 made[split.name] = SplitSignature(
                     features=split.features,
-                    parser=args.parser or generator_comment(split.conllu),
-                    settings=settings,
+                    parser=parser,
+                    settings=asdict(settings),
                     versions=_versions(),
-                    counts=report(split, counts, longest),
+                    counts=report.as_dict(list(split.parses)),
+                    samples=samples,
                 )
         files = sorted(os.listdir(temporary))
         # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
         # never vouches for a mixture, wherever this is interrupted.
-        rest = Signature({name: s for name, s in signature.splits.items() if name not in made})
+        rest = Signature({name: s for name, s in signature.splits.items() if name not in made}, signature.labels)
         if rest.splits != signature.splits:
             _replace(rest, target, temporary)
         for name in files:
             os.replace(os.path.join(temporary, name), os.path.join(args.destdir, name))
-        _replace(Signature({**rest.splits, **made}), target, temporary)
+        _replace(Signature({**rest.splits, **made}, labels), target, temporary)
     finally:
         shutil.rmtree(temporary)
-    if any(split.parser is None for split in made.values()):
+    if not all(split.parser for split in made.values()):
         print("the parser is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
 

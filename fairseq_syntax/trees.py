@@ -1,12 +1,12 @@
-"""Constituency and dependency trees, and the readers of the two file formats they come in.
+"""Constituency and dependency trees, and the two file formats they come in.
 
 Both formats hold one *unit* for every line of the text they belong to:
 
 =========  ==============================  =================================  =====================
 format     one unit                        the parser gave up on this line    the line has no words
 =========  ==============================  =================================  =====================
-brackets   a line with one tree; several   ``(())``                           an empty line
-           trees on it are a forest
+brackets   a line with one tree; several   ``(())``, and perhaps a reason     an empty line
+           trees on it are a forest        after it
 CoNLL-U    a block of lines, closed by an  a block of comments with           a block of comments
            empty line; several sentences   ``# no_parse = REASON`` in it
            with ``# sentences = N`` in it
@@ -16,28 +16,25 @@ CoNLL-U    a block of lines, closed by an  a block of comments with           a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.text import escape_brackets, unescape_brackets
 
-NO_TREE = "(())"
-_NO_PARSE = re.compile(r"#\s*no_parse\s*=")
+_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)\s*([^()]*?)\s*")
+_NO_PARSE = re.compile(r"#\s*no_parse\s*=\s*(.*?)\s*$")
 _SENTENCES = re.compile(r"#\s*sentences\s*=\s*(\d+)\s*$")
 _BRACKET_TOKEN = re.compile(r"[()]|[^\s()]+")
-_BRACKET_ESCAPES = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-}
+_LEMMA, _UPOS, _HEAD, _DEPREL = 2, 3, 6, 7  # columns of CoNLL-U
+_BOM = b"\xef\xbb\xbf"
 
 
-def unescape_brackets(word: str) -> str:
-    """The Penn Treebank's ``-LRB-`` and its kin as the brackets they stand for."""
-    return _BRACKET_ESCAPES.get(word, word)
+@dataclass(frozen=True, slots=True)
+class NoParse:
+    """In the place of a parse: there is none, and why."""
+
+    reason: str
 
 
 @dataclass(slots=True)
@@ -62,43 +59,81 @@ class Tree:
 
 @dataclass(slots=True)
 class DependencyTree:
-    """Surface tokens and, for each, its head: 0 above the root of each sentence, i the i-th token (from 1)."""
+    """The dependency trees of a line.
+
+    Attributes:
+        tokens: its m surface tokens.
+        heads: of each token: 0 above the root of each sentence, i for the i-th token (from 1).
+        columns: of each token, the ten columns of CoNLL-U; in a multi-word token those of its head word. Only
+            LEMMA, UPOS, XPOS, FEATS and DEPREL are meant.
+        sentences: how many sentences the line has.
+        multiword: how many tokens were made of several words.
+        depth: the greatest number of words on the way from a root down; 0 if not known.
+        head_words: of each token, the word (from 0) that it has its head from; ``None``: every word is a token.
+    """
 
     tokens: list[str]
     heads: list[int]
+    columns: list[list[str]] = field(default_factory=list)
+    sentences: int = 1
+    multiword: int = 0
+    depth: int = 0
+    head_words: list[int] | None = None
+
+    def labels(self, column: int) -> list[str]:
+        """One column of all tokens; ``_`` where there are none."""
+        return [columns[column] for columns in self.columns] or ["_"] * len(self.tokens)
+
+    @property
+    def upos(self) -> list[str]:
+        """Each token's universal part of speech."""
+        return self.labels(_UPOS)
+
+    @property
+    def deprel(self) -> list[str]:
+        """Each token's relation to its head."""
+        return self.labels(_DEPREL)
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yields each line of a UTF-8 file with its number, without the line end.
 
     Lines end at ``\\n`` or ``\\r\\n``. A carriage return anywhere else is refused: fairseq would end a
-    line there, and every later line would belong to another sentence.
+    line there, and every later line would belong to another sentence. So are a byte order mark, which
+    fairseq would take for a part of the first word, and whatever is not UTF-8.
     """
     with open(path, "rb") as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise InputError(path, number, f"expected UTF-8, found {error}") from None
-            line = line.removesuffix("\n").removesuffix("\r")
-            if "\r" in line:
-                raise InputError(
-                    path,
-                    number,
-                    f"expected no carriage return inside the line, found one in column "
-                    f"{line.index(chr(13)) + 1}; fairseq would count two lines",
-                )
-            yield number, line
+        yield from decode_lines(file, path=path, first=1)
 
 
-def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | None:
+def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[tuple[int, str]]:
+    """As :func:`read_lines`, for lines that have been read already; `first` is the number of the first."""
+    for number, raw in enumerate(lines, start=first):
+        if number == 1 and raw.startswith(_BOM):
+            raise InputError(path, 1, "expected UTF-8 without a byte order mark, found one")
+        try:
+            line = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(path, number, f"expected UTF-8, found {error}") from None
+        line = line.removesuffix("\n").removesuffix("\r")
+        if "\r" in line:
+            raise InputError(
+                path,
+                number,
+                f"expected no carriage return inside the line, found one in column "
+                f"{line.index(chr(13)) + 1}; fairseq would count two lines",
+            )
+        yield number, line
+
+
+def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
     """Reads the bracketed trees on one line.
 
-    Returns one tree a sentence: usually one, none for an empty line; ``None`` where the line says that
-    there is no parse. Raises :class:`InputError` for brackets that do not balance.
+    Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
+    that there is no parse. Raises :class:`InputError` for brackets that do not balance.
     """
-    if text.strip() == NO_TREE:
-        return None
+    if nothing := _NO_TREE.fullmatch(text):
+        return NoParse(nothing[1] or "not_stated")
     trees: list[Tree] = []
     stack: list[Tree] = []
     opened = False  # was the last token an opening bracket, so that a label is due?
@@ -132,11 +167,39 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | None:
     return trees
 
 
-def conllu_blocks(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Yields each block of a CoNLL-U file: the number of its first line, and its lines."""
+def format_trees(trees: list[Tree] | NoParse) -> str:
+    """A line of bracketed trees, as :func:`parse_brackets` reads it, with its end."""
+    if isinstance(trees, NoParse):
+        return f"(()) {trees.reason}\n"
+    return " ".join(map(_format_tree, trees)) + "\n"
+
+
+def _format_tree(tree: Tree) -> str:
+    parts: list[str] = []
+    stack: list[Tree | str | None] = [tree]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            parts.append(")")
+        elif isinstance(node, str):
+            parts.append(f" {_in_brackets(node)}")
+        else:
+            parts.append(f"{' ' * bool(parts)}({_in_brackets(node.label)}")
+            stack.append(None)
+            stack.extend(reversed(node.children))
+    return "".join(parts)
+
+
+def _in_brackets(text: str) -> str:
+    return escape_brackets("".join(text.split()))
+
+
+def conllu_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yields each block of the lines of a CoNLL-U file: the number of its first line, and its lines."""
     block: list[str] = []
-    for number, line in read_lines(path):
-        if line.strip():
+    number = 0
+    for number, line in lines:
+        if line.strip(" \t\x0b\x0c"):
             block.append(line)
         elif block:
             yield number - len(block), block
@@ -145,7 +208,7 @@ def conllu_blocks(path: str) -> Iterator[tuple[int, list[str]]]:
         yield number - len(block) + 1, block
 
 
-def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | None:
+def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
     """Reads one CoNLL-U block, whose first line is line `line` of `path`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
@@ -154,25 +217,27 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
 
     Words are numbered through the whole block, also where a comment says that it holds several sentences.
 
-    Returns ``None`` where a comment says that there is no parse. Raises :class:`InputError` for a line
+    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`InputError` for a line
     without ten columns, word numbers out of order, a head out of range, a cycle, or other than one root a sentence.
     """
     forms: list[str] = []
     heads: list[int] = []
     lines: list[int] = []
     spans: list[tuple[int, int, str]] = []  # multi-word tokens: first word, last word, form
-    no_parse = False
+    rows: list[list[str]] = []
+    no_parse = None
     sentences = 1
     for number, text in enumerate(block, start=line):
         if text.startswith("#"):
-            no_parse = no_parse or bool(_NO_PARSE.match(text))
-            if stated := _SENTENCES.match(text):
+            if stated := _NO_PARSE.match(text):
+                no_parse = NoParse(stated[1] or "not_stated")
+            elif stated := _SENTENCES.match(text):
                 sentences = int(stated[1])
             continue
         columns = text.split("\t")
         if len(columns) != 10:
             raise InputError(path, number, f"expected 10 tab-separated columns, found {len(columns)}")
-        identifier, form, head = columns[0], columns[1], columns[6]
+        identifier, form, head = columns[0], columns[1], columns[_HEAD]
         if "." in identifier:
             continue
         if "-" in identifier:
@@ -192,13 +257,51 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
+        rows.append(columns)
     if no_parse:
-        return None
+        return no_parse
     _check_roots(heads, sentences, path=path, lines=lines)
     depths = _depths(heads, path=path, lines=lines)
+    depth = max(depths, default=0)
     if not spans:
-        return DependencyTree(forms, heads)
-    return _collapse(forms, heads, depths, spans, path=path, line=line)
+        return DependencyTree(forms, heads, rows, sentences, depth=depth)
+    tokens, groups = _group(forms, spans, path=path, line=line)
+    # A token's head is the token of its shallowest word's head. That head is shallower than any word of
+    # the token, so it lies outside the token and depths fall strictly on the way up: no cycle can arise.
+    head_words = [min(group, key=lambda word: depths[word]) for group in groups]
+    columns_of_tokens = [
+        rows[word] if len(group) == 1 else _without_lemma(rows[word])
+        for word, group in zip(head_words, groups, strict=True)
+    ]
+    token_of = [0] * (len(forms) + 1)
+    for number, group in enumerate(groups, start=1):
+        for word in group:
+            token_of[word + 1] = number
+    return DependencyTree(
+        tokens,
+        [token_of[heads[word]] for word in head_words],
+        columns_of_tokens,
+        sentences,
+        multiword=len(spans),
+        depth=depth,
+        head_words=head_words,
+    )
+
+
+def _without_lemma(columns: list[str]) -> list[str]:
+    return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
+
+
+def format_conllu(tree: DependencyTree | NoParse) -> str:
+    """A CoNLL-U block, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    if isinstance(tree, NoParse):
+        return f"# no_parse = {tree.reason}\n\n"
+    lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
+    rows = tree.columns or [["_"] * 10] * len(tree.tokens)
+    for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
+        form = " ".join(token.split())
+        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
+    return "\n".join([*(lines or ["#"]), "", ""])
 
 
 def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int]) -> None:
@@ -236,20 +339,10 @@ def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
     return depths
 
 
-def _collapse(
-    forms: list[str],
-    heads: list[int],
-    depths: list[int],
-    spans: list[tuple[int, int, str]],
-    *,
-    path: str,
-    line: int,
-) -> DependencyTree:
-    """Turns words into surface tokens.
-
-    A token's head is the token of its shallowest word's head. That head is shallower than any word of
-    the token, so it lies outside the token and depths fall strictly on the way up: no cycle can arise.
-    """
+def _group(
+    forms: list[str], spans: list[tuple[int, int, str]], *, path: str, line: int
+) -> tuple[list[str], list[range]]:
+    """The surface tokens, and the words (from 0) that each is made of."""
     tokens: list[str] = []
     groups: list[range] = []
     rest = iter(spans)
@@ -265,16 +358,41 @@ def _collapse(
                     f"expected words {word} to {last} of {span[2]!r}, found only {len(forms)} words",
                 )
             tokens.append(span[2])
-            groups.append(range(word, last + 1))
+            groups.append(range(word - 1, last))
             span = next(rest, None)
             word = last + 1
         else:
             tokens.append(forms[word - 1])
-            groups.append(range(word, word + 1))
+            groups.append(range(word - 1, word))
             word += 1
     if span:
         raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {span[2]!r}")
-    token_of = {word: i for i, group in enumerate(groups, start=1) for word in group}
-    token_of[0] = 0
-    shallowest = (min(group, key=lambda w: depths[w - 1]) for group in groups)
-    return DependencyTree(tokens, [token_of[heads[w - 1]] for w in shallowest])
+    return tokens, groups
+
+
+def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
+    """The tree over surface tokens instead of words.
+
+    Args:
+        tree: over words.
+        tokens: the surface tokens.
+        leaf_of: for each word (from 0) that stays, the token that stands there. The other words go, and so do
+            the constituents in which nothing is left.
+    """
+    words = 0
+    root = Tree(tree.label, [])
+    stack = [(root, iter(tree.children))]
+    while stack:
+        node, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            if stack and node.children:
+                stack[-1][0].children.append(node)
+        elif isinstance(child, str):
+            if words in leaf_of:
+                node.children.append(tokens[leaf_of[words]])
+            words += 1
+        else:
+            stack.append((Tree(child.label, []), iter(child.children)))
+    return root

@@ -12,6 +12,7 @@ import pytest
 from fairseq.data import indexed_dataset
 
 from fairseq_syntax import binarize
+from fairseq_syntax.data.feature_files import text_hash
 from fairseq_syntax.features import INFINITE
 
 TEXT = "the in@@ crease ( rise )\n\na b\n"
@@ -50,20 +51,23 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert rows(tmp_path, "distance") == [[1, 0, 2, 1, 1, INFINITE, INFINITE], [INFINITE], []]
     assert rows(tmp_path, "head") == [[2, 0, 0, 4, 2, 4, 0], [0], [2, 0, 0]]
     signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
-    assert signature["format_version"] == 1
+    assert signature["format_version"] == 2
+    assert signature["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"]}
     split = signature["splits"]["train"]
-    assert split["features"] == ["word", "distance", "head"]
-    assert split["parser"] == "a parser 1.0"
+    assert split["features"] == ["word", "distance", "head", "deprel", "upos", "case", "position"]
+    assert split["parser"] == {kind: {"name": "a parser 1.0"} for kind in ("trees", "conllu")}
+    assert split["samples"]["0"] == text_hash(["the", "in@@", "crease", "(", "rise", ")"])
+    assert list(split["samples"]) == ["0", "1", "2"]
     assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
     assert split["counts"] == {
         "sentences": 3,
         "words": 7,
         "subwords": 8,
-        "no_parse": {"trees": 1, "conllu": 0},
-        "mismatch": {"trees": 0, "conllu": 0},
+        "no_parse": {"trees": {"not_stated": 1}, "conllu": {}},
         "longest_distance": 2,
+        "deepest_tree": 3,
     }
-    assert "trees: 2 parsed, 1 without a parse, 0 that do not match" in capsys.readouterr().out
+    assert "trees: 2 parsed (66.67%), without a parse: 1 not_stated" in capsys.readouterr().out
     assert not [name for name in os.listdir(tmp_path / "bin") if name.startswith(".")]
 
 
@@ -71,8 +75,8 @@ def test_a_later_run_keeps_other_splits(tmp_path):
     run(write(tmp_path), "--parser", "first")
     run(write(tmp_path, "valid", trees=None), name="valid")
     signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
-    assert signature["splits"]["train"]["parser"] == "first"
-    assert signature["splits"]["valid"]["features"] == ["word", "head"]
+    assert signature["splits"]["train"]["parser"]["trees"] == {"name": "first"}
+    assert signature["splits"]["valid"]["features"] == ["word", "head", "deprel", "upos", "case", "position"]
 
 
 def test_several_prefixes_become_numbered_splits(tmp_path):
@@ -92,7 +96,7 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         write(folder, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
         run(folder, "--workers", workers)
         contents.append({p.name: p.read_bytes() for p in (folder / "bin").iterdir()})
-    assert len(contents[0]) == 7
+    assert len(contents[0]) == 15
     assert contents[0] == contents[1]
 
 
@@ -102,9 +106,9 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         ({"trees": TREES.replace("(S (NP", "(S (NP (")}, "train.en.trees:1", "more '\\)'"),
         ({"conllu": CONLLU.replace("\t4\t_", "\t9\t_", 1)}, "train.en.conllu:4", "out of range"),
         ({"conllu": CONLLU.replace("\t0\t_", "\t1\t_", 1)}, "train.en.conllu:2", "cycle"),
-        ({"text": TEXT.replace("a b", "a c")}, "train.en.conllu:10", "train.en:3: .*from word 2 on: the text has 'c'"),
-        ({"text": TEXT.replace("a b", "a b c")}, "train.en.conllu:10", "3 words of the text, found 2 tokens"),
-        ({"trees": "\n" + TREES}, "train.en.trees:1", "found 0 tokens"),
+        ({"text": TEXT.replace("a b", "a c")}, "train.en.conllu:10", "train.en:3: .*text has 'c' .from word 2"),
+        ({"text": TEXT.replace("a b", "a b c")}, "train.en.conllu:10", "text has 'c' .from word 3 on., the parse no"),
+        ({"trees": "\n" + TREES}, "train.en.trees:1", "the text has 'the' .*, the parse nothing"),
         ({"trees": TREES + "(())\n"}, "train.en.trees:4", "expected 3 parses"),
         ({"trees": TREES[:-5]}, "train.en.trees", "found only 2"),
         ({"conllu": CONLLU[: CONLLU.index("1\ta")]}, "train.en.conllu", "found only 2"),
@@ -132,7 +136,7 @@ def test_broken_input_is_refused_with_file_and_line_and_loses_nothing(tmp_path, 
 def test_mismatch_can_be_neutral_and_is_counted(tmp_path, capsys):
     run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-mismatch", "neutral")
     assert rows(tmp_path, "head")[2] == []
-    assert "conllu: 2 parsed, 0 without a parse, 1 that do not match" in capsys.readouterr().out
+    assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
 
 
 def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):
@@ -145,7 +149,7 @@ def test_a_line_that_ends_inside_a_word_can_be_neutral(tmp_path, capsys):
     run(write(tmp_path, text=TEXT.replace("a b", "a b @@")), "--on-mismatch", "neutral")
     assert rows(tmp_path, "word")[2] == [0, 1, 2, 3]
     assert rows(tmp_path, "head")[2] == []
-    assert "that do not match" in capsys.readouterr().out
+    assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -207,8 +211,8 @@ def test_options_that_do_not_fit_are_refused(arguments, expected):
 def test_another_format_version_is_refused(tmp_path):
     run(write(tmp_path))
     path = tmp_path / "bin/syntax.en-de.en.json"
-    path.write_text(path.read_text().replace('"format_version": 1', '"format_version": 9'))
-    with pytest.raises(SystemExit, match="expected format version 1, found 9"):
+    path.write_text(path.read_text().replace('"format_version": 2', '"format_version": 9'))
+    with pytest.raises(SystemExit, match="expected format version 2, found 9"):
         run(tmp_path)
 
 

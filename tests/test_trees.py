@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.trees import Tree, conllu_blocks, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.text import unescape_brackets
+from fairseq_syntax.trees import (
+    DependencyTree,
+    NoParse,
+    Tree,
+    conllu_blocks,
+    format_conllu,
+    format_trees,
+    merge_leaves,
+    parse_brackets,
+    parse_conllu,
+    read_lines,
+)
 from trees_strategy import bracketed, random_tree
 
 
@@ -18,7 +30,7 @@ def read_brackets(path):
 
 
 def read_conllu(path):
-    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_blocks(path)]
+    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_blocks(read_lines(path))]
 
 
 def row(number, form, head):
@@ -36,6 +48,30 @@ def test_brackets_round_trip(seed, words):
     assert tree.leaves() == [f"w{i}" for i in range(words)]
 
 
+@given(st.lists(st.text(st.characters(exclude_categories=("Z", "C")), min_size=1), min_size=1))
+def test_any_words_can_stand_in_brackets(words):
+    tree = Tree("S", [Tree("(", [*words])])
+    (read,) = parse_brackets(format_trees([tree]), path="x", line=1)
+    assert read.leaves() == [*map(unescape_brackets, words)]
+
+
+def test_no_parse_in_brackets():
+    assert format_trees(NoParse("too_long")) == "(()) too_long\n"
+    assert parse_brackets("(()) too_long", path="x", line=1) == NoParse("too_long")
+    assert format_trees([]) == "\n"
+
+
+def test_leaves_are_merged_to_surface_tokens():
+    (tree,) = parse_brackets("(S (NP I) (VP (V do) (RB n't) (VP (X know))) (A (B .)))", path="x", line=1)
+    tokens = ["I", "don't", "know."]
+    assert (
+        format_trees([merge_leaves(tree, tokens, {0: 0, 1: 1, 3: 2})]) == "(S (NP I) (VP (V don't) (VP (X know.))))\n"
+    )
+    assert (
+        format_trees([merge_leaves(tree, tokens, {0: 0, 2: 1, 4: 2})]) == "(S (NP I) (VP (RB don't)) (A (B know.)))\n"
+    )
+
+
 def test_brackets_as_parsers_write_them(tmp_path):
     path = tmp_path / "x.trees"
     path.write_text(
@@ -49,7 +85,7 @@ def test_brackets_as_parsers_write_them(tmp_path):
     assert [t.leaves() for t in units[0]] == [["a", "dog", "(", "."]]
     assert units[0][0].children[0].children[0] == Tree("NP", [Tree("DT", ["a"]), Tree("NN", ["dog"])])
     assert units[1] == []
-    assert units[2] is None
+    assert units[2] == NoParse("not_stated")
     assert [t.leaves() for t in units[3]] == [["a"], ["b"]]
     assert [t.leaves() for t in units[4]] == [["c"]]
 
@@ -89,9 +125,20 @@ def test_conllu_blocks(tmp_path):
     assert [line for line, _ in units] == [1, 6, 8, 11]
     assert units[0][1].tokens == ["a", "b", "c"]
     assert units[0][1].heads == [2, 0, 2]
-    assert units[1][1] is None
+    assert units[1][1] == NoParse("too long")
     assert units[2][1].tokens == []
     assert units[3][1].heads == [0]
+
+
+def test_conllu_is_written_as_it_is_read():
+    lines = "# sentences = 2\n1\ta b\ta\tNOUN\tN\tX=1\t0\troot\t_\t_\n" + row(2, "c", 0)
+    tree = parse_conllu(lines.splitlines(), path="x", line=1)
+    assert tree.upos == ["NOUN", "_"]
+    assert tree.deprel == ["root", "_"]
+    assert format_conllu(tree) == lines + "\n"
+    assert format_conllu(NoParse("empty")) == "# no_parse = empty\n\n"
+    assert format_conllu(DependencyTree(["a"], [0])) == row(1, "a", 0) + "\n"
+    assert format_conllu(DependencyTree([], [])) == "#\n\n"
 
 
 def test_conllu_block_of_several_sentences(tmp_path):
@@ -116,6 +163,7 @@ def test_conllu_multi_word_tokens_and_empty_nodes(tmp_path):
     ((_, tree),) = read_conllu(str(path))
     assert tree.tokens == ["er", "geht", "zum", "Haus"]
     assert tree.heads == [2, 0, 4, 2]
+    assert (tree.multiword, tree.depth, tree.head_words) == (1, 3, [0, 1, 2, 4])
 
 
 def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):

@@ -11,22 +11,27 @@ A sentence whose entry is empty has no parse of that kind.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
-from collections.abc import Sequence
+import struct
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from fairseq.data import ConcatDataset, data_utils, indexed_dataset
+from fairseq.data import ConcatDataset, Dictionary, data_utils, indexed_dataset
 from torch.utils.data import Dataset
 
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.features import SOURCES
+from fairseq_syntax.features import FEATURES
 
-FORMAT_VERSION = 1
-DTYPE = np.uint16
+FORMAT_VERSION = 2
+_DTYPE_CODES = {"uint8": 1, "uint16": 8}  # in the index of fairseq's format
+#: How many sentences' text a split's signature keeps hashes of.
+SAMPLED = 100
 
 
 def split_prefix(data: str, split: str, pair: tuple[str, str], lang: str) -> str:
@@ -49,12 +54,14 @@ class SplitSignature:
     """What a split's features were made of, and by what."""
 
     features: list[str]
-    #: the parser as the user or the parse files name it
-    parser: str | None
+    #: for each kind of parse the parser and its settings, as far as fairseq-syntax-parse, the user or the files tell
+    parser: dict[str, Any]
     settings: dict[str, Any]
     versions: dict[str, str]
-    #: sentences, words, subwords; sentences without each kind of parse; longest finite distance
-    counts: dict[str, int | dict[str, int]]
+    #: sentences, words, subwords; sentences without each kind of parse, by reason; longest distance, deepest tree
+    counts: dict[str, Any]
+    #: :func:`text_hash` of some sentences' subwords, by number
+    samples: dict[str, str]
 
 
 @dataclass
@@ -62,6 +69,8 @@ class Signature:
     """The file ``syntax.<src>-<tgt>.<lang>.json``."""
 
     splits: dict[str, SplitSignature] = field(default_factory=dict)
+    #: for ``deprel`` and ``upos`` the labels that their values number, from 0
+    labels: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str) -> Signature:
@@ -72,7 +81,8 @@ class Signature:
                 version = content["format_version"]
                 if version != FORMAT_VERSION:
                     raise InputError(path, None, f"expected format version {FORMAT_VERSION}, found {version}")
-                return cls({name: SplitSignature(**s) for name, s in content["splits"].items()})
+                splits = {name: SplitSignature(**split) for name, split in content["splits"].items()}
+                return cls(splits, content["labels"])
             except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
                 raise InputError(path, None, f"expected a signature of feature files, found {error!r}") from None
 
@@ -83,12 +93,60 @@ class Signature:
             file.write("\n")
 
 
+def text_hash(tokens: Sequence[str]) -> str:
+    """Hash of a sentence's subwords."""
+    return hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).hexdigest()
+
+
+class FeatureWriter:
+    """Writes a feature file in fairseq's mmap format, some sentences at a time, in constant memory.
+
+    Args:
+        prefix: path of the file, without ending.
+        dtype: type of the values.
+    """
+
+    def __init__(self, prefix: str, dtype: str):
+        self.prefix = prefix
+        self.dtype = np.dtype(dtype)
+        self._values = open(indexed_dataset.data_file_path(prefix), "wb")  # noqa: SIM115
+        self._sizes = tempfile.TemporaryFile(dir=os.path.dirname(prefix))  # noqa: SIM115
+
+    def write(self, lengths: np.ndarray, values: np.ndarray) -> None:
+        """Adds sentences of `lengths`, whose values lie one after another in `values`."""
+        self._values.write(values.astype(self.dtype, copy=False).tobytes())
+        self._sizes.write(lengths.astype(np.int32).tobytes())
+
+    def close(self) -> None:
+        """Writes the index: all sentences' lengths, then where in the values each begins."""
+        sentences = self._sizes.tell() // 4
+        if not self._values.tell():  # no sentence has a parse
+            self._values.write(bytes(1))  # an empty file cannot be mapped; no sentence points at this
+        self._values.close()
+        with open(indexed_dataset.index_file_path(self.prefix), "wb") as index:
+            index.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, _DTYPE_CODES[self.dtype.name], sentences))
+            for sizes in self._chunks():
+                index.write(sizes.tobytes())
+            begin = 0
+            for sizes in self._chunks():
+                ends = begin + np.cumsum(sizes, dtype=np.int64) * self.dtype.itemsize
+                index.write(np.concatenate([[begin], ends[:-1]]).astype(np.int64).tobytes())
+                begin = ends[-1]
+        self._sizes.close()
+
+    def _chunks(self) -> Iterator[np.ndarray]:
+        self._sizes.seek(0)
+        while chunk := self._sizes.read(4 << 16):
+            yield np.frombuffer(chunk, dtype=np.int32)
+
+
 def load_features(
     data: str,
     split: str,
     source_lang: str,
     target_lang: str,
     *,
+    dictionary: Dictionary,
     names: Sequence[str],
     combine: bool,
     dataset_impl: str | None,
@@ -98,7 +156,8 @@ def load_features(
 
     Args:
         data: a data-bin.
-        names: features to load, keys of :data:`fairseq_syntax.features.SOURCES`.
+        dictionary: of the source language.
+        names: features to load, keys of :data:`fairseq_syntax.features.FEATURES`.
         combine: whether to concatenate `split`, `split`1, `split`2 …
         dataset_impl: format of the token files; ``None``: fairseq finds out.
         upsample_primary: how often the first of the concatenated splits is repeated.
@@ -108,7 +167,8 @@ def load_features(
 
     Raises:
         FileNotFoundError: features are missing; names them and the command that makes them.
-        InputError: a feature's lengths differ from the tokens'; names the first such sentence.
+        InputError: a feature's lengths differ from the tokens', or the tokens from the text that the features were
+            made from, where the signature keeps its hash; names the first such sentence.
     """
     if not names:
         return {}
@@ -118,7 +178,7 @@ def load_features(
         pair = existing_pair(data, part, source_lang, target_lang, dataset_impl)
         if pair is None:
             break
-        for name, dataset in _load_part(data, part, pair, source_lang, names, dataset_impl).items():
+        for name, dataset in _load_part(data, part, pair, source_lang, dictionary, names, dataset_impl).items():
             parts[name].append(dataset)
         if not combine:
             break
@@ -143,6 +203,7 @@ def _load_part(
     split: str,
     pair: tuple[str, str],
     lang: str,
+    dictionary: Dictionary,
     names: Sequence[str],
     dataset_impl: str | None,
 ) -> dict[str, Dataset]:
@@ -158,7 +219,24 @@ def _load_part(
     for name, prefix in prefixes.items():
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")
         _check_lengths(prefix, np.asarray(features[name].sizes), np.asarray(tokens.sizes), name)
+    _check_samples(path, split, signature.splits[split].samples, tokens, dictionary)
     return features
+
+
+def _check_samples(path: str, split: str, samples: dict[str, str], tokens: Any, dictionary: Dictionary) -> None:
+    for number, expected in samples.items():
+        ids = tokens[int(number)]
+        ids = ids[:-1] if len(ids) and ids[-1] == dictionary.eos() else ids
+        if (ids == dictionary.unk()).any():  # the text is not known
+            continue
+        words = [dictionary[i] for i in ids.tolist()]
+        if text_hash(words) != expected:
+            raise InputError(
+                path,
+                None,
+                f"expected the features of {split} to be made from the text of its tokens, found another text in "
+                f"sentence {number} (counted from 0), whose tokens are: {' '.join(words)}",
+            )
 
 
 def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: str) -> None:
@@ -168,7 +246,7 @@ def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: s
             None,
             f"expected the features of {len(expected)} sentences, as there are tokens of, found {len(found)}",
         )
-    absent_is_fine = SOURCES[name] is not None
+    absent_is_fine = FEATURES[name].source is not None
     wrong = np.flatnonzero((found != expected) & ~((found == 0) & absent_is_fine))
     if len(wrong):
         first = wrong[0]
@@ -182,7 +260,7 @@ def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: s
 
 def _missing_message(data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]) -> str:
     files = ", ".join(f"{feature_prefix(data, split, pair, lang, f)}.{{bin,idx}}" for f in missing)
-    kinds = sorted({source for f in missing if (source := SOURCES[f])})
+    kinds = sorted({source for f in missing if (source := FEATURES[f].source)})
     kind = split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
     text, parses = ("TEXT", "PARSES") if split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")

@@ -64,6 +64,7 @@ class SyntaxTranslationTask(TranslationTask):
             split,
             self.cfg.source_lang,
             self.cfg.target_lang,
+            dictionary=self.src_dict,
             names=sorted(self.syntax_features),
             combine=combine,
             dataset_impl=self.cfg.dataset_impl,

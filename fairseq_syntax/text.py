@@ -1,0 +1,130 @@
+"""When two pieces of text are the same text, written differently.
+
+A parser and a translation model rarely read a sentence in the same form. Between the two, case, white space,
+escapes, quotation marks and compatibility characters may differ; what is left after :func:`fold` may not.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ENTITIES = {
+    "&amp;": "&",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&lt;": "<",
+    "&gt;": ">",
+    "&bar;": "|",
+    "&#124;": "|",
+    "&#91;": "[",
+    "&#93;": "]",
+}
+_MOSES = re.compile("|".join([*_ENTITIES, r"(?<!\S)@-@(?!\S)"]))
+
+_BRACKETS = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+}
+_BRACKET = re.compile("|".join(_BRACKETS))
+
+# Characters that stand for others here, beside what Unicode says of them.
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛ʼ`´", "'"),
+        **dict.fromkeys('"“”„‟«»', "''"),  # as often as PTB's `` and ''
+        **dict.fromkeys("‐‑‒–—―−", "-"),
+        "ı": "i",
+        **dict.fromkeys("▁\ufffd"),  # white space to sentencepiece
+    }
+)
+_SEQUENCES = {**_ENTITIES, **_BRACKETS, "@-@": "-", "i\u0307": "i", "I\u0307": "i", "İ": "i"}
+_SEQUENCE = re.compile("|".join(map(re.escape, _SEQUENCES)))
+
+
+def unescape_moses(text: str) -> tuple[str, list[int]]:
+    """Undoes the escapes of the Moses tokenizer: ``&apos;`` and its kin, and ``@-@`` between spaces.
+
+    Returns the text and where it comes from: character i of it stands at `starts[i]` of the original, and
+    ``starts[len(text)]`` is the length of the original.
+    """
+    parts: list[str] = []
+    starts: list[int] = []
+    end = 0
+    for match in _MOSES.finditer(text):
+        parts += [text[end : match.start()], _ENTITIES.get(match.group(), "-")]
+        starts += range(end, match.start() + 1)
+        end = match.end()
+    starts += range(end, len(text) + 1)
+    return "".join([*parts, text[end:]]), starts
+
+
+def escape_brackets(word: str) -> str:
+    """Round brackets as the Penn Treebank writes them, so that the word can stand in a bracketed tree."""
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def unescape_brackets(word: str) -> str:
+    """Brackets of all kinds, written as the Penn Treebank does, as themselves."""
+    return _BRACKET.sub(lambda match: _BRACKETS[match.group()], word) if "-" in word else word
+
+
+def fold(text: str) -> tuple[str, list[int]]:
+    """What `text` is compared by: without white space and invisible characters, without case, decomposed
+    (NFKD), with the escapes of Moses and of the Penn Treebank undone, and with plain quotation marks and dashes.
+
+    Returns the folded text and, for each character of `text`, the place in the folded text where what became
+    of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
+    """
+    folded: list[str] = []
+    places: list[int] = []
+    place = 0
+
+    def plain(start: int, end: int) -> None:
+        nonlocal place
+        for character in text[start:end]:
+            places.append(place)
+            if what := _FOLDED[character]:
+                folded.append(what)
+                place += len(what)
+
+    end = 0
+    for match in _SEQUENCE.finditer(text):
+        plain(end, match.start())
+        what = _FOLDED[_SEQUENCES[match.group()]]
+        places += [place] * len(match.group())
+        folded.append(what)
+        place += len(what)
+        end = match.end()
+    plain(end, len(text))
+    return "".join(folded), [*places, place]
+
+
+def same_folded(a: str, b: str) -> bool:
+    """Whether two folded texts are equal, in whatever order the marks above and below a letter come."""
+    return a == b or unicodedata.normalize("NFD", a) == unicodedata.normalize("NFD", b)
+
+
+class _Folded(dict[str, str]):
+    """What becomes of a single character."""
+
+    def __missing__(self, character: str) -> str:
+        compatible = unicodedata.normalize("NFKD", character).translate(_SAME)
+        folded = unicodedata.normalize("NFKD", compatible.casefold()).translate(_SAME)
+        self[character] = "".join(c for c in folded if not _is_invisible(c))
+        return self[character]
+
+
+def _is_invisible(character: str) -> bool:
+    return (
+        character.isspace()
+        or unicodedata.category(character) in ("Cc", "Cf")
+        or "\ufe00" <= character <= "\ufe0f"  # variation selectors
+    )
+
+
+_FOLDED = _Folded()
