@@ -35,6 +35,9 @@ setup(
     ],
     extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
     entry_points={
-        "console_scripts": ["fairseq-syntax-binarize = fairseq_syntax.binarize:main"],
+        "console_scripts": [
+            "fairseq-syntax-parse = fairseq_syntax.parse:main",
+            "fairseq-syntax-binarize = fairseq_syntax.binarize:main",
+        ],
     },
 )

@@ -1,0 +1,285 @@
+"""fairseq-syntax-parse: text to parses, one unit for each line, in INPUT.conllu and INPUT.trees.
+
+The text is cut into blocks of --batch-size lines, each of which is parsed in one call and written to the folder
+PREFIX.parts; when all are there they are put together, and PREFIX.parse.json says what was done. Blocks depend
+neither on where a run was stopped nor on how many share the work, so the result does not either.
+
+    one process           fairseq-syntax-parse --lang en --input tok/train.en
+    after a kill          the same with --resume
+    several processes     each the same with --num-shards N --shard-id 0 (… N - 1), then one with --merge
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tqdm import tqdm
+
+from fairseq_syntax.chunks import line_ranges
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
+from fairseq_syntax.parsers import Line, Parse, Parser, parser_class, parser_names
+from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
+
+
+def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
+    """The command line, with the options of one parser."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-syntax-parse",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--input", required=True, metavar="FILE", help="text, one unit a line")
+    parser.add_argument("--output-prefix", metavar="PREFIX", help="where to write PREFIX.conllu … (default: the input)")
+    parser.add_argument(
+        "--parser",
+        choices=parser_names(),
+        default="stanza",
+        help="stanza parses; conllu and trees check and normalise what another parser made (default: stanza)",
+    )
+    parser.add_argument(
+        "--max-tokens", type=int, default=250, metavar="N", help="lines of more tokens get no parse (default: 250)"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=1000, metavar="N", help="lines in a block, parsed in one call (default: 1000)"
+    )
+    parser.add_argument("--strict", action="store_true", help="a line without a parse is an error (default: counted)")
+    parser.add_argument("--resume", action="store_true", help="keep the blocks that an earlier run has parsed")
+    parser.add_argument("--num-shards", type=int, default=1, metavar="N", help="share the blocks among N processes")
+    parser.add_argument("--shard-id", type=int, metavar="I", help="which share to parse, 0 to N - 1")
+    parser.add_argument("--merge", action="store_true", help="parse nothing; put the shards' blocks together")
+    if parser_name is not None:
+        parser_class(parser_name).add_arguments(parser.add_argument_group(f"options of --parser {parser_name}"))
+    return parser
+
+
+class Job:
+    """A text to be parsed, and the folder in which its parsed blocks gather."""
+
+    def __init__(self, args: argparse.Namespace):
+        self.input: str = args.input
+        self.prefix: str = args.output_prefix or args.input
+        self.parts = f"{self.prefix}.parts"
+        self.strict: bool = args.strict
+        self.max_tokens: int = args.max_tokens
+        if not os.path.isfile(self.input):
+            raise InputError(self.input, None, "expected a text, found none")
+        self.lines = sum(1 for _ in read_lines(self.input))  # what is broken shows now, not in some hours
+        self.blocks = list(line_ranges(self.input, args.batch_size))
+        self.work: dict[str, Any] = {
+            "settings": {"max_tokens": args.max_tokens, "batch_size": args.batch_size},
+            "text": {
+                "path": os.path.relpath(self.input, os.path.dirname(self.prefix) or "."),
+                "lines": self.lines,
+                "sha256": file_hash(self.input),
+            },
+        }
+
+    def open(self, parser: Parser | None) -> None:
+        """Makes the folder of the parts, or, without a parser, takes what is there.
+
+        Raises :class:`ValueError` if it was made by other work than this.
+        """
+        path = os.path.join(self.parts, "work.json")
+        if parser is not None:
+            self.work.update(parser=parser.describe(), kinds=list(parser.kinds))
+            os.makedirs(self.parts, exist_ok=True)
+            if not os.path.exists(path):
+                _write_json(self.work, path)
+        elif not os.path.exists(path):
+            raise ValueError(f"{self.parts}: expected the parsed blocks of {self.input}, found none")
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        for name, expected in self.work.items():
+            if found[name] != expected:
+                raise ValueError(
+                    f"{self.parts} holds blocks of other work, its {name} differs: expected {expected}, found "
+                    f"{found[name]}; give the options and the text that it was begun with, or delete it"
+                )
+        self.work = found
+
+    def path(self, block: int) -> str:
+        """Where a block's parses gather."""
+        return os.path.join(self.parts, f"{block:07d}.json")
+
+    def is_done(self, block: int) -> bool:
+        """Whether a block has been parsed."""
+        return os.path.exists(self.path(block))
+
+    def run(self, parser: Parser, mine: range, *, resume: bool) -> None:
+        """Parses the blocks of `mine` that have not been parsed.
+
+        Raises :class:`ValueError` if some have, and `resume` is not set.
+        """
+        if not resume and any(self.is_done(i) for i in mine):
+            raise ValueError(f"{self.parts} holds blocks of an earlier run: go on with --resume, or delete it")
+        todo = [i for i in mine if not self.is_done(i)]
+        done = sum(self.blocks[i].units for i in mine) - sum(self.blocks[i].units for i in todo)
+        with tqdm(
+            desc=os.path.basename(self.input),
+            total=sum(self.blocks[i].units for i in mine),
+            initial=done,
+            unit=" lines",
+            mininterval=0.1 if sys.stderr.isatty() else 60,
+        ) as progress:
+            for i, block in enumerate(self.blocks):
+                if i not in todo and not parser.sequential:
+                    continue
+                lines = [Line(number, text) for number, text in block.lines()]
+                part = self._part(parser, lines)
+                if i in todo:
+                    _write_json(part, self.path(i))
+                    progress.update(block.units)
+        if parser.sequential:
+            parser.finish()
+
+    def _part(self, parser: Parser, lines: list[Line]) -> dict[str, Any]:
+        counts: Counter[str] = Counter()
+        written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
+        for line, parse in zip(lines, self._parse(parser, lines), strict=True):
+            if isinstance(parse, Parse) and len(parse.tokens) > self.max_tokens:
+                parse = NoParse("too_long")
+            if isinstance(parse, NoParse):
+                if self.strict:
+                    raise InputError(
+                        self.input, line.number, f"expected a parse (--strict), found none: {parse.reason}"
+                    )
+                counts[f"no_parse.{parse.reason}"] += 1
+                dependencies: Any = parse
+                trees: Any = parse
+            else:
+                dependencies, trees = parse.dependencies, parse.trees
+                counts.update(
+                    parsed=1,
+                    tokens=len(parse.tokens),
+                    sentences=parse.sentences,
+                    split_lines=parse.sentences > 1,
+                    multiword=parse.multiword,
+                )
+            if "conllu" in written:
+                written["conllu"].append(format_conllu(dependencies))
+            if "trees" in written:
+                written["trees"].append(format_trees(trees))
+        return {"counts": counts, **{kind: "".join(units) for kind, units in written.items()}}
+
+    def _parse(self, parser: Parser, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        """The parses of some lines; if the parser fails, of fewer at a time, down to the one on which it fails."""
+        try:
+            return parser.parse(lines)
+        except InputError:
+            raise
+        except Exception as error:
+            if len(lines) == 1:
+                tqdm.write(f"{self.input}:{lines[0].number}: the parser failed: {error!r}", file=sys.stderr)
+                return [NoParse("failed")]
+        middle = len(lines) // 2
+        return [*self._parse(parser, lines[:middle]), *self._parse(parser, lines[middle:])]
+
+    def merge(self) -> None:
+        """Puts the blocks together, moves the result into place, deletes the parts and prints the report."""
+        missing = [i for i in range(len(self.blocks)) if not self.is_done(i)]
+        if missing:
+            raise ValueError(
+                f"{self.parts}: expected {len(self.blocks)} blocks, {len(missing)} are missing: "
+                f"{', '.join(map(str, missing[:8]))}{' …' * (len(missing) > 8)}; give their shards' "
+                "commands again with --resume (block i is of shard i modulo the number of shards)"
+            )
+        if file_hash(self.input) != self.work["text"]["sha256"]:
+            raise InputError(self.input, None, "expected the text as it was when this began, found it changed")
+        counts: Counter[str] = Counter()
+        outputs = {kind: os.path.join(self.parts, f"whole.{kind}") for kind in self.work["kinds"]}
+        for path in outputs.values():
+            open(path, "wb").close()
+        for i in range(len(self.blocks)):
+            with open(self.path(i), encoding="utf-8") as file:
+                part = json.load(file)
+            counts.update(part["counts"])
+            for kind, path in outputs.items():
+                with open(path, "ab") as output:
+                    output.write(part[kind].encode("utf-8"))
+        described = {name: self.work[name] for name in ("parser", "settings", "text")}
+        made = {
+            kind: ParseRecord(**described, sha256=file_hash(path), counts=dict(sorted(counts.items())))
+            for kind, path in outputs.items()
+        }
+        target = record_path(self.prefix)
+        rest = {kind: record for kind, record in read_records(target).items() if kind not in made}
+        # The old records go before the files they tell of, and the new ones come after theirs.
+        self._replace_records(rest, target)
+        for kind, path in outputs.items():
+            os.replace(path, f"{self.prefix}.{kind}")
+        self._replace_records({**rest, **made}, target)
+        shutil.rmtree(self.parts)
+        print(report(counts, self.lines))
+        print(f"wrote {', '.join(f'{self.prefix}.{kind}' for kind in outputs)} and {target}")
+
+    def _replace_records(self, records: dict[str, ParseRecord], target: str) -> None:
+        path = os.path.join(self.parts, "records.json")
+        write_records(records, path)
+        os.replace(path, target)
+
+
+def report(counts: Counter[str], lines: int) -> str:
+    """What was done, for people."""
+    reasons = {k.removeprefix("no_parse."): n for k, n in sorted(counts.items()) if k.startswith("no_parse.")}
+    without = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "0"
+    return (
+        f"{lines} lines: {counts['parsed']} parsed ({counts['parsed'] / max(lines, 1):.2%}), without a parse: {without}"
+        f"; {counts['tokens']} tokens ({counts['multiword']} of several words) in {counts['sentences']} sentences "
+        f"({counts['split_lines']} lines have several)"
+    )
+
+
+def _write_json(content: Any, path: str) -> None:
+    """All or nothing."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        json.dump(content, file, ensure_ascii=False)
+    os.replace(temporary, path)
+
+
+def parse(args: argparse.Namespace) -> None:
+    """Does what the command line says."""
+    for name, least in (("batch_size", 1), ("max_tokens", 1), ("num_shards", 1)):
+        if getattr(args, name) < least:
+            raise ValueError(f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(args, name)}")
+    if args.merge and args.shard_id is not None:
+        raise ValueError("expected --merge or --shard-id, found both")
+    if not args.merge and (args.shard_id is None) != (args.num_shards == 1):
+        raise ValueError("expected --num-shards and --shard-id together")
+    if not 0 <= (args.shard_id or 0) < args.num_shards:
+        raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
+    job = Job(args)
+    if args.merge:
+        job.open(None)
+    else:
+        parser = parser_class(args.parser).from_arguments(args)
+        job.open(parser)
+        job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)
+    if args.shard_id is None:
+        job.merge()
+    else:
+        print(f"shard {args.shard_id} of {args.num_shards} is done; when all are, give the command with --merge")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command; broken input ends it with a message and exit status 1."""
+    asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    asked.add_argument("--parser", choices=parser_names(), default="stanza")
+    name = asked.parse_known_args(argv)[0].parser
+    args = get_parser(name).parse_args(argv)
+    try:
+        parse(args)
+    except (ValueError, OSError) as error:
+        sys.exit(f"fairseq-syntax-parse: error: {error}")
+
+
+if __name__ == "__main__":
+    main()

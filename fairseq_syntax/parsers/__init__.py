@@ -1,0 +1,108 @@
+"""Parsers behind one small interface. Others than ours are found by their entry points (:data:`ENTRY_POINTS`)."""
+
+from __future__ import annotations
+
+import argparse
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar
+
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree
+
+#: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
+ENTRY_POINTS = "fairseq_syntax.parsers"
+
+_OURS = {
+    "stanza": "fairseq_syntax.parsers.stanza:StanzaParser",
+    "conllu": "fairseq_syntax.parsers.files:ConlluParser",
+    "trees": "fairseq_syntax.parsers.files:TreesParser",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text, and its number (from 1) in its file."""
+
+    number: int
+    text: str
+
+
+@dataclass(slots=True)
+class Parse:
+    """The parse of a line: either kind or both, over the same surface tokens.
+
+    Attributes:
+        dependencies: the dependency trees of its sentences.
+        trees: one constituency tree for each of its sentences.
+        multiword: how many surface tokens were made of several words.
+    """
+
+    dependencies: DependencyTree | None = None
+    trees: list[Tree] | None = None
+    multiword: int = 0
+
+    @property
+    def tokens(self) -> list[str]:
+        """The surface tokens."""
+        if self.dependencies is not None:
+            return self.dependencies.tokens
+        return [leaf for tree in self.trees or () for leaf in tree.leaves()]
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences the line has."""
+        return self.dependencies.sentences if self.dependencies is not None else len(self.trees or ())
+
+
+class Parser(ABC):
+    """Makes parses of lines of text.
+
+    Attributes:
+        sequential: whether lines must come one after another from the first on, none left out.
+        kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
+    """
+
+    sequential: ClassVar[bool] = False
+    kinds: Sequence[str]
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        """Adds this parser's own options to a group of argparse's."""
+
+    @classmethod
+    @abstractmethod
+    def from_arguments(cls, args: argparse.Namespace) -> Parser:
+        """Makes the parser that the command line describes, with everything loaded that it needs."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Its name, version, models and whatever else of it the parses depend on, as JSON can hold it."""
+
+    @abstractmethod
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        """One parse for each line, or :class:`~fairseq_syntax.trees.NoParse` with the reason why there is none.
+
+        An exception other than :class:`~fairseq_syntax.errors.InputError` means that it fails on some line. It is then
+        called with fewer lines until that line is found.
+        """
+
+    def finish(self) -> None:
+        """Called after the last line, where all lines were parsed."""
+
+
+def parser_names() -> list[str]:
+    """The parsers that are installed."""
+    return sorted(_entries())
+
+
+def parser_class(name: str) -> type[Parser]:
+    """The parser of that name."""
+    found: type[Parser] = _entries()[name].load()
+    return found
+
+
+def _entries() -> dict[str, EntryPoint]:
+    ours = [EntryPoint(name, value, ENTRY_POINTS) for name, value in _OURS.items()]
+    return {entry.name: entry for entry in [*ours, *entry_points(group=ENTRY_POINTS)]}

@@ -1,0 +1,162 @@
+"""Parses that were made elsewhere and lie in a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from fairseq_syntax.alignment import AlignmentError, align, plain_words
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.parse_record import file_hash
+from fairseq_syntax.parsers import Line, Parse, Parser
+from fairseq_syntax.text import fold, same_folded
+from fairseq_syntax.trees import (
+    DependencyTree,
+    NoParse,
+    Tree,
+    conllu_blocks,
+    parse_brackets,
+    parse_conllu,
+    read_lines,
+)
+
+T = TypeVar("T")
+
+
+class FileParser(Parser, Generic[T]):
+    """Reads a file of parses of a text, and checks that they are that text's.
+
+    The file goes through the text from its first line on. A line of text has one unit of the file, or, if whoever
+    made it split lines into sentences, as many as it takes until all of its characters have come. An empty line
+    of text may have an empty unit or none.
+
+    Args:
+        path: of the file.
+        text: path of the text, for messages.
+        name: who made the parses, for the record.
+    """
+
+    sequential = True
+
+    def __init__(self, path: str, text: str, name: str | None = None):
+        self.path = path
+        self.name = name
+        self.text = text
+        self._units = self._read()
+        self._next = next(self._units, None)
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument("--parse-file", required=True, metavar="FILE", help="the parses of the text, in its order")
+        group.add_argument("--parser-name", metavar="NAME", help="name and version of the parser, for the record")
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
+        return cls(args.parse_file, args.input, args.parser_name)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name or f"not stated ({self.kinds[0]} file)",
+            "file": {os.path.basename(self.path): file_hash(self.path)},
+        }
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        return [self._parse(line) for line in lines]
+
+    def finish(self) -> None:
+        """Raises :class:`InputError` if the file goes on after the text."""
+        if self._next is not None:
+            raise InputError(
+                self.path, self._next[0], f"expected no parse after the last line of {self.text}, found one"
+            )
+
+    def _parse(self, line: Line) -> Parse | NoParse:
+        expected, _ = fold(line.text)
+        if not expected:
+            if self._next and self._is_empty(self._next[1]):
+                self._advance()
+            return NoParse("empty")
+        parts: list[T] = []
+        found = ""
+        while not same_folded(found, expected):
+            if self._next is None:
+                missing = "the rest of it" if parts else "it"
+                raise InputError(
+                    self.path, None, f"expected a parse of {self.text}:{line.number}, found none of {missing}"
+                )
+            place, part = self._next
+            if isinstance(part, NoParse):
+                if parts:
+                    raise InputError(
+                        self.path, place, f"expected the rest of {self.text}:{line.number}, found no parse"
+                    )
+                self._advance()
+                return part
+            tokens = [token for some in (*parts, part) for token in self._tokens(some)]
+            found, _ = fold("".join(tokens))
+            if len(found) >= len(expected) or not expected.startswith(found):
+                try:
+                    align(plain_words(line.text.split()), tokens)
+                except AlignmentError as error:
+                    raise InputError(self.path, place, f"{self.text}:{line.number}: {error}") from None
+            parts.append(part)
+            self._advance()
+        return self._join(parts)
+
+    def _advance(self) -> None:
+        self._next = next(self._units, None)
+
+    def _is_empty(self, part: T | NoParse) -> bool:
+        return part.reason == "empty" if isinstance(part, NoParse) else not fold("".join(self._tokens(part)))[0]
+
+    @abstractmethod
+    def _read(self) -> Iterator[tuple[int, T | NoParse]]: ...
+
+    @abstractmethod
+    def _tokens(self, part: T) -> list[str]: ...
+
+    @abstractmethod
+    def _join(self, parts: list[T]) -> Parse: ...
+
+
+class ConlluParser(FileParser[DependencyTree]):
+    """Parses in CoNLL-U."""
+
+    kinds = ("conllu",)
+
+    def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
+        for place, block in conllu_blocks(read_lines(self.path)):
+            yield place, parse_conllu(block, path=self.path, line=place)
+
+    def _tokens(self, part: DependencyTree) -> list[str]:
+        return part.tokens
+
+    def _join(self, parts: list[DependencyTree]) -> Parse:
+        whole = DependencyTree([], [], sentences=sum(part.sentences for part in parts))
+        multiword = 0
+        for part in parts:
+            first = len(whole.tokens)
+            whole.tokens += part.tokens
+            whole.heads += [head and head + first for head in part.heads]
+            whole.columns += part.columns
+            multiword += part.multiword
+        return Parse(dependencies=whole, multiword=multiword)
+
+
+class TreesParser(FileParser[list[Tree]]):
+    """Bracketed trees, one or several on a line."""
+
+    kinds = ("trees",)
+
+    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
+        for place, line in read_lines(self.path):
+            yield place, parse_brackets(line, path=self.path, line=place)
+
+    def _tokens(self, part: list[Tree]) -> list[str]:
+        return [leaf for tree in part for leaf in tree.leaves()]
+
+    def _join(self, parts: list[list[Tree]]) -> Parse:
+        return Parse(trees=[tree for part in parts for tree in part])

@@ -1,0 +1,223 @@
+"""The parser stanza (Qi et al. 2020), live."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.parse_record import file_hash
+from fairseq_syntax.parsers import Line, Parse, Parser
+from fairseq_syntax.text import unescape_moses
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree, merge_leaves, parse_conllu
+
+_KINDS = {"depparse": "conllu", "constituency": "trees"}
+_NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
+_WHITE_SPACE = re.compile(r"\s")
+
+
+class StanzaParser(Parser):
+    """Dependency and constituency parses by stanza's pipelines.
+
+    Nothing is downloaded unless `download` says so.
+
+    Args:
+        lang: stanza's code of the language.
+        processors: ``depparse``, ``constituency`` or both.
+        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, stanza
+            splits lines into sentences and tokens; multi-word tokens count as the one token that the text has.
+        max_tokens: lines of more tokens are not parsed.
+        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+        stanza_dir: folder of stanza's models; ``None``: stanza's own.
+        download: whether models that are not there may be downloaded.
+    """
+
+    def __init__(
+        self,
+        *,
+        lang: str,
+        processors: Sequence[str] = ("depparse", "constituency"),
+        pretokenized: bool = False,
+        max_tokens: int = 250,
+        device: str | None = None,
+        stanza_dir: str | None = None,
+        download: bool = False,
+    ):
+        for processor in processors:
+            if processor not in _KINDS:
+                raise ValueError(f"expected the processors {' or '.join(_KINDS)}, found {processor!r}")
+        if not download:
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")  # some of stanza's models are built on models of that hub
+        import stanza
+
+        self.lang = lang
+        self.kinds = [kind for processor, kind in _KINDS.items() if processor in processors]
+        self.pretokenized = pretokenized
+        self.max_tokens = max_tokens
+        self.version = stanza.__version__
+        self._stages = [stage for stage in ("pos", "lemma") if any(stage in _NEEDS[p] for p in processors)]
+        self._stages += processors
+        self._document = stanza.Document
+        try:
+            self.pipeline = stanza.Pipeline(
+                lang,
+                processors=",".join(["tokenize", *self._stages]),
+                tokenize_pretokenized=pretokenized,
+                download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
+                verbose=False,
+                **({"dir": stanza_dir} if stanza_dir else {}),
+                **({"device": device} if device else {}),
+            )
+        except FileNotFoundError as error:
+            hint = "" if download else " (--download fetches stanza's models, --stanza-dir names their folder)"
+            raise ValueError(f"stanza has no models for {', '.join(processors)} of {lang!r}{hint}: {error}") from None
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument("--lang", required=True, metavar="LANG", help="stanza's code of the language")
+        group.add_argument(
+            "--processors",
+            default="depparse,constituency",
+            metavar="LIST",
+            help="depparse for CoNLL-U, constituency for trees, or both (default: both)",
+        )
+        group.add_argument(
+            "--pretokenized",
+            action="store_true",
+            help="a line is one sentence of tokens with spaces between them, which are kept (default: stanza splits "
+            "lines into sentences and tokens)",
+        )
+        group.add_argument("--stanza-dir", metavar="DIR", help="folder of stanza's models (default: stanza's own)")
+        group.add_argument(
+            "--download", action="store_true", help="download missing models (default: never use the network)"
+        )
+        group.add_argument(
+            "--device", choices=["cpu", "cuda"], help="where stanza runs (default: on a GPU if there is one)"
+        )
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> StanzaParser:
+        return cls(
+            lang=args.lang,
+            processors=args.processors.split(","),
+            pretokenized=args.pretokenized,
+            max_tokens=args.max_tokens,
+            device=args.device,
+            stanza_dir=args.stanza_dir,
+            download=args.download,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        models: dict[str, dict[str, str]] = {}
+        for name, processor in self.pipeline.processors.items():
+            paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
+            models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
+        return {
+            "name": "stanza",
+            "version": self.version,
+            "lang": self.lang,
+            "processors": self._stages,
+            "pretokenized": self.pretokenized,
+            "models": models,
+        }
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
+        work = self._tokens(lines) if self.pretokenized else self._raw(lines)
+        for i, parse in work:
+            parses[i] = parse
+        return parses
+
+    def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
+        kept = {}
+        for i, line in enumerate(lines):
+            tokens = line.text.split()
+            if len(tokens) > self.max_tokens:
+                yield i, NoParse("too_long")
+            elif tokens:
+                kept[i] = tokens
+        if not kept:
+            return
+        document = self.pipeline([[unescape_moses(token)[0] for token in tokens] for tokens in kept.values()])
+        for (i, tokens), sentence in zip(kept.items(), document.sentences, strict=True):
+            yield i, self._parse([sentence], [tokens])
+
+    def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
+        texts = {i: unescape_moses(line.text) for i, line in enumerate(lines) if line.text.strip()}
+        documents = [self._document([], text=_WHITE_SPACE.sub(" ", text)) for text, _ in texts.values()]
+        kept = {}
+        for i, document in zip(texts, self.pipeline.process(documents, processors="tokenize,mwt"), strict=True):
+            length = sum(len(sentence.tokens) for sentence in document.sentences)
+            if length > self.max_tokens:
+                yield i, NoParse("too_long")
+            elif length:
+                kept[i] = document
+        for i, document in zip(kept, self.pipeline.process(list(kept.values()), processors=self._stages), strict=True):
+            line, starts = lines[i].text, texts[i][1]
+            tokens = [
+                [" ".join(line[starts[t.start_char] : starts[t.end_char]].split()) for t in sentence.tokens]
+                for sentence in document.sentences
+            ]
+            yield i, self._parse(document.sentences, tokens)
+
+    def _parse(self, sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> Parse:
+        """The parse of stanza's sentences of a line, under the line's own tokens."""
+        parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
+        if "conllu" in self.kinds:
+            parse.dependencies = _dependencies(sentences, tokens)
+        if "trees" in self.kinds:
+            parse.trees = []
+            first_token = first_word = 0
+            for sentence, surface in zip(sentences, tokens, strict=True):
+                if parse.dependencies and parse.dependencies.head_words:
+                    heads = parse.dependencies.head_words[first_token : first_token + len(surface)]
+                    leaves = [head - first_word for head in heads]
+                else:
+                    leaves = [token.words[0].id - 1 for token in sentence.tokens]
+                leaf_of = {leaf: i for i, leaf in enumerate(leaves)}
+                parse.trees.append(merge_leaves(_tree(sentence.constituency), surface, leaf_of))
+                first_token += len(surface)
+                first_word += len(sentence.words)
+        return parse
+
+
+def _dependencies(sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> DependencyTree:
+    rows = [f"# sentences = {len(sentences)}"]
+    first = 0
+    for sentence, surface in zip(sentences, tokens, strict=True):
+        for token, form in zip(sentence.tokens, surface, strict=True):
+            if len(token.words) > 1:
+                span = f"{token.words[0].id + first}-{token.words[-1].id + first}"
+                rows.append("\t".join([span, form, *"________"]))
+            for word in token.words:
+                head = word.head + first if word.head else 0
+                labels = (word.lemma, word.upos, word.xpos, word.feats)
+                columns = [word.id + first, form, *(label or "_" for label in labels), head, word.deprel or "_"]
+                rows.append("\t".join([*map(str, columns), "_", "_"]))
+        first += len(sentence.words)
+    try:
+        tree = parse_conllu(rows, path="stanza", line=1)
+    except InputError as error:
+        raise RuntimeError(f"stanza's parse is not a tree: {error.message}") from None
+    if isinstance(tree, NoParse):
+        raise RuntimeError("stanza's parse is empty")
+    return tree
+
+
+def _tree(node: Any) -> Tree:
+    """stanza's tree as ours."""
+    root = Tree(node.label, [])
+    stack = [(root, node)]
+    while stack:
+        tree, node = stack.pop()
+        for child in node.children:
+            if child.children:
+                below = Tree(child.label, [])
+                tree.children.append(below)
+                stack.append((below, child))
+            else:
+                tree.children.append(child.label)
+    return root
