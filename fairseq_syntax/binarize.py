@@ -381,7 +381,7 @@ class _Chunker:
         return Chunk(
             lengths={name: np.array([len(row) for row in rows], np.int32) for name, rows in self.rows.items()},
             values={
-                name: np.fromiter(itertools.chain.from_iterable(rows), dtype=FEATURES[name].dtype)
+                name: np.fromiter(itertools.chain.from_iterable(rows), dtype=np.uint32)
                 for name, rows in self.rows.items()
             },
             labels={name: list(numbers) for name, numbers in self.labels.items()},
@@ -438,7 +438,7 @@ def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: 
     everywhere += [label for label in here if label not in everywhere]
     if len(everywhere) > MOST_LABELS + 1:
         raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {everywhere[-1]!r}")
-    return np.array([0, *map(everywhere.index, here)], values.dtype)[values]
+    return np.array([0, *map(everywhere.index, here)])[values]
 
 
 class _Samples:

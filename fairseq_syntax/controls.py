@@ -33,6 +33,8 @@ def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
 
 def sentence_sizes(tree: DependencyTree) -> list[int]:
     """How many tokens each sentence of a line has: a new one starts where the root above the tokens changes."""
+    if not tree.tokens:
+        return []
     roots: list[int] = []
     for token in range(len(tree.tokens)):
         while tree.heads[token]:

@@ -216,6 +216,99 @@ def test_another_format_version_is_refused(tmp_path):
         run(tmp_path)
 
 
+RICH = """# text = He don't
+1\tHe\the\tPRON\t_\t_\t3\tnsubj\t_\t_
+2\tdo\tdo\tAUX\t_\t_\t3\taux\t_\t_
+3\tn't\tnot\tPART\t_\t_\t0\troot\t_\t_
+
+1\tgo\tgo\tVERB\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_labels_case_and_position(tmp_path, monkeypatch):
+    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 1)
+    write(tmp_path, text="he do@@ n@@ 't\nGo\n", trees=None, conllu=RICH)
+    run(tmp_path)
+    labels = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["labels"]
+    assert labels == {
+        "upos": ["</s>", "PRON", "AUX", "PART", "VERB"],
+        "deprel": ["</s>", "nsubj", "aux", "root"],
+    }
+    assert rows(tmp_path, "upos") == [[1, 2, 3, 3, 0], [4, 0]]
+    assert rows(tmp_path, "deprel") == [[1, 2, 3, 3, 0], [3, 0]]
+    assert rows(tmp_path, "case") == [[2, 1, 1, 1, 0], [1, 0]]  # as the parser saw the words
+    assert rows(tmp_path, "position") == [[1, 1, 2, 4, 0], [1, 0]]
+    # A later split goes on with the same numbers.
+    write(tmp_path, "valid", text="Go\n", trees=None, conllu=RICH[RICH.index("1\tgo") :].replace("VERB", "X"))
+    run(tmp_path, name="valid")
+    assert rows(tmp_path, "upos", "valid") == [[5, 0]]
+    assert rows(tmp_path, "deprel", "valid") == [[3, 0]]
+
+
+def test_too_many_labels_are_refused(tmp_path):
+    conllu = "".join(f"1\tw\t_\t_\t_\t_\t0\tl{i}\t_\t_\n\n" for i in range(256))
+    write(tmp_path, text="w\n" * 256, trees=None, conllu=conllu)
+    with pytest.raises(SystemExit, match=r"conllu: deprel: expected at most 255 different labels, found more: 'l255'"):
+        run(tmp_path)
+
+
+def test_text_that_is_tokenised_differently(tmp_path):
+    # The text's "don't" is the parser's "do" and "n't"; the latter has no subword and is contracted.
+    write(tmp_path, text="▁he ▁don't\n▁g o\n", trees="(S (N He) (V (V do) (R n't)))\n(S go)\n", conllu=RICH)
+    run(tmp_path, "--subwords", "sentencepiece")
+    assert rows(tmp_path, "word") == [[0, 1, 2], [0, 0, 1]]
+    assert rows(tmp_path, "distance") == [[2, INFINITE, INFINITE], [0, INFINITE, INFINITE]]
+    assert rows(tmp_path, "head") == [[0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "distance", "head"),
+    [
+        ((), [1, 1, 1], [0, 1, 1, 1, 0]),
+        (("--binarize-trees", "left"), [1, 2, 3], [0, 1, 1, 1, 0]),
+        (("--binarize-trees", "right"), [3, 2, 1], [0, 1, 1, 1, 0]),
+        (("--control", "linear"), [3, 2, 1], [0, 1, 2, 3, 0]),
+    ],
+)
+def test_trees_that_are_changed(tmp_path, options, distance, head):
+    conllu = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate("abcd", 1)) + "\n"
+    write(tmp_path, text="a b c d\n", trees="(S a b c d)\n", conllu=conllu)
+    run(tmp_path, *options)
+    assert rows(tmp_path, "distance") == [[*distance, INFINITE, INFINITE]]
+    assert rows(tmp_path, "head") == [head]
+    settings = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]["settings"]
+    assert set(settings) == {"subwords", "on_mismatch", "binarize_trees", "control"}
+    assert not options or options[1] in settings.values()
+
+
+def test_random_control_leaves_all_but_the_trees_alone(tmp_path):
+    for name, options in (("a", ()), ("b", ("--control", "random")), ("c", ("--control", "random", "--workers", "2"))):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
+        run(tmp_path / name, *options)
+    for feature in ("word", "deprel", "upos", "case", "position"):
+        assert rows(tmp_path / "a", feature) == rows(tmp_path / "b", feature)
+    for feature in ("distance", "head"):
+        assert rows(tmp_path / "b", feature) == rows(tmp_path / "c", feature)
+        assert rows(tmp_path / "a", feature) != rows(tmp_path / "b", feature)
+        assert [len(row) for row in rows(tmp_path / "a", feature)] == [
+            len(row) for row in rows(tmp_path / "b", feature)
+        ]
+
+
+def test_only_the_features_that_are_asked_for(tmp_path):
+    run(write(tmp_path), "--features", "head,word")
+    assert sorted(p.name for p in (tmp_path / "bin").glob("*.idx")) == [
+        f"train.en-de.en.{name}.idx" for name in ("head", "word")
+    ]
+    with pytest.raises(SystemExit, match=r"--features: expected some of word, .*, found 'x'"):
+        run(tmp_path, "--features", "x")
+    (tmp_path / "train.en.trees").unlink()
+    with pytest.raises(SystemExit, match=r"train\.en\.trees: expected parses to make distance of"):
+        run(tmp_path, "--features", "word,distance")
+
+
 def test_script_in_a_checkout(tmp_path):
     script = Path(__file__).parent.parent / "preprocess/binarize.py"
     write(tmp_path)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from fairseq_syntax.features import (
     INFINITE,
+    case_feature,
     distance_feature,
     head_feature,
+    position_feature,
     syntactic_distances,
     word_feature,
 )
@@ -70,6 +72,31 @@ def test_distances_are_heights_of_lowest_common_ancestors(seed, words):
     assert syntactic_distances([tree]) == expected
 
 
+def binary(tree: Tree | str, direction: str) -> Tree | str:
+    if isinstance(tree, str):
+        return tree
+    children = [binary(child, direction) for child in tree.children]
+    while len(children) > 2:
+        if direction == "left":
+            children[:2] = [Tree("X", children[:2])]
+        else:
+            children[-2:] = [Tree("X", children[-2:])]
+    return Tree(tree.label, children)
+
+
+@given(st.integers(), st.integers(1, 12), st.sampled_from(["left", "right"]))
+def test_distances_of_binarized_trees(seed, words, direction):
+    tree = random_tree(Random(seed), words)
+    expected = syntactic_distances([binary(tree, direction)])
+    assert syntactic_distances([tree], binarize=direction) == expected
+
+
+def test_left_and_right():
+    tree = Tree("S", ["a", "b", "c", "d"])
+    assert syntactic_distances([tree], binarize="left") == [1, 2, 3]
+    assert syntactic_distances([tree], binarize="right") == [3, 2, 1]
+
+
 def test_deep_trees_do_not_exhaust_the_stack():
     words = 5000
     right = "(X w " * (words - 1) + "w" + ")" * (words - 1)
@@ -82,6 +109,24 @@ def test_subword_features():
     assert distance_feature(word_of, [5, 7]) == [0, 5, 7, 0, 0, INFINITE, INFINITE]
     tree = DependencyTree(["a", "b", "c"], [2, 0, 1])
     assert head_feature(word_of, tree) == [2, 2, 0, 1, 1, 1, 0]
+
+
+def test_words_without_a_subword_are_contracted():
+    # Of a b c d e, only a, c and e have subwords; b's head is c, c's head is d, d's is the root e.
+    word_of = [0, 2, 2, 4]
+    assert word_feature(word_of) == [0, 1, 1, 2, 3]
+    assert distance_feature(word_of, [1, 5, 3, 2]) == [5, 0, 3, INFINITE, INFINITE]
+    assert distance_feature(word_of, [1, INFINITE, 3, 2])[0] == INFINITE
+    tree = DependencyTree(list("abcde"), [2, 3, 4, 5, 0])
+    assert head_feature(word_of, tree) == [2, 3, 3, 0, 0]  # a hangs on c, over b; c on e, over d
+    tree = DependencyTree(list("abcde"), [4, 4, 4, 0, 4])
+    assert head_feature(word_of, tree) == [0, 0, 0, 0, 0]  # the root has none: its children are roots
+
+
+def test_position_and_case():
+    assert position_feature([0, 1, 1, 2, 2, 2, 3]) == [1, 2, 4, 2, 3, 4, 1, 0]
+    assert case_feature([0, 1, 1, 2, 3], ["The", "dog", "ÄB", "1x"]) == [2, 1, 1, 2, 1, 0]
+    assert position_feature([]) == case_feature([], []) == [0]
 
 
 def test_features_of_a_line_without_words():

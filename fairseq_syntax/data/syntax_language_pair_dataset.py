@@ -144,10 +144,15 @@ def truncate(features: Mapping[str, Tensor], length: int) -> dict[str, Tensor]:
         features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
         length: of the sentence that is left, 1 to n.
     """
-    return {
-        name: values if len(values) <= length else _CUTS[name](features, length - 1)
-        for name, values in features.items()
-    }
+    cut = dict(features)
+    for name, values in features.items():
+        if len(values) > length:
+            cut[name] = _CUTS[name](features, length - 1) if name in _CUTS else _cut_label(values, length - 1)
+    return cut
+
+
+def _cut_label(values: Tensor, kept: int) -> Tensor:
+    return torch.cat([values[:kept], values[-1:]])
 
 
 def _cut_word(features: Mapping[str, Tensor], kept: int) -> Tensor:

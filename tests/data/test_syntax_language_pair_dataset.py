@@ -122,6 +122,13 @@ def test_no_parse_stays_no_parse_when_truncated():
     assert cut["word"].tolist() == [0, 1, 2]
 
 
+def test_labels_are_truncated_too():
+    features = {"word": torch.arange(5), "upos": torch.tensor([3, 1, 2, 4, 0]), "case": torch.tensor([2, 1, 1, 1, 0])}
+    cut = truncate(features, 3)
+    assert cut["upos"].tolist() == [3, 1, 0]
+    assert cut["case"].tolist() == [2, 1, 0]
+
+
 def test_truncating_dataset():
     data = dataset([3, 6], truncated=True)
     data.src.rows[1] = data.src.rows[1][-3:]

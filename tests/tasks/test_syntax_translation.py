@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import shutil
+import subprocess
 
 import pytest
 import torch
@@ -135,6 +136,27 @@ def test_features_of_other_text_are_refused_before_training(corpus, plain_data_b
     commands.binarize(other, data)
     with pytest.raises(InputError, match="features of 120 sentences, as there are tokens of, found 119"):
         commands.train(data, tmp_path / "run", "--max-update=1")
+
+
+def test_features_of_another_text_of_the_same_lengths_are_refused(corpus, plain_data_bin, data_bin, tmp_path):
+    # Every length is right, but in one sentence another word was parsed than is trained on.
+    other = tmp_path / "other"
+    shutil.copytree(corpus, other, ignore=shutil.ignore_patterns("*data-bin"))
+    path = other / "bpe/valid.src"
+    lines = path.read_text().splitlines()
+    number, line = next((i, line) for i, line in enumerate(lines) if line.startswith("the "))
+    lines[number] = line.replace("the ", "The ", 1)  # the parse's words, but for the case
+    path.write_text("\n".join(lines) + "\n")
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    commands.binarize(other, data)
+    with pytest.raises(InputError, match=rf"found another text in sentence {number} .*whose tokens are: the "):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+    # A sentence with an unknown word is not compared: its tokens do not give the text back.
+    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid")]
+    few = ["--nwordssrc", "8", "--destdir", str(tmp_path / "few")]
+    subprocess.run(["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, *few], check=True, capture_output=True)
+    commands.binarize(other, tmp_path / "few")
+    commands.train(tmp_path / "few", tmp_path / "run", "--max-update=1")
 
 
 def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):

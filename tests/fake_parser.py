@@ -1,0 +1,43 @@
+"""A parser as someone else would add one: every word hangs on the one before, and says in which call it was parsed."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fairseq_syntax.parsers import Parse, Parser
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree
+
+
+class FakeParser(Parser):
+    """Fails on a call with the word FAIL in it; a call takes `seconds`."""
+
+    kinds = ("conllu", "trees")
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+
+    @classmethod
+    def add_arguments(cls, group):
+        group.add_argument("--seconds", type=float, default=0.0)
+
+    @classmethod
+    def from_arguments(cls, args):
+        return cls(args.seconds)
+
+    def describe(self):
+        return {"name": "fake", "version": os.environ.get("FAKE_VERSION", "1")}
+
+    def parse(self, lines):
+        time.sleep(self.seconds)
+        return [self._parse(line, f"{lines[0].number}+{len(lines)}") for line in lines]
+
+    def _parse(self, line, call):
+        words = line.text.split()
+        if "FAIL" in words:
+            raise RuntimeError("told to fail")
+        if not words:
+            return NoParse("empty")
+        columns = [["_"] * 7 + [call, "_", "_"] for _ in words]
+        tree = DependencyTree(words, list(range(len(words))), columns)
+        return Parse(dependencies=tree, trees=[Tree("S", [Tree(call, [word]) for word in words])])

@@ -1,0 +1,364 @@
+"""fairseq-syntax-parse, with a parser from an entry point and with files that another parser made."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairseq_syntax import binarize, parse
+from fairseq_syntax.parsers import parser_names
+from fairseq_syntax.trees import NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def installed_fake_parser(tmp_path_factory, monkeypatch):
+    """What pip leaves of a distribution with an entry point."""
+    site = tmp_path_factory.mktemp("site")
+    info = site / "fake_parser-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-parser\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nfake = fake_parser:FakeParser\n")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(TESTS)]))
+
+
+def run(text: Path, *more: str, parser: str = "fake", size: int = 3) -> None:
+    parse.main(["--input", str(text), "--parser", parser, "--batch-size", str(size), *more])
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def units(prefix: Path) -> tuple[list, list]:
+    """The dependency trees and the constituency trees that were written."""
+    conllu, trees = f"{prefix}.conllu", f"{prefix}.trees"
+    return (
+        [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))],
+        [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)],
+    )
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if not p.is_dir()}
+
+
+TEXT = "".join(f"a{i} b ( c{i} )\n" for i in range(10))
+
+
+def test_one_unit_for_each_line_and_reasons_where_there_is_no_parse(tmp_path, capsys):
+    text = write(tmp_path / "x.en", "a b\n\na FAIL\n \t\nc d e f\ng")
+    run(text, "--max-tokens", "3", size=2)
+    dependencies, trees = units(text)
+    assert [getattr(unit, "tokens", unit) for unit in dependencies] == [
+        ["a", "b"], NoParse("empty"), NoParse("failed"), NoParse("empty"), NoParse("too_long"), ["g"],
+    ]  # fmt: skip
+    assert [unit if isinstance(unit, NoParse) else unit[0].leaves() for unit in trees] == [
+        getattr(unit, "tokens", unit) for unit in dependencies
+    ]
+    captured = capsys.readouterr()
+    assert "6 lines: 2 parsed (33.33%), without a parse: 2 empty, 1 failed, 1 too_long; 3 tokens" in captured.out
+    assert f"{text}:3: the parser failed: RuntimeError('told to fail')" in captured.err
+    record = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["conllu"]
+    assert record["parser"] == {"name": "fake", "version": "1"}
+    assert record["settings"] == {"max_tokens": 3, "batch_size": 2}
+    assert (record["text"]["path"], record["text"]["lines"]) == ("x.en", 6)
+    assert record["counts"]["no_parse.empty"] == 2
+    assert sorted(os.listdir(tmp_path)) == ["x.en", "x.en.conllu", "x.en.parse.json", "x.en.trees"]
+
+
+def test_only_the_lines_are_lost_on_which_the_parser_fails(tmp_path):
+    text = write(tmp_path / "x.en", "a\nb\nFAIL\nc\nd\nFAIL\ne\n")
+    run(text, size=7)
+    dependencies, _ = units(text)
+    assert [getattr(unit, "tokens", unit) for unit in dependencies] == [
+        ["a"], ["b"], NoParse("failed"), ["c"], ["d"], NoParse("failed"), ["e"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "reason"), [("", "empty"), ("x FAIL", "failed"), ("x " * 300, "too_long")])
+def test_strict_makes_a_line_without_a_parse_an_error(tmp_path, line, reason):
+    text = write(tmp_path / "x.en", f"a\nb\n{line}\nc\n")
+    with pytest.raises(SystemExit, match=rf"x\.en:3: .*--strict.*{reason}"):
+        run(text, "--strict")
+    assert not (tmp_path / "x.en.conllu").exists()
+
+
+@pytest.mark.parametrize("shards", [2, 3, 5])
+def test_shards_merged_equal_one_run(tmp_path, shards):
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+        text = write(tmp_path / name / "x.en", TEXT)
+        if name == "one":
+            run(text)
+    for i in reversed(range(shards)):
+        run(text, "--num-shards", str(shards), "--shard-id", str(i))
+    run(text, "--merge")
+    assert outputs(tmp_path / "many") == outputs(tmp_path / "one")
+    assert not (tmp_path / "many/x.en.parts").exists()
+
+
+def test_a_killed_run_resumed_equals_one_run(tmp_path):
+    for name in ("one", "killed"):
+        (tmp_path / name).mkdir()
+        text = write(tmp_path / name / "x.en", TEXT * 3)
+        if name == "one":
+            run(text)
+    command = [sys.executable, "-m", "fairseq_syntax.parse", "--input", text, "--parser", "fake", "--batch-size", "3"]
+    process = subprocess.Popen([*command, "--seconds", "0.3"], stderr=subprocess.DEVNULL)
+    third = tmp_path / "killed/x.en.parts/0000002.json"
+    while not third.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = {p.name: p.stat().st_mtime_ns for p in third.parent.glob("*.json")}
+    assert 3 <= len(done) - 1 < 10
+    assert not (tmp_path / "killed/x.en.conllu").exists()
+    with pytest.raises(SystemExit, match=r"blocks of an earlier run: go on with --resume"):
+        run(text)
+    with pytest.raises(SystemExit, match=r"expected 10 blocks, \d are missing: .*--resume"):
+        run(text, "--merge")
+    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"{3 * (len(done) - 1)}/30" in resumed.stderr  # where the progress bar begins
+    assert outputs(tmp_path / "killed") == outputs(tmp_path / "one")
+
+
+@pytest.mark.parametrize("change", ["text", "options", "version"])
+def test_resuming_other_work_is_refused(tmp_path, change, monkeypatch):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text, "--num-shards", "2", "--shard-id", "0")
+    before = outputs(tmp_path / "x.en.parts")
+    more: tuple[str, ...] = ()
+    if change == "text":
+        write(text, TEXT.replace("a3", "a4"))
+    elif change == "version":
+        monkeypatch.setenv("FAKE_VERSION", "2")
+    else:
+        more = ("--max-tokens", "7")
+    expected = {"text": "its text differs", "options": "its settings differs", "version": "its parser differs"}[change]
+    with pytest.raises(SystemExit, match=expected):
+        run(text, "--num-shards", "2", "--shard-id", "1", "--resume", *more)
+    assert outputs(tmp_path / "x.en.parts") == before
+
+
+def test_other_places(tmp_path):
+    text = write(tmp_path / "x.tc.en", TEXT)
+    (tmp_path / "out").mkdir()
+    run(text, "--output-prefix", f"{tmp_path}/out/y.en")
+    assert sorted(os.listdir(tmp_path / "out")) == ["y.en.conllu", "y.en.parse.json", "y.en.trees"]
+    record = json.loads((tmp_path / "out/y.en.parse.json").read_text())["parses"]["trees"]
+    assert record["text"]["path"] == "../x.tc.en"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a\nb\rc\n", r"x:2: expected no carriage return inside the line, found one in column 2"),
+        (b"a\n\xff\n", r"x:2: expected UTF-8"),
+        (b"\xef\xbb\xbfa\n", r"x:1: expected UTF-8 without a byte order mark"),
+    ],
+)
+def test_text_that_cannot_be_used_is_refused_at_once(tmp_path, content, expected):
+    text = write(tmp_path / "x", content)
+    with pytest.raises(SystemExit, match=expected):
+        run(text)
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_odd_characters_keep_their_lines_through_to_the_data_bin(tmp_path):
+    lines = [
+        "a\x0bb\u2028c\x85d\u00a0e",  # white space to fairseq, not the end of a line
+        "tab\tin between",
+        "zero\u200bwidth \u200d \u00ad e\u0301\u0323",
+        "( ) [ ] { } -LRB- :-) a(b)c",
+        "x " * 5000,
+        "",
+        "crlf\r",
+        "no newline at the end",
+    ]
+    text = write(tmp_path / "x.en", "\n".join(lines))
+    run(text, "--max-tokens", "6000")
+    dependencies, trees = units(text)
+    assert len(dependencies) == len(trees) == len(lines)
+    report = _binarize(tmp_path, "--subwords", "words")
+    assert [len(row) for row in report] == [6, 4, 5, 10, 5001, 1, 2, 6]
+
+
+def _binarize(folder: Path, *more: str) -> list[list[int]]:
+    from fairseq.data import indexed_dataset
+
+    arguments = ["-s", "en", "-t", "de", "--trainpref", str(folder / "x"), "--destdir", str(folder / "bin"), *more]
+    binarize.main(arguments)
+    dataset = indexed_dataset.make_dataset(str(folder / "bin/train.en-de.en.word"), "mmap")
+    return [dataset[i].tolist() for i in range(len(dataset))]
+
+
+def test_empty_text(tmp_path):
+    text = write(tmp_path / "x.en", "")
+    run(text)
+    assert units(text) == ([], [])
+    assert _binarize(tmp_path) == []
+
+
+def test_the_binarizer_takes_over_the_record_and_sees_changes(tmp_path, capsys):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    _binarize(tmp_path)
+    signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]
+    assert signature["parser"]["conllu"]["name"] == "fake"
+    assert signature["parser"]["trees"]["text"]["lines"] == 10
+    before = outputs(tmp_path / "bin")
+
+    trees = tmp_path / "x.en.trees"
+    content = trees.read_text()
+    write(trees, content.replace("(S ", "(X ", 1))
+    with pytest.raises(
+        SystemExit, match=r"x\.en\.trees: expected the file that .*parse\.json tells of, found it changed"
+    ):
+        _binarize(tmp_path)
+    write(trees, content)
+    # The text that is trained on may be another one than the text that was parsed, which is looked for where it was.
+    text.rename(tmp_path / "x.tc.en")
+    write(tmp_path / "x.en", TEXT.upper())
+    with pytest.raises(SystemExit, match=r"x\.en: expected the file"):
+        _binarize(tmp_path)
+    (tmp_path / "x.tc.en").rename(text)
+    run(text, "--output-prefix", f"{tmp_path}/y.en")
+    write(tmp_path / "x.en.bpe.en", TEXT)
+    text.unlink()
+    capsys.readouterr()
+    binarize.main(
+        ["-s", "en", "-t", "de", "--trainpref", f"{tmp_path}/x.en.bpe", "--trainparse", f"{tmp_path}/y", "--destdir",
+         str(tmp_path / "bin2")]
+    )  # fmt: skip
+    assert "x.en, is not there; whether it changed was not checked" in capsys.readouterr().out
+    assert outputs(tmp_path / "bin") == before
+
+
+# Files that another parser made
+
+CONLLU = """# sent_id = 1
+1-2\tim\t_\t_\t_\t_\t_\t_\t_\t_
+1\tin\tin\tADP\t_\t_\t3\tcase\t_\t_
+2\tdem\tder\tDET\t_\t_\t3\tdet\t_\t_
+3\tHaus\tHaus\tNOUN\t_\t_\t0\troot\t_\t_
+
+1\tJa\tja\tINTJ\t_\t_\t0\troot\t_\t_
+2\t.\t.\tPUNCT\t_\t_\t1\tpunct\t_\t_
+
+1\tX\tx\tNOUN\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_conllu_files_are_checked_and_normalised(tmp_path, capsys):
+    text = write(tmp_path / "x.de", "Im Haus ja.\n\nx\n")
+    file = write(tmp_path / "udpipe.conllu", CONLLU)
+    run(text, "--parse-file", str(file), "--parser-name", "UDPipe 2", parser="conllu", size=1)
+    content = (tmp_path / "x.de.conllu").read_text()
+    assert content == (
+        "# sentences = 2\n"
+        "1\tim\t_\tADP\t_\t_\t2\tcase\t_\t_\n"
+        "2\tHaus\tHaus\tNOUN\t_\t_\t0\troot\t_\t_\n"
+        "3\tJa\tja\tINTJ\t_\t_\t0\troot\t_\t_\n"
+        "4\t.\t.\tPUNCT\t_\t_\t3\tpunct\t_\t_\n"
+        "\n# no_parse = empty\n\n1\tX\tx\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    assert "3 lines: 2 parsed (66.67%), without a parse: 1 empty; 5 tokens (1 of several words) in 3 sentences "
+    assert "(1 lines have several)" in capsys.readouterr().out
+    assert not (tmp_path / "x.de.trees").exists()
+    # What was written passes the same check, and the other kind may come from somewhere else.
+    run(text, "--parse-file", str(tmp_path / "x.de.conllu"), "--output-prefix", f"{tmp_path}/y.de", parser="conllu")
+    assert (tmp_path / "y.de.conllu").read_text() == content
+    trees = write(tmp_path / "benepar", "(S (P Im) (N Haus))\n(S ja .)\n\n(S x)\n")
+    run(text, "--parse-file", str(trees), parser="trees")
+    assert (tmp_path / "x.de.trees").read_text() == "(S (P Im) (N Haus)) (S ja .)\n(()) empty\n(S x)\n"
+    records = json.loads((tmp_path / "x.de.parse.json").read_text())["parses"]
+    assert records["conllu"]["parser"]["name"] == "UDPipe 2"
+    assert list(records["trees"]["parser"]["file"]) == ["benepar"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "expected"),
+    [
+        ("conllu", CONLLU.replace("Haus\tHaus", "Haut\tHaut"), r"p:1: .*x\.de:1: .*has 'Haus' .*, the parse 'Haut'"),
+        ("conllu", CONLLU + "1\tX\t_\t_\t_\t_\t0\t_\t_\t_\n", r"p:12: expected no parse after the last line"),
+        ("conllu", CONLLU[: CONLLU.index("1\tX")], r"p: expected a parse of .*x\.de:3, found none of it"),
+        ("conllu", CONLLU[: CONLLU.index("1\tJa")], r"p: expected a parse of .*x\.de:1, found none of the rest of it"),
+        ("conllu", CONLLU.replace("\t3\tcase", "\t9\tcase"), r"p:3: .*out of range"),
+        ("conllu", CONLLU.replace("1\tJa", "# no_parse = x\n\n1\tJa"), r"p:7: expected the rest of .*x\.de:1"),
+        ("trees", "(S Im Haus)\n(S ja . x)\n", r"p:2: .*x\.de:1: .*the text has nothing, the parse 'x'"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x\n", r"p:3: expected 1 more '\)'"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n(S y)\n", r"p:4: expected no parse after the last line"),
+    ],
+)  # fmt: skip
+def test_broken_files_are_refused_with_file_and_line(tmp_path, kind, content, expected):
+    text = write(tmp_path / "x.de", "Im Haus ja.\n\nx\n")
+    file = write(tmp_path / "p", content)
+    with pytest.raises(SystemExit, match=expected):
+        run(text, "--parse-file", str(file), parser=kind)
+    assert not (tmp_path / f"x.de.{kind}").exists()
+
+
+def test_files_can_be_shared_and_resumed_too(tmp_path):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    whole = (tmp_path / "x.en.conllu").read_bytes()
+    for i in (1, 0):
+        more = ("--num-shards", "2", "--shard-id", str(i), "--output-prefix", f"{tmp_path}/y")
+        run(text, "--parse-file", str(tmp_path / "x.en.conllu"), *more, parser="conllu")
+    run(text, "--parse-file", "-", "--output-prefix", f"{tmp_path}/y", "--merge", parser="conllu")
+    assert (tmp_path / "y.conllu").read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--batch-size", "0"], "--batch-size: expected at least 1"),
+        (["--shard-id", "0"], "--num-shards and --shard-id together"),
+        (["--num-shards", "2"], "--num-shards and --shard-id together"),
+        (["--num-shards", "2", "--shard-id", "2"], "--shard-id: expected 0 to 1"),
+        (["--num-shards", "2", "--shard-id", "1", "--merge"], "--merge or --shard-id"),
+        (["--merge"], "expected the parsed blocks of .*x, found none"),
+        (["--input", "/nothing"], "/nothing: expected a text, found none"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, arguments, expected):
+    text = write(tmp_path / "x", "a\n")
+    with pytest.raises(SystemExit, match=expected):
+        run(text, *arguments)
+
+
+def test_names_and_help(capsys):
+    assert parser_names() == ["conllu", "fake", "stanza", "trees"]
+    with pytest.raises(SystemExit):
+        parse.main(["--parser", "fake", "--help"])
+    assert "--seconds" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        parse.main(["--help"])
+    assert "--stanza-dir" in capsys.readouterr().out
+
+
+def test_script_in_a_checkout(tmp_path):
+    script = TESTS.parent / "preprocess/parse.py"
+    text = write(tmp_path / "x.de", "Im Haus ja.\nx\n")
+    file = write(tmp_path / "p", CONLLU)
+    command = [sys.executable, script, "--input", text, "--parser", "conllu", "--parse-file", file]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 lines: 2 parsed" in done.stdout
+    failed = subprocess.run([*command, "--input", "nothing"], capture_output=True, text=True, cwd=tmp_path)
+    assert failed.returncode == 1
+    assert "fairseq-syntax-parse: error" in failed.stderr
