@@ -5,13 +5,18 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import signal
+import socket
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from sacremoses import MosesTokenizer
 
-from fairseq_syntax import binarize
-from fairseq_syntax.trees import DependencyTree, conllu_blocks, parse_conllu, read_lines
+from fairseq_syntax import binarize, parse
+from fairseq_syntax.trees import DependencyTree, NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -39,6 +44,115 @@ def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
                 token = tree.heads[token - 1]
                 steps += 1
                 assert steps <= len(tree.tokens)
+
+
+@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
+def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsys, treebank):
+    """Raw text as translation models read it, against the gold parse of the same text: all of it is aligned."""
+    path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "gold.conllu")
+    lang = treebank[:2]
+    texts = [line[9:] for line in path.read_text().split("\n") if line.startswith("# text = ")]
+    raw = tmp_path / f"raw.{lang}"
+    raw.write_text("".join(f"{' '.join(text.split())}\n" for text in texts))
+    moses = MosesTokenizer(lang)
+    words = [moses.tokenize(text, aggressive_dash_splits=True, return_str=True) for text in texts]
+    tokenised = tmp_path / f"tok.{lang}"
+    tokenised.write_text("".join(f"{line.lower()}\n" for line in words))
+    codes, bpe = tmp_path / "codes", tmp_path / f"bpe.{lang}"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "8000", "-i", tokenised, "-o", codes], check=True)
+    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", tokenised, "-o", bpe], check=True)
+    parse.main(["--input", str(raw), "--parser", "conllu", "--parse-file", str(path), "--max-tokens", "1000"])
+    assert f"{len(texts)} lines: {len(texts)} parsed (100.00%), without a parse: 0" in capsys.readouterr().out
+    prefixes = ["--testpref", f"{tmp_path}/bpe", "--testparse", f"{tmp_path}/raw"]
+    binarize.main(["-s", lang, "-t", "xx", *prefixes, "--destdir", f"{tmp_path}/data-bin"])
+    report = capsys.readouterr().out
+    assert f"{len(bpe.read_text().split())} subwords" in report
+    assert f"conllu: {len(texts)} parsed (100.00%), without a parse: 0" in report
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the network was touched")
+
+
+STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device", "cpu", "--batch-size", "200"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw/val.en.gz", [])],
+    ids=["pretokenized", "raw"],
+)
+def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    texts = {}
+    for run in ("one", "shards", "killed"):
+        (tmp_path / run).mkdir()
+        texts[run] = unpack(f"multi30k/{name}", tmp_path / run / "val.en")
+    commands = {run: ["--input", str(text), *STANZA, *options] for run, text in texts.items()}
+    parse.main(commands["one"])
+    lines = texts["one"].read_text().splitlines()
+    conllu, trees = (Path(f"{texts['one']}.{kind}") for kind in ("conllu", "trees"))
+    blocks = list(conllu_blocks(read_lines(str(conllu))))
+    assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
+    for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
+        tree = parse_conllu(block, path=str(conllu), line=number)
+        assert isinstance(tree, DependencyTree)
+        constituents = parse_brackets(brackets[1], path=str(trees), line=brackets[0])
+        assert isinstance(constituents, list)
+        assert [leaf for tree in constituents for leaf in tree.leaves()] == tree.tokens
+        assert len(constituents) == tree.sentences == tree.heads.count(0)
+        if options:
+            assert tree.tokens == line.split()
+        else:
+            assert "".join(tree.tokens) == "".join(line.split())
+
+    for shard in range(3):
+        parse.main([*commands["shards"], "--num-shards", "3", "--shard-id", str(shard)])
+    parse.main([*commands["shards"], "--merge"])
+
+    command = [sys.executable, "-m", "fairseq_syntax.parse", *commands["killed"]]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "killed/val.en.parts/0000001.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    parse.main([*commands["killed"], "--resume"])
+    for run in ("shards", "killed"):
+        for made in (conllu, trees, Path(f"{texts['one']}.parse.json")):
+            assert (tmp_path / run / made.name).read_bytes() == made.read_bytes()
+
+
+def test_stanza_in_raw_mode(tmp_path):
+    """Multi-word tokens, lines of several sentences, escapes, brackets, and what is no text at all."""
+    text = tmp_path / "x.en"
+    lines = [
+        "I don't know. The man's dog isn't here!",
+        "",
+        "AT&amp;T said &quot;no&quot; ( see below ) .",
+        " \t\u2028 ",
+        "word " * 300,
+        "Two\u00a0men  sit.\u200b",
+    ]
+    text.write_text("\n".join(lines))
+    parse.main(["--input", str(text), *STANZA])
+    conllu, trees = f"{text}.conllu", f"{text}.trees"
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
+    assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
+    assert units[4] == constituents[4] == NoParse("too_long")
+    first, third = units[0], units[2]
+    assert isinstance(first, DependencyTree)
+    assert isinstance(third, DependencyTree)
+    assert first.tokens == ["I", "don't", "know", ".", "The", "man's", "dog", "isn't", "here", "!"]
+    assert first.sentences == first.heads.count(0) == 2
+    for sentence in (range(1, 5), range(5, 11)):  # heads stay in their sentence
+        assert all(first.heads[i - 1] in (0, *sentence) for i in sentence)
+    assert isinstance(constituents[0], list)
+    assert [tree.leaves() for tree in constituents[0]] == [first.tokens[:4], first.tokens[4:]]
+    assert "".join(third.tokens) == "".join(lines[2].split())  # the escapes are back
+    assert "(" in third.tokens
 
 
 def test_multi30k_with_its_parses(tmp_path, capsys):
