@@ -33,7 +33,10 @@ setup(
         "torch>=2.6",
         "tqdm",
     ],
-    extras_require={"dev": ["hypothesis", "mypy", "pytest", "ruff"]},
+    extras_require={
+        "dev": ["hypothesis", "mypy", "pytest", "ruff"],
+        "ray": ["ray[data]"],  # for examples/parse_at_scale
+    },
     entry_points={
         "console_scripts": [
             "fairseq-syntax-parse = fairseq_syntax.parse:main",

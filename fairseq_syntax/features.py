@@ -91,6 +91,8 @@ def _append_distances(tree: Tree, distances: list[int], binarize: str) -> None:
                 boundaries.append(len(distances))
                 distances.append(0)
             child = children.pop()
+            while not isinstance(child, str) and len(child.children) == 1:
+                child = child.children[0]  # unary chains add nothing
             if isinstance(child, str):
                 heights.append(1)
             else:

@@ -25,7 +25,7 @@ from fairseq_syntax.text import escape_brackets, unescape_brackets
 _NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)\s*([^()]*?)\s*")
 _NO_PARSE = re.compile(r"#\s*no_parse\s*=\s*(.*?)\s*$")
 _SENTENCES = re.compile(r"#\s*sentences\s*=\s*(\d+)\s*$")
-_BRACKET_TOKEN = re.compile(r"[()]|[^\s()]+")
+_BRACKET_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)")
 _LEMMA, _UPOS, _HEAD, _DEPREL = 2, 3, 6, 7  # columns of CoNLL-U
 _BOM = b"\xef\xbb\xbf"
 
@@ -135,33 +135,26 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
     if nothing := _NO_TREE.fullmatch(text):
         return NoParse(nothing[1] or "not_stated")
     trees: list[Tree] = []
-    stack: list[Tree] = []
-    opened = False  # was the last token an opening bracket, so that a label is due?
+    stack: list[list[Tree | str]] = []  # the children of the constituents that are open
     for match in _BRACKET_TOKEN.finditer(text):
-        token = match.group()
-        if token == "(":
-            node = Tree("", [])
+        label, token = match.groups()
+        if label is not None:
+            node = Tree(label, [])
             if stack:
-                stack[-1].children.append(node)
+                stack[-1].append(node)
             else:
                 trees.append(node)
-            stack.append(node)
+            stack.append(node.children)
         elif not stack:
             raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {token!r}")
-        elif token == ")":
-            node = stack.pop()
-            if not node.children:
-                raise InputError(
-                    path,
-                    line,
-                    f"expected a word or a constituent inside ({node.label}) before column "
-                    f"{match.start() + 1}, found none",
-                )
-        elif opened:
-            stack[-1].label = token
-        else:
-            stack[-1].children.append(unescape_brackets(token))
-        opened = token == "("
+        elif token != ")":
+            stack[-1].append(unescape_brackets(token))
+        elif not stack.pop():
+            raise InputError(
+                path,
+                line,
+                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none",
+            )
     if stack:
         raise InputError(path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)")
     return trees

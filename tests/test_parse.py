@@ -341,6 +341,44 @@ def test_options_that_do_not_fit_are_refused(tmp_path, arguments, expected):
         run(text, *arguments)
 
 
+def test_slurm_recipe(tmp_path):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    expected = outputs(tmp_path)
+    script = TESTS.parent / "examples/parse_at_scale/slurm_parse.sh"
+    options = ["--input", text, "--parser", "fake", "--batch-size", "3"]
+    for shard in ("1", "0", "1"):
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": shard}
+        subprocess.run(["bash", script, "2", *options], check=True, env=environment)
+    subprocess.run(["bash", script, "merge", *options], check=True)
+    assert outputs(tmp_path) == expected
+
+
+def test_ray_recipe(tmp_path):
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    expected = outputs(tmp_path)
+    script = TESTS.parent / "examples/parse_at_scale/ray_parse.py"
+    command = [
+        sys.executable,
+        script,
+        "--num-shards",
+        "3",
+        "--",
+        "--input",
+        text,
+        "--parser",
+        "fake",
+        "--batch-size",
+        "3",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "3 shards are parsed" in done.stdout
+    assert outputs(tmp_path) == expected
+
+
 def test_names_and_help(capsys):
     assert parser_names() == ["conllu", "fake", "stanza", "trees"]
     with pytest.raises(SystemExit):

@@ -97,8 +97,8 @@ def test_brackets_as_parsers_write_them(tmp_path):
         ("(S (X a)))", r"expected '\(' in column 10, found '\)'"),
         ("(S (X a)) b", r"expected '\(' in column 11, found 'b'"),
         ("a b c", r"expected '\(' in column 1, found 'a'"),
-        ("(S (X) (Y a))", r"inside \(X\) before column 6"),
-        ("()", r"inside \(\) before column 2"),
+        ("(S (X) (Y a))", r"in the brackets that end in column 6"),
+        ("()", r"in the brackets that end in column 2"),
         ("(S (X a\x0b(Y b)", r"expected 2 more"),
     ],
 )

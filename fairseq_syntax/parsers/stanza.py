@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from fairseq_syntax.errors import InputError
@@ -111,18 +112,23 @@ class StanzaParser(Parser):
         )
 
     def describe(self) -> dict[str, Any]:
-        models: dict[str, dict[str, str]] = {}
-        for name, processor in self.pipeline.processors.items():
-            paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
-            models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
         return {
             "name": "stanza",
             "version": self.version,
             "lang": self.lang,
             "processors": self._stages,
             "pretokenized": self.pretokenized,
-            "models": models,
+            "models": self._models,
         }
+
+    @cached_property
+    def _models(self) -> dict[str, dict[str, str]]:
+        """Hashes of the files of each processor."""
+        models: dict[str, dict[str, str]] = {}
+        for name, processor in self.pipeline.processors.items():
+            paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
+            models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
+        return models
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
