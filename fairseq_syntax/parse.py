@@ -48,7 +48,11 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         "--max-tokens", type=int, default=250, metavar="N", help="lines of more tokens get no parse (default: 250)"
     )
     parser.add_argument(
-        "--batch-size", type=int, default=1000, metavar="N", help="lines in a block, parsed in one call (default: 1000)"
+        "--batch-size",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="lines in a block, which the parser gets in one call and batches by length (default: 1000)",
     )
     parser.add_argument("--strict", action="store_true", help="a line without a parse is an error (default: counted)")
     parser.add_argument("--resume", action="store_true", help="keep the blocks that an earlier run has parsed")
@@ -142,15 +146,14 @@ class Job:
 
     def _part(self, parser: Parser, lines: list[Line]) -> dict[str, Any]:
         counts: Counter[str] = Counter()
+        first_without = None
         written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
         for line, parse in zip(lines, self._parse(parser, lines), strict=True):
             if isinstance(parse, Parse) and len(parse.tokens) > self.max_tokens:
                 parse = NoParse("too_long")
             if isinstance(parse, NoParse):
-                if self.strict:
-                    raise InputError(
-                        self.input, line.number, f"expected a parse (--strict), found none: {parse.reason}"
-                    )
+                first_without = first_without or (line.number, parse.reason)
+                self._check_strictly(first_without)
                 counts[f"no_parse.{parse.reason}"] += 1
                 dependencies: Any = parse
                 trees: Any = parse
@@ -167,7 +170,17 @@ class Job:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
                 written["trees"].append(format_trees(trees))
-        return {"counts": counts, **{kind: "".join(units) for kind, units in written.items()}}
+        if 1 < len(lines) == counts["no_parse.failed"]:
+            raise ValueError(
+                f"{self.input}: the parser failed on every one of lines {lines[0].number} to {lines[-1].number}; "
+                "what it said is above"
+            )
+        return {"counts": counts, "without": first_without, **{kind: "".join(units) for kind, units in written.items()}}
+
+    def _check_strictly(self, without: Sequence[Any] | None) -> None:
+        if self.strict and without:
+            line, reason = without
+            raise InputError(self.input, line, f"expected a parse (--strict), found none: {reason}")
 
     def _parse(self, parser: Parser, lines: Sequence[Line]) -> list[Parse | NoParse]:
         """The parses of some lines; if the parser fails, of fewer at a time, down to the one on which it fails."""
@@ -200,6 +213,7 @@ class Job:
         for i in range(len(self.blocks)):
             with open(self.path(i), encoding="utf-8") as file:
                 part = json.load(file)
+            self._check_strictly(part["without"])
             counts.update(part["counts"])
             for kind, path in outputs.items():
                 with open(path, "ab") as output:
@@ -279,6 +293,8 @@ def main(argv: list[str] | None = None) -> None:
         parse(args)
     except (ValueError, OSError) as error:
         sys.exit(f"fairseq-syntax-parse: error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("\nfairseq-syntax-parse: stopped; the same command with --resume goes on")
 
 
 if __name__ == "__main__":

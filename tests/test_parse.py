@@ -86,12 +86,25 @@ def test_only_the_lines_are_lost_on_which_the_parser_fails(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_parser_that_always_fails_is_not_taken_for_a_text_that_cannot_be_parsed(tmp_path):
+    text = write(tmp_path / "x.en", "FAIL\nFAIL a\n")
+    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on every one of lines 1 to 2"):
+        run(text)
+
+
 @pytest.mark.parametrize(("line", "reason"), [("", "empty"), ("x FAIL", "failed"), ("x " * 300, "too_long")])
 def test_strict_makes_a_line_without_a_parse_an_error(tmp_path, line, reason):
     text = write(tmp_path / "x.en", f"a\nb\n{line}\nc\n")
     with pytest.raises(SystemExit, match=rf"x\.en:3: .*--strict.*{reason}"):
         run(text, "--strict")
     assert not (tmp_path / "x.en.conllu").exists()
+
+
+def test_strict_also_sees_what_an_earlier_run_let_pass(tmp_path):
+    text = write(tmp_path / "x.en", "a\nb\nc\n\nd\n")
+    run(text, "--num-shards", "1000", "--shard-id", "1")
+    with pytest.raises(SystemExit, match=r"x\.en:4: .*--strict.*empty"):
+        run(text, "--strict", "--resume")
 
 
 @pytest.mark.parametrize("shards", [2, 3, 5])
