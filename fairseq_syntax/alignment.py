@@ -28,7 +28,7 @@ class Subwords:
     """A line of n subwords without their marks.
 
     Attributes:
-        pieces: the text of each; the bytes of one character are written in the first of their pieces.
+        pieces: the text of each, a ``▁`` included; the bytes of one character are written in the first of their pieces.
         words: the m words of the line that they make up.
         word_of: for each subword the index of its word, 0 to m - 1, never falling.
         inside: the subwords that belong to the same character as the one before (bytes).
@@ -42,6 +42,7 @@ class Subwords:
 
 def plain_words(tokens: Sequence[str]) -> Subwords:
     """Every token is a word."""
+    _check_mark(tokens)
     return Subwords(list(tokens), list(tokens), list(range(len(tokens))))
 
 
@@ -50,6 +51,7 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
 
     Raises :class:`AlignmentError` where the line ends inside a word.
     """
+    _check_mark(tokens)
     pieces: list[str] = []
     words: list[str] = []
     word_of: list[int] = []
@@ -66,6 +68,11 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
     if word_of and word_of[-1] == len(words):
         raise AlignmentError(f"expected the line's last subword to end a word, found {tokens[-1]!r}")
     return Subwords(pieces, words, word_of)
+
+
+def _check_mark(tokens: Sequence[str]) -> None:
+    if tokens and tokens[0].startswith("▁"):
+        raise AlignmentError(f"expected no mark of sentencepiece, found {tokens[0]!r} (--subwords sentencepiece?)")
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
@@ -90,7 +97,7 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
             pieces[first_byte] = decoder.decode(b"", final=True)
             decoder.reset()
             first_byte = -1
-        pieces.append(token.replace("▁", ""))
+        pieces.append(token)
     if first_byte >= 0:
         pieces[first_byte] = decoder.decode(b"", final=True)
     words: list[str] = []
@@ -98,7 +105,7 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
     for token, piece in zip(tokens, pieces, strict=True):
         if token.startswith("▁") or not words:
             words.append("")
-        words[-1] += piece
+        words[-1] += piece.replace("▁", "")
         word_of.append(len(words) - 1)
     return Subwords(pieces, words, word_of, frozenset(inside))
 
@@ -126,7 +133,9 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
         return subwords.word_of
     text, in_text = fold("".join(subwords.pieces))
     parse, in_parse = fold("".join(tokens))
-    if not same_folded(text, parse) or (subwords.pieces and not tokens):
+    if subwords.pieces and not (text or tokens):
+        raise AlignmentError("expected a token in the parse for the invisible characters of the text, found none")
+    if not same_folded(text, parse):
         raise AlignmentError(_difference(subwords.words, (text, in_text), tokens, (parse, in_parse)))
     token_starts = _starts(tokens, in_parse)
     last = len(tokens) - 1

@@ -13,11 +13,13 @@ import itertools
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -30,7 +32,7 @@ from tqdm import tqdm
 
 import fairseq_syntax
 from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, align, plain_words
-from fairseq_syntax.chunks import Range, in_lockstep, in_order
+from fairseq_syntax.chunks import Range, end_with_parent, in_lockstep, in_order
 from fairseq_syntax.controls import CONTROLS, control_heads, control_trees
 from fairseq_syntax.data.feature_files import (
     SAMPLED,
@@ -54,8 +56,8 @@ from fairseq_syntax.features import (
     syntactic_distances,
     word_feature,
 )
-from fairseq_syntax.parse_record import check_unchanged
-from fairseq_syntax.trees import DependencyTree, NoParse, Tree, conllu_blocks, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree, parse_brackets, parse_conllu, read_lines
 
 LINES_A_CHUNK = 1000
 
@@ -117,7 +119,7 @@ def get_parser() -> argparse.ArgumentParser:
         "--parser",
         metavar="NAME",
         help="name and version of the parser, for the signature (default: from PARSE.LANG.parse.json, or the "
-        "'# generator =' comment of the CoNLL-U files' first block)",
+        "'# generator =' comment of the CoNLL-U file's first block)",
     )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel processes (default: 1)")
     return parser
@@ -298,12 +300,12 @@ class _Chunker:
                     dependencies = aligned
                 else:
                     word_of, words = aligned, dependencies.tokens
-        self._count(tokens, words, {"trees": trees, "conllu": dependencies})
         if self.settings.control:
             if isinstance(trees, list):
                 trees = control_trees(self.settings.control, trees, text)
             if isinstance(dependencies, DependencyTree):
                 dependencies = control_heads(self.settings.control, dependencies, text)
+        self._count(tokens, words, {"trees": trees, "conllu": dependencies})
         for name in self.split.features:
             if name == "word":
                 row = word_feature(word_of)
@@ -345,6 +347,10 @@ class _Chunker:
             return plain_words(tokens)  # no parse has these words
 
     def _align(self, subwords: Subwords, words: list[str], kind: str, place: int, number: int) -> list[int] | NoParse:
+        if len(words) >= INFINITE:
+            raise InputError(
+                self.split.parses[kind], place, f"expected fewer than {INFINITE} words in a line, found {len(words)}"
+            )
         try:
             return align(subwords, words)
         except AlignmentError as error:
@@ -419,7 +425,9 @@ def binarize_split(
     writers = {name: FeatureWriter(prefix, FEATURES[name].dtype) for name, prefix in prefixes.items()}
     work = partial(binarize_chunk, split=split, settings=settings)
     ranges = in_lockstep(split.text, split.parses, LINES_A_CHUNK)
-    with tqdm(desc=split.name, unit=" sentences", unit_scale=True, disable=None) as progress:
+    with open(split.text, "rb") as file:
+        sentences = sum(1 for _ in file)
+    with tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress:
         for chunk in in_order(work, ranges, executor, ahead=ahead):
             for name, values in chunk.values.items():
                 if name in chunk.labels:
@@ -464,24 +472,17 @@ def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
 
     Raises :class:`InputError` if the parses or their text changed after fairseq-syntax-parse.
     """
-    known = {
-        kind: {**record.parser, "settings": record.settings, "text": record.text}
-        for kind, record in check_unchanged(split.parse_prefix, list(split.parses)).items()
-    }
-    name = name or generator_comment(split.parses.get("conllu"))
-    return {**({kind: {"name": name} for kind in split.parses} if name else {}), **known}
-
-
-def generator_comment(conllu: str | None) -> str | None:
-    """The value of the first ``# generator =`` comment of a CoNLL-U file's first block."""
-    if conllu is None:
-        return None
-    _, block = next(conllu_blocks(read_lines(conllu)), (0, []))
-    for line in block:
-        key, _, value = line.lstrip("# ").partition("=")
-        if line.startswith("#") and key.strip() == "generator":
-            return value.strip()
-    return None
+    records = check_unchanged(split.parse_prefix, list(split.parses))
+    described: dict[str, dict[str, Any]] = {}
+    for kind, path in split.parses.items():
+        described[kind] = {"sha256": file_hash(path)}
+        if record := records.get(kind):
+            described[kind].update(record.parser, settings=record.settings, text=record.text)
+        elif kind == "conllu" and (comment := generator_comment(read_lines(path))):
+            described[kind]["name"] = comment
+        if name:
+            described[kind]["name"] = name
+    return described
 
 
 def binarize(args: argparse.Namespace) -> None:
@@ -497,12 +498,16 @@ def binarize(args: argparse.Namespace) -> None:
     os.makedirs(args.destdir, exist_ok=True)
     target = signature_path(args.destdir, pair, args.source_lang)
     signature = Signature.read(target) if os.path.exists(target) else Signature()
-    temporary = tempfile.mkdtemp(prefix=".syntax-", dir=args.destdir)
+    temporary = make_folder(args.destdir)
     try:
         with ExitStack() as stack:
-            executor = stack.enter_context(ProcessPoolExecutor(args.workers)) if args.workers > 1 else None
+            executor = None
+            if args.workers > 1:
+                executor = stack.enter_context(ProcessPoolExecutor(args.workers, initializer=end_with_parent))
             made = {}
-            labels = {n: [*signature.labels.get(n, ["</s>"])] for n in FEATURES if FEATURES[n].labels == ()}
+            others = set(signature.splits) - {split.name for split in splits}
+            known = signature.labels if others else {}  # as long as other splits have them, labels keep their numbers
+            labels = {n: [*known.get(n, ["</s>"])] for n in FEATURES if FEATURES[n].labels == ()}
             for split in splits:
                 parser = describe_parser(split, args.parser)
                 prefixes = {
@@ -531,9 +536,28 @@ def binarize(args: argparse.Namespace) -> None:
         _replace(Signature({**rest.splits, **made}, labels), target, temporary)
     finally:
         shutil.rmtree(temporary)
-    if not all(split.parser for split in made.values()):
-        print("the parser is not known: say --parser NAME to have it in the signature")
+    if not all("name" in parser for split in made.values() for parser in split.parser.values()):
+        print("the parser of some parses is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
+
+
+def make_folder(destination: str) -> str:
+    """A temporary folder in `destination`; removes those of processes of this machine that were killed."""
+    start = f".syntax-{platform.node()}-"
+    for name in os.listdir(destination):
+        if name.startswith(start) and not _is_alive(int(name.removeprefix(start).partition("-")[0])):
+            shutil.rmtree(os.path.join(destination, name))
+    return tempfile.mkdtemp(prefix=f"{start}{os.getpid()}-", dir=destination)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _replace(signature: Signature, target: str, temporary: str) -> None:
@@ -551,10 +575,13 @@ def _versions() -> dict[str, str]:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("fairseq-syntax-binarize: terminated"))
     try:
         binarize(args)
     except (ValueError, OSError) as error:
         sys.exit(f"fairseq-syntax-binarize: error: {error}")
+    except BrokenProcessPool:
+        sys.exit("fairseq-syntax-binarize: error: a worker process died; is there enough memory?")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
@@ -117,6 +120,18 @@ def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[di
                     f"expected {lines + expected} parses, one for each line of {text}, found more",
                 )
         lines += expected
+
+
+def end_with_parent() -> None:
+    """Makes this worker process end when the one that started it does, however that ends."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, *, ahead: int) -> Iterator[R]:

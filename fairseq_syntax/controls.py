@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_syntax.trees import DependencyTree, Tree
+from fairseq_syntax.trees import DependencyTree, Tree, depth, sentence_sizes
 
 #: The choices of ``--control``.
 CONTROLS = ("linear", "random")
@@ -25,23 +25,10 @@ def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
     """
     random, above = Random(seed), Random(f"{seed} heads")
     heads: list[int] = []
-    for size in sentence_sizes(tree):
+    for size in sentence_sizes(tree.heads):
         first = len(heads)
         heads += [head and head + first for head in _heads(kind, size, random, above)]
-    return DependencyTree(tree.tokens, heads, tree.columns, tree.sentences)
-
-
-def sentence_sizes(tree: DependencyTree) -> list[int]:
-    """How many tokens each sentence of a line has: a new one starts where the root above the tokens changes."""
-    if not tree.tokens:
-        return []
-    roots: list[int] = []
-    for token in range(len(tree.tokens)):
-        while tree.heads[token]:
-            token = tree.heads[token] - 1
-        roots.append(token)
-    starts = [i for i, root in enumerate(roots) if not i or root != roots[i - 1]]
-    return [end - start for start, end in zip(starts, [*starts[1:], len(roots)], strict=True)]
+    return DependencyTree(tree.tokens, heads, tree.columns, tree.sentences, depth=depth(heads))
 
 
 def _splits(kind: str, size: int, random: Random) -> list[tuple[int, int, int]]:

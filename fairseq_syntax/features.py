@@ -165,7 +165,12 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
 
 def case_feature(word_of: Sequence[int], words: Sequence[str]) -> list[int]:
     """``case`` for the n - 1 subwords of `word_of` and ``</s>``: whether the word's first letter is upper case."""
-    return [*(1 + words[word][:1].isupper() for word in word_of), 0]
+    capitalised = [_first_letter(word).istitle() for word in words]
+    return [*(1 + capitalised[word] for word in word_of), 0]
+
+
+def _first_letter(word: str) -> str:
+    return word[0] if word[:1].isalpha() else next(filter(str.isalpha, word), "")
 
 
 def position_feature(word_of: Sequence[int]) -> list[int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import shutil
 import sys
 from collections import Counter
@@ -35,6 +36,7 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         prog="fairseq-syntax-parse",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--input", required=True, metavar="FILE", help="text, one unit a line")
     parser.add_argument("--output-prefix", metavar="PREFIX", help="where to write PREFIX.conllu … (default: the input)")
@@ -86,19 +88,25 @@ class Job:
             },
         }
 
-    def open(self, parser: Parser | None) -> None:
+    def _describe(self, parser: Parser) -> None:
+        self.work.update(json.loads(json.dumps({"parser": parser.describe(), "kinds": parser.kinds})))
+
+    def open(self, parser: Parser | None, *, alone: bool) -> None:
         """Makes the folder of the parts, or, without a parser, takes what is there.
 
-        Raises :class:`ValueError` if it was made by other work than this.
+        Raises :class:`ValueError` if it was made by other work than this; without blocks, and with nobody to share it
+        (`alone`), that does not matter.
         """
         path = os.path.join(self.parts, "work.json")
         if parser is not None:
-            self.work.update(parser=parser.describe(), kinds=list(parser.kinds))
+            self._describe(parser)
             os.makedirs(self.parts, exist_ok=True)
-            if not os.path.exists(path):
+            if not os.path.exists(path) or (alone and not any(map(self.is_done, range(len(self.blocks))))):
                 _write_json(self.work, path)
-        elif not os.path.exists(path):
-            raise ValueError(f"{self.parts}: expected the parsed blocks of {self.input}, found none")
+        if not os.path.exists(path):
+            raise ValueError(
+                f"{self.parts}: expected the parsed blocks of {self.input} and their work.json, found none"
+            )
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
         for name, expected in self.work.items():
@@ -124,7 +132,7 @@ class Job:
         """
         if not resume and any(self.is_done(i) for i in mine):
             raise ValueError(f"{self.parts} holds blocks of an earlier run: go on with --resume, or delete it")
-        todo = [i for i in mine if not self.is_done(i)]
+        todo = {i for i in mine if not self.is_done(i)}
         done = sum(self.blocks[i].units for i in mine) - sum(self.blocks[i].units for i in todo)
         with tqdm(
             desc=os.path.basename(self.input),
@@ -163,16 +171,16 @@ class Job:
                     parsed=1,
                     tokens=len(parse.tokens),
                     sentences=parse.sentences,
-                    split_lines=parse.sentences > 1,
+                    split_lines=int(parse.sentences > 1),
                     multiword=parse.multiword,
                 )
             if "conllu" in written:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
                 written["trees"].append(format_trees(trees))
-        if 1 < len(lines) == counts["no_parse.failed"]:
+        if counts["no_parse.failed"] > 1 and not counts["parsed"]:
             raise ValueError(
-                f"{self.input}: the parser failed on every one of lines {lines[0].number} to {lines[-1].number}; "
+                f"{self.input}: the parser failed on all of lines {lines[0].number} to {lines[-1].number}; "
                 "what it said is above"
             )
         return {"counts": counts, "without": first_without, **{kind: "".join(units) for kind, units in written.items()}}
@@ -185,10 +193,12 @@ class Job:
     def _parse(self, parser: Parser, lines: Sequence[Line]) -> list[Parse | NoParse]:
         """The parses of some lines; if the parser fails, of fewer at a time, down to the one on which it fails."""
         try:
-            return parser.parse(lines)
-        except InputError:
-            raise
+            parses = parser.parse(lines)
+            parser.check(lines, parses)
+            return parses
         except Exception as error:
+            if parser.sequential:  # what it says of its file is the user's to know
+                raise
             if len(lines) == 1:
                 tqdm.write(f"{self.input}:{lines[0].number}: the parser failed: {error!r}", file=sys.stderr)
                 return [NoParse("failed")]
@@ -230,9 +240,31 @@ class Job:
         for kind, path in outputs.items():
             os.replace(path, f"{self.prefix}.{kind}")
         self._replace_records({**rest, **made}, target)
-        shutil.rmtree(self.parts)
+        self.discard()
         print(report(counts, self.lines))
         print(f"wrote {', '.join(f'{self.prefix}.{kind}' for kind in outputs)} and {target}")
+
+    def discard(self) -> None:
+        """Deletes the parts, at once as far as other processes can see."""
+        doomed = f"{self.parts}.{platform.node()}.{os.getpid()}.done"
+        os.rename(self.parts, doomed)
+        shutil.rmtree(doomed)
+
+    def is_finished(self, parser: Parser | None) -> bool:
+        """Whether all of this was done and put together before, and nothing has changed since."""
+        if os.path.exists(self.parts):
+            return False
+        if parser is not None:
+            self._describe(parser)
+        records = read_records(record_path(self.prefix))
+        kinds = self.work.get("kinds", records)
+        return bool(kinds) and all(
+            kind in records
+            and all(getattr(records[kind], k) == v for k, v in self.work.items() if k != "kinds")
+            and os.path.exists(f"{self.prefix}.{kind}")
+            and file_hash(f"{self.prefix}.{kind}") == records[kind].sha256
+            for kind in kinds
+        )
 
     def _replace_records(self, records: dict[str, ParseRecord], target: str) -> None:
         path = os.path.join(self.parts, "records.json")
@@ -253,7 +285,7 @@ def report(counts: Counter[str], lines: int) -> str:
 
 def _write_json(content: Any, path: str) -> None:
     """All or nothing."""
-    temporary = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         json.dump(content, file, ensure_ascii=False)
     os.replace(temporary, path)
@@ -266,17 +298,23 @@ def parse(args: argparse.Namespace) -> None:
             raise ValueError(f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(args, name)}")
     if args.merge and args.shard_id is not None:
         raise ValueError("expected --merge or --shard-id, found both")
-    if not args.merge and (args.shard_id is None) != (args.num_shards == 1):
+    if not args.merge and args.shard_id is None and args.num_shards > 1:
         raise ValueError("expected --num-shards and --shard-id together")
     if not 0 <= (args.shard_id or 0) < args.num_shards:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
     job = Job(args)
-    if args.merge:
-        job.open(None)
-    else:
-        parser = parser_class(args.parser).from_arguments(args)
-        job.open(parser)
-        job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)
+    parser = None if args.merge else parser_class(args.parser).from_arguments(args)
+    if (args.merge or args.resume) and job.is_finished(parser):
+        print(f"{job.prefix}: all of it was done before")
+        return
+    job.open(parser, alone=args.shard_id is None)
+    if parser is not None:
+        try:
+            job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)
+        except InputError:
+            if parser.sequential and args.shard_id is None:  # quickly made anew, once its file is put right
+                job.discard()
+            raise
     if args.shard_id is None:
         job.merge()
     else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.trees import conllu_blocks
 
 FORMAT_VERSION = 1
 
@@ -47,7 +48,9 @@ def read_records(path: str) -> dict[str, ParseRecord]:
             if version != FORMAT_VERSION:
                 raise InputError(path, None, f"expected format version {FORMAT_VERSION}, found {version}")
             return {kind: ParseRecord(**record) for kind, record in content["parses"].items()}
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except InputError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(path, None, f"expected records of fairseq-syntax-parse, found {error!r}") from None
 
 
@@ -70,6 +73,16 @@ def file_hash(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
+    """The value of the first ``# generator =`` comment in a CoNLL-U file's first block."""
+    _, block = next(conllu_blocks(lines), (0, []))
+    for line in block:
+        key, _, value = line.lstrip("# ").partition("=")
+        if line.startswith("#") and key.strip() == "generator":
+            return value.strip()
+    return None
+
+
 def check_unchanged(prefix: str, kinds: Sequence[str]) -> dict[str, ParseRecord]:
     """The records of those of the parses ``prefix.KIND`` that have one.
 
@@ -78,16 +91,13 @@ def check_unchanged(prefix: str, kinds: Sequence[str]) -> dict[str, ParseRecord]
     """
     path = record_path(prefix)
     records = {kind: record for kind, record in read_records(path).items() if kind in kinds}
-    hashes = {}
-    for kind, record in records.items():
-        hashes[f"{prefix}.{kind}"] = record.sha256
-        text = os.path.normpath(os.path.join(os.path.dirname(path), record.text["path"]))
-        if os.path.exists(text):
-            hashes[text] = record.text["sha256"]
-        else:
-            print(f"{path}: the text that was parsed, {text}, is not there; whether it changed was not checked")
+    hashes = {f"{prefix}.{kind}": record.sha256 for kind, record in records.items()}
+    for record in records.values():
+        hashes[os.path.normpath(os.path.join(os.path.dirname(path), record.text["path"]))] = record.text["sha256"]
     for changed, expected in hashes.items():
-        if file_hash(changed) != expected:
+        if not os.path.exists(changed):
+            print(f"{path}: the text that was parsed, {changed}, is not there; whether it changed was not checked")
+        elif file_hash(changed) != expected:
             raise InputError(
                 changed,
                 None,

@@ -35,15 +35,26 @@ _BRACKET = re.compile("|".join(_BRACKETS))
 # Characters that stand for others here, beside what Unicode says of them.
 _SAME = str.maketrans(
     {
-        **dict.fromkeys("‘’‚‛ʼ`´", "'"),
+        **dict.fromkeys("‘’‚‛‹›ʼ`", "'"),
         **dict.fromkeys('"“”„‟«»', "''"),  # as often as PTB's `` and ''
         **dict.fromkeys("‐‑‒–—―−", "-"),
         "ı": "i",
         **dict.fromkeys("▁\ufffd"),  # white space to sentencepiece
     }
 )
-_SEQUENCES = {**_ENTITIES, **_BRACKETS, "@-@": "-", "i\u0307": "i", "I\u0307": "i", "İ": "i"}
-_SEQUENCE = re.compile("|".join(map(re.escape, _SEQUENCES)))
+_SEQUENCES = {
+    **_BRACKETS,
+    **{name.lower(): bracket for name, bracket in _BRACKETS.items()},
+    "\\/": "/",
+    "\\*": "*",
+    "@-@": "-",
+    **dict.fromkeys(["i\u0307", "I\u0307", "İ"], "i"),
+    **dict.fromkeys(["´", "▁\u0301"], "'"),  # an acute accent alone, and what NFKC and sentencepiece make of it
+}
+# Text that had escapes, and was escaped again, has them twice.
+_SEQUENCE = re.compile(
+    "|".join([r"&(?:amp;)*(apos|quot|lt|gt|bar|#124|#91|#93);", r"&(?:amp;)+", *map(re.escape, _SEQUENCES)])
+)
 
 
 def unescape_moses(text: str) -> tuple[str, list[int]]:
@@ -95,7 +106,7 @@ def fold(text: str) -> tuple[str, list[int]]:
     end = 0
     for match in _SEQUENCE.finditer(text):
         plain(end, match.start())
-        what = _FOLDED[_SEQUENCES[match.group()]]
+        what = _FOLDED[_ENTITIES[f"&{match[1]};"] if match[1] else _SEQUENCES.get(match.group(), "&")]
         places += [place] * len(match.group())
         folded.append(what)
         place += len(what)

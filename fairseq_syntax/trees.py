@@ -32,9 +32,13 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class NoParse:
-    """In the place of a parse: there is none, and why."""
+    """In the place of a parse: there is none, and why, in a line without round brackets."""
 
     reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip() or set(self.reason) & set("()\n\r"):
+            raise ValueError(f"expected a reason on one line, without round brackets, found {self.reason!r}")
 
 
 @dataclass(slots=True)
@@ -245,7 +249,9 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
             continue
         if identifier != str(len(forms) + 1):
             raise InputError(path, number, f"expected word number {len(forms) + 1}, found {identifier!r}")
-        if not head.isdecimal():
+        if not form:
+            raise InputError(path, number, "expected the form of a word, found none")
+        if not (head.isdecimal() and len(head) < 10):
             raise InputError(path, number, f"expected the number of a head, found {head!r}")
         forms.append(form)
         heads.append(int(head))
@@ -255,6 +261,10 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
         return no_parse
     _check_roots(heads, sentences, path=path, lines=lines)
     depths = _depths(heads, path=path, lines=lines)
+    if sentences > 1 and len(sentence_sizes(heads)) != sentences:
+        raise InputError(
+            path, line, f"expected heads that stay within the {sentences} sentences, found some that do not"
+        )
     depth = max(depths, default=0)
     if not spans:
         return DependencyTree(forms, heads, rows, sentences, depth=depth)
@@ -308,6 +318,25 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
         )
     if sentences > 1 and len(roots) < sentences and heads:
         raise InputError(path, lines[-1], f"expected {due}, found {len(roots)}")
+
+
+def sentence_sizes(heads: Sequence[int]) -> list[int]:
+    """How many words each sentence of a line has: a new one starts where the root above the words changes."""
+    if not heads:
+        return []
+    roots: list[int] = []
+    for number in range(len(heads)):
+        word = number
+        while heads[word]:
+            word = heads[word] - 1
+        roots.append(word)
+    starts = [i for i, root in enumerate(roots) if not i or root != roots[i - 1]]
+    return [end - start for start, end in zip(starts, [*starts[1:], len(roots)], strict=True)]
+
+
+def depth(heads: list[int]) -> int:
+    """The greatest number of words on the way from a root down."""
+    return max(_depths(heads, path="", lines=[0] * len(heads)), default=0)
 
 
 def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:

@@ -55,7 +55,7 @@ def test_sentencepiece_words_and_bytes():
     found = sentencepiece(
         ["▁a", "b", "▁", "<0xE2>", "<0x82>", "<0xAC>", "c", "▁<0x41>", "<0x41>", "<0xE2>", "d", "<0xF0>"]
     )
-    assert found.pieces == ["a", "b", "", "€", "", "", "c", "<0x41>", "A", "\ufffd", "d", "\ufffd"]
+    assert found.pieces == ["▁a", "b", "▁", "€", "", "", "c", "▁<0x41>", "A", "\ufffd", "d", "\ufffd"]
     assert found.words == ["ab", "€c", "<0x41>A\ufffdd\ufffd"]
     assert found.word_of == [0, 0, *[1] * 5, *[2] * 5]
     assert found.inside == {4, 5}
@@ -80,6 +80,8 @@ def test_sentencepiece_words_and_bytes():
         ("ＡＢ１ ﬁn ½ …", "ab1 fin 1⁄2 ...", [0, 1, 2, 3]),
         ('" a " – b', "`` a '' - b", [0, 1, 2, 3, 4]),
         ("“ a ” „ b“", '" a " " b "', [0, 1, 2, 3, 4]),
+        # escaped twice, as text is that had escapes before it was tokenised
+        ("AT &amp; amp ; T &amp; quot ; a", 'AT &amp; T " a', [0, 1, 1, 1, 2, 3, 3, 3, 4]),
         # combining characters, in any order
         ("e@@ \u0301 caf\u00e9", "\u00e9 cafe\u0301", [0, 0, 1]),
         ("a\u0302@@ \u0323 x", "a\u0323\u0302 x", [0, 0, 1]),
@@ -105,15 +107,22 @@ def test_texts_that_differ_only_in_form(subwords, tokens, expected):
         ("▁don ' t ▁ <0xF0> <0x9F> <0x98> <0x80> !", "do n't 😀 !", [0, 1, 1, *[2] * 5, 3]),
         ("▁我 喜 欢你", "我 喜欢 你", [0, 1, 1]),
         ("▁1 2 ▁", "12", [0, 0, 0]),
+        ("▁I ▁ \u0301 m", "I ´ m", [0, 1, 1, 2]),
     ],
 )
 def test_sentencepiece_to_tokens(pieces, tokens, expected):
     assert align(sentencepiece(pieces.split(" ")), tokens.split()) == expected
 
 
+@pytest.mark.parametrize("scheme", [subword_nmt, plain_words])
+def test_marks_of_sentencepiece_are_not_words(scheme):
+    with pytest.raises(AlignmentError, match="--subwords sentencepiece"):
+        scheme(["▁a", "▁b"])
+
+
 def test_nothing():
     assert align(plain_words([]), []) == []
-    with pytest.raises(AlignmentError):
+    with pytest.raises(AlignmentError, match="invisible characters"):
         align(plain_words(["\u200b"]), [])
 
 
@@ -133,7 +142,7 @@ def test_differing_texts_are_shown_from_the_first_difference(words, tokens, expe
 
 # Random Unicode, cut by real models of both kinds, against tokens that are cut at random.
 
-ALPHABET = st.characters(exclude_categories=("Cs", "Cn", "Co"), exclude_characters="@▁\x00")
+ALPHABET = st.characters(exclude_categories=("Cs", "Cn", "Co"), exclude_characters="@▁\x00´&\\")  # marks and escapes
 COMMON = st.sampled_from("aeinst EINß-.,'\"éüñ我你们日本語ｱﾞ½ﬁİ\u0301\u200d😀")
 SENTENCES = st.text(st.one_of(COMMON, COMMON, ALPHABET), max_size=40).filter(lambda text: fold(text)[0])
 TRAINING = ["das ist ein test in zwei sätzen", "we test these sentences in a test", "我们 在 这里", "日本語 の 文"] * 20

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,8 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert signature["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"]}
     split = signature["splits"]["train"]
     assert split["features"] == ["word", "distance", "head", "deprel", "upos", "case", "position"]
-    assert split["parser"] == {kind: {"name": "a parser 1.0"} for kind in ("trees", "conllu")}
+    assert split["parser"]["conllu"]["name"] == "a parser 1.0"
+    assert list(split["parser"]["trees"]) == ["sha256"]
     assert split["samples"]["0"] == text_hash(["the", "in@@", "crease", "(", "rise", ")"])
     assert list(split["samples"]) == ["0", "1", "2"]
     assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
@@ -75,7 +78,7 @@ def test_a_later_run_keeps_other_splits(tmp_path):
     run(write(tmp_path), "--parser", "first")
     run(write(tmp_path, "valid", trees=None), name="valid")
     signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
-    assert signature["splits"]["train"]["parser"]["trees"] == {"name": "first"}
+    assert signature["splits"]["train"]["parser"]["trees"]["name"] == "first"
     assert signature["splits"]["valid"]["features"] == ["word", "head", "deprel", "upos", "case", "position"]
 
 
@@ -307,6 +310,31 @@ def test_only_the_features_that_are_asked_for(tmp_path):
     (tmp_path / "train.en.trees").unlink()
     with pytest.raises(SystemExit, match=r"train\.en\.trees: expected parses to make distance of"):
         run(tmp_path, "--features", "word,distance")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_run_leaves_no_process_and_the_next_one_no_file(tmp_path, how):
+    write(tmp_path, text=TEXT * 20_000, trees=TREES * 20_000, conllu=(CONLLU + "\n") * 20_000)
+    options = ["-s", "en", "-t", "de", "--trainpref", f"{tmp_path}/train", "--destdir", f"{tmp_path}/bin"]
+    command = [sys.executable, "-m", "fairseq_syntax.binarize", *options, "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    workers = []
+    while len(workers) < 2 or not list((tmp_path / "bin").glob(".syntax-*/*word.bin")):
+        assert process.poll() is None
+        time.sleep(0.05)
+        workers = children.read_text().split()
+    process.send_signal(how)
+    assert process.wait() != 0
+    end = time.time() + 20
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.time() < end
+        time.sleep(0.1)
+    left = list((tmp_path / "bin").iterdir())
+    assert len(left) == (how == signal.SIGKILL)
+    write(tmp_path)
+    run(tmp_path)
+    assert not list((tmp_path / "bin").glob(".syntax-*"))
 
 
 def test_script_in_a_checkout(tmp_path):

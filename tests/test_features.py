@@ -125,7 +125,7 @@ def test_words_without_a_subword_are_contracted():
 
 def test_position_and_case():
     assert position_feature([0, 1, 1, 2, 2, 2, 3]) == [1, 2, 4, 2, 3, 4, 1, 0]
-    assert case_feature([0, 1, 1, 2, 3], ["The", "dog", "ÄB", "1x"]) == [2, 1, 1, 2, 1, 0]
+    assert case_feature([0, 1, 1, 2, 3], ["The", "dog", "'ÄB", "1x"]) == [2, 1, 1, 2, 1, 0]
     assert position_feature([]) == case_feature([], []) == [0]
 
 

@@ -88,7 +88,7 @@ def test_only_the_lines_are_lost_on_which_the_parser_fails(tmp_path):
 
 def test_a_parser_that_always_fails_is_not_taken_for_a_text_that_cannot_be_parsed(tmp_path):
     text = write(tmp_path / "x.en", "FAIL\nFAIL a\n")
-    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on every one of lines 1 to 2"):
+    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on all of lines 1 to 2"):
         run(text)
 
 
@@ -325,6 +325,95 @@ def test_broken_files_are_refused_with_file_and_line(tmp_path, kind, content, ex
     assert not (tmp_path / f"x.de.{kind}").exists()
 
 
+def test_units_that_are_no_sentences(tmp_path):
+    """Comments between blocks, and the marks of lines without a parse."""
+    text = write(tmp_path / "x.en", "a b\n\nc\n")
+    content = (
+        "# generator = a parser 2\n# newdoc\n\n1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n2\tb\t_\t_\t_\t_\t1\t_\t_\t_\n\n#\n\n"
+    )
+    content += "# newpar\n\n# no_parse = timeout\n\n"
+    run(text, "--parse-file", str(write(tmp_path / "p", content)), parser="conllu")
+    dependencies = [parse_conllu(b, path="x", line=n) for n, b in conllu_blocks(read_lines(f"{text}.conllu"))]
+    assert [getattr(unit, "tokens", unit) for unit in dependencies] == [
+        ["a", "b"],
+        NoParse("empty"),
+        NoParse("timeout"),
+    ]
+    record = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["conllu"]
+    assert record["parser"]["name"] == "a parser 2"
+    run(text, "--parse-file", str(write(tmp_path / "t", "(S a b)\n(())\n(S c)\n")), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S a b)\n(()) empty\n(S c)\n"
+    run(text, "--parse-file", str(write(tmp_path / "t", "(S a b)\n(()) failed\n")), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S a b)\n(()) empty\n(()) failed\n"
+
+
+def test_trees_over_several_lines(tmp_path):
+    text = write(tmp_path / "x.en", "a ( b\nc\n")
+    content = "(ROOT\n  (S (X a) (-LRB- -LRB-)\n    (Y b)))\n(ROOT (X c))\n"
+    run(text, "--parse-file", str(write(tmp_path / "corenlp", content)), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(ROOT (S (X a) (-LRB- -LRB-) (Y b)))\n(ROOT (X c))\n"
+
+
+def test_a_refused_file_can_be_put_right(tmp_path):
+    text = write(tmp_path / "x.en", "a\nb\nc\n")
+    with pytest.raises(SystemExit, match=r"p:3: expected 1 more"):
+        run(text, "--parse-file", str(write(tmp_path / "p", "(S a)\n(S b)\n(S c\n")), parser="trees", size=1)
+    run(text, "--parse-file", str(write(tmp_path / "p", "(S a)\n(S b)\n(S c)\n")), parser="trees", size=1)
+    assert len((tmp_path / "x.en.trees").read_text().splitlines()) == 3
+
+
+def test_the_parse_file_is_never_the_output(tmp_path):
+    text = write(tmp_path / "x.en", "a\n")
+    file = write(tmp_path / "x.en.trees", "(S   a)\n")
+    with pytest.raises(SystemExit, match=r"x\.en\.trees: expected another file than the one to be written"):
+        run(text, "--parse-file", str(file), parser="trees")
+    assert file.read_text() == "(S   a)\n"
+
+
+@pytest.mark.parametrize("attribute", ["tokens", "heads", "trees", "number", "reason"])
+def test_what_a_parser_says_is_checked(tmp_path, attribute, monkeypatch, capsys):
+    fake = pytest.importorskip("fake_parser").FakeParser
+    original = fake._parse
+
+    def broken(self, line, call):
+        parse = original(self, line, call)
+        if line.number == 2:
+            if attribute == "tokens":
+                parse.dependencies.tokens[0] = "zzz"
+            elif attribute == "heads":
+                parse.dependencies.heads[:2] = [2, 1]
+            elif attribute == "trees":
+                parse.trees[0].children.pop()
+            elif attribute == "number":
+                return None
+            else:
+                return NoParse("timeout\n(60 s)")
+        return parse
+
+    monkeypatch.setattr(fake, "_parse", broken)
+    if attribute == "number":
+        whole = fake.parse
+        monkeypatch.setattr(fake, "parse", lambda self, lines: [parse for parse in whole(self, lines) if parse])
+    text = write(tmp_path / "x.en", "a b\nc d\ne\n")
+    run(text)
+    dependencies, _ = units(text)
+    assert [getattr(unit, "tokens", unit) for unit in dependencies] == [["a", "b"], NoParse("failed"), ["e"]]
+    assert "x.en:2: the parser failed: " in capsys.readouterr().err
+
+
+def test_work_that_is_done_is_not_done_again(tmp_path, capsys):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    before = {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
+    for more in (["--resume"], ["--resume", "--num-shards", "2", "--shard-id", "1"], ["--merge"]):
+        capsys.readouterr()
+        run(text, *more)
+        assert "all of it was done before" in capsys.readouterr().out
+    assert {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
+    run(text, "--resume", "--max-tokens", "4")  # other work
+    assert (tmp_path / "x.en.trees").read_text() == "(()) too_long\n" * 10
+
+
 def test_files_can_be_shared_and_resumed_too(tmp_path):
     text = write(tmp_path / "x.en", TEXT)
     run(text)
@@ -340,11 +429,11 @@ def test_files_can_be_shared_and_resumed_too(tmp_path):
     ("arguments", "expected"),
     [
         (["--batch-size", "0"], "--batch-size: expected at least 1"),
-        (["--shard-id", "0"], "--num-shards and --shard-id together"),
+        (["--shard-id", "1"], "--shard-id: expected 0 to 0"),
         (["--num-shards", "2"], "--num-shards and --shard-id together"),
         (["--num-shards", "2", "--shard-id", "2"], "--shard-id: expected 0 to 1"),
         (["--num-shards", "2", "--shard-id", "1", "--merge"], "--merge or --shard-id"),
-        (["--merge"], "expected the parsed blocks of .*x, found none"),
+        (["--merge"], "expected the parsed blocks of .*, found none"),
         (["--input", "/nothing"], "/nothing: expected a text, found none"),
     ],
 )

@@ -29,7 +29,7 @@ def test_escapes_of_sacremoses_are_undone(text):
         ("t @-@ shirt @-@", "t - shirt -"),
         ("a@-@b @-@b", "a@-@b @-@b"),
         ("&nbsp; & ;", "&nbsp; & ;"),
-    ],
+    ],  # and one level only
 )
 def test_unescape_moses(text, expected):
     assert unescape_moses(text)[0] == expected
@@ -46,6 +46,9 @@ def test_unescape_moses(text, expected):
         ("-LRB- (-RSB-] a-LCB-", "(( ]] a{".replace(" ", "")),
         ("▁a\ufffd\ufeff\u00ad\ufe0f", "a"),
         ("é", "e\u0301"),
+        ("AT&amp;amp;T &amp;apos;s &amp;amp;quot;", "at&t's''"),
+        ("I´m ▁\u0301m ‹a›", "i'm'm'a'"),
+        ("-lrb- a\\/b \\*", "(a/b*"),
         ("各", "各"),
     ],
 )

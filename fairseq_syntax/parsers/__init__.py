@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
-from fairseq_syntax.trees import DependencyTree, NoParse, Tree
+from fairseq_syntax.text import fold, same_folded
+from fairseq_syntax.trees import DependencyTree, NoParse, Tree, format_conllu, parse_conllu
 
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
@@ -87,6 +88,25 @@ class Parser(ABC):
         An exception other than :class:`~fairseq_syntax.errors.InputError` means that it fails on some line. It is then
         called with fewer lines until that line is found.
         """
+
+    def check(self, lines: Sequence[Line], parses: Sequence[Parse | NoParse]) -> None:
+        """Raises :class:`ValueError` unless `parses` are parses of `lines`, of all of the parser's kinds."""
+        if len(parses) != len(lines):
+            raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
+        for line, parse in zip(lines, parses, strict=True):
+            if isinstance(parse, NoParse):
+                continue
+            found = {"conllu": parse.dependencies, "trees": parse.trees}
+            for kind in self.kinds:
+                if found[kind] is None:
+                    raise ValueError(f"expected a parse of kind {kind}, found none")
+            if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
+                raise ValueError(f"expected the tokens of {line.text!r}, found {parse.tokens}")
+            if parse.dependencies is not None:
+                parse_conllu(format_conllu(parse.dependencies).split("\n")[:-2], path="the parse", line=1)
+                leaves = [leaf for tree in parse.trees or () for leaf in tree.leaves()]
+                if parse.trees is not None and leaves != parse.tokens:
+                    raise ValueError(f"expected the tokens {parse.tokens} in the trees, found {leaves}")
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from fairseq_syntax.alignment import AlignmentError, align, plain_words
+from fairseq_syntax.chunks import block_ranges, line_ranges
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.parse_record import file_hash
+from fairseq_syntax.parse_record import file_hash, generator_comment
 from fairseq_syntax.parsers import Line, Parse, Parser
 from fairseq_syntax.text import fold, same_folded
 from fairseq_syntax.trees import (
@@ -31,7 +32,8 @@ class FileParser(Parser, Generic[T]):
 
     The file goes through the text from its first line on. A line of text has one unit of the file, or, if whoever
     made it split lines into sentences, as many as it takes until all of its characters have come. An empty line
-    of text may have an empty unit or none.
+    of text may have an empty unit or none; one without a parse is taken for the empty line's if it says so
+    (``empty``), or if there are as many units as lines.
 
     Args:
         path: of the file.
@@ -45,6 +47,10 @@ class FileParser(Parser, Generic[T]):
         self.path = path
         self.name = name
         self.text = text
+        for name in (path, text):
+            if not os.path.isfile(name):  # nor can it be a pipe: it is read several times
+                raise InputError(name, None, "expected a file, found none")
+        self._paired = self._count() == sum(lines.units for lines in line_ranges(text, 1 << 20))
         self._units = self._read()
         self._next = next(self._units, None)
 
@@ -55,13 +61,15 @@ class FileParser(Parser, Generic[T]):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
+        for kind in cls.kinds:
+            output = f"{args.output_prefix or args.input}.{kind}"
+            if os.path.exists(output) and os.path.samefile(output, args.parse_file):
+                raise InputError(output, None, "expected another file than the one to be written (--output-prefix)")
         return cls(args.parse_file, args.input, args.parser_name)
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "name": self.name or f"not stated ({self.kinds[0]} file)",
-            "file": {os.path.basename(self.path): file_hash(self.path)},
-        }
+        name = self.name or self._stated_name() or f"not stated ({self.kinds[0]} file)"
+        return {"name": name, "file": {os.path.basename(self.path): file_hash(self.path)}}
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         return [self._parse(line) for line in lines]
@@ -95,6 +103,9 @@ class FileParser(Parser, Generic[T]):
                     )
                 self._advance()
                 return part
+            if not self._tokens(part):  # comments
+                self._advance()
+                continue
             tokens = [token for some in (*parts, part) for token in self._tokens(some)]
             found, _ = fold("".join(tokens))
             if len(found) >= len(expected) or not expected.startswith(found):
@@ -110,7 +121,16 @@ class FileParser(Parser, Generic[T]):
         self._next = next(self._units, None)
 
     def _is_empty(self, part: T | NoParse) -> bool:
-        return part.reason == "empty" if isinstance(part, NoParse) else not fold("".join(self._tokens(part)))[0]
+        if isinstance(part, NoParse):
+            return self._paired or part.reason == "empty"
+        return not fold("".join(self._tokens(part)))[0]
+
+    def _stated_name(self) -> str | None:
+        """The parser, as the file says."""
+        return None
+
+    @abstractmethod
+    def _count(self) -> int: ...
 
     @abstractmethod
     def _read(self) -> Iterator[tuple[int, T | NoParse]]: ...
@@ -126,6 +146,12 @@ class ConlluParser(FileParser[DependencyTree]):
     """Parses in CoNLL-U."""
 
     kinds = ("conllu",)
+
+    def _stated_name(self) -> str | None:
+        return generator_comment(read_lines(self.path))
+
+    def _count(self) -> int:
+        return sum(blocks.units for blocks in block_ranges(self.path, 1 << 20))
 
     def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
         for place, block in conllu_blocks(read_lines(self.path)):
@@ -147,12 +173,29 @@ class ConlluParser(FileParser[DependencyTree]):
 
 
 class TreesParser(FileParser[list[Tree]]):
-    """Bracketed trees, one or several on a line."""
+    """Bracketed trees, one or several on a line, or one over several lines."""
 
     kinds = ("trees",)
 
-    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
+    def _count(self) -> int:
+        return sum(1 for _ in self._lines())
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Lines, joined until all brackets are closed."""
+        held: list[str] = []
+        first = opened = 0
         for place, line in read_lines(self.path):
+            first = first if held else place
+            held.append(line)
+            opened += line.count("(") - line.count(")")
+            if opened <= 0:
+                yield first, " ".join(held)
+                held, opened = [], 0
+        if held:
+            yield first, " ".join(held)
+
+    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
+        for place, line in self._lines():
             yield place, parse_brackets(line, path=self.path, line=place)
 
     def _tokens(self, part: list[Tree]) -> list[str]:

@@ -23,6 +23,9 @@ _WHITE_SPACE = re.compile(r"\s")
 class StanzaParser(Parser):
     """Dependency and constituency parses by stanza's pipelines.
 
+    A multi-word token has its head from its word nearest to the root, and stands in the tree where that word stood;
+    without dependency parses, where its first word stood.
+
     Nothing is downloaded unless `download` says so.
 
     Args:
@@ -72,9 +75,9 @@ class StanzaParser(Parser):
                 **({"dir": stanza_dir} if stanza_dir else {}),
                 **({"device": device} if device else {}),
             )
-        except FileNotFoundError as error:
-            hint = "" if download else " (--download fetches stanza's models, --stanza-dir names their folder)"
-            raise ValueError(f"stanza has no models for {', '.join(processors)} of {lang!r}{hint}: {error}") from None
+        except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
+            hint = "" if download else "; --download fetches stanza's models, --stanza-dir names their folder"
+            raise ValueError(f"stanza cannot start for {', '.join(processors)} of {lang!r}: {error!r}{hint}") from error
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
