@@ -42,8 +42,12 @@ class Subwords:
 
 def plain_words(tokens: Sequence[str]) -> Subwords:
     """Every token is a word."""
-    _check_mark(tokens)
     return Subwords(list(tokens), list(tokens), list(range(len(tokens))))
+
+
+def _unmarked(tokens: Sequence[str]) -> Subwords:
+    _check_mark(tokens)
+    return plain_words(tokens)
 
 
 def subword_nmt(tokens: Sequence[str]) -> Subwords:
@@ -114,7 +118,7 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
 SUBWORDS: dict[str, Callable[[Sequence[str]], Subwords]] = {
     "sentencepiece": sentencepiece,
     "subword_nmt": subword_nmt,
-    "words": plain_words,
+    "words": _unmarked,
 }
 
 

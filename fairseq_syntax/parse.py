@@ -194,16 +194,28 @@ class Job:
         """The parses of some lines; if the parser fails, of fewer at a time, down to the one on which it fails."""
         try:
             parses = parser.parse(lines)
-            parser.check(lines, parses)
-            return parses
+            if len(parses) != len(lines):
+                raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
         except Exception as error:
             if parser.sequential:  # what it says of its file is the user's to know
                 raise
             if len(lines) == 1:
-                tqdm.write(f"{self.input}:{lines[0].number}: the parser failed: {error!r}", file=sys.stderr)
-                return [NoParse("failed")]
-        middle = len(lines) // 2
-        return [*self._parse(parser, lines[:middle]), *self._parse(parser, lines[middle:])]
+                return [self._failed(lines[0], error)]
+            middle = len(lines) // 2
+            return [*self._parse(parser, lines[:middle]), *self._parse(parser, lines[middle:])]
+        return [self._checked(parser, line, parse) for line, parse in zip(lines, parses, strict=True)]
+
+    def _checked(self, parser: Parser, line: Line, parse: Parse | NoParse) -> Parse | NoParse:
+        if isinstance(parse, Parse):
+            try:
+                parser.check(line, parse)
+            except ValueError as error:
+                return self._failed(line, error)
+        return parse
+
+    def _failed(self, line: Line, error: Exception) -> NoParse:
+        tqdm.write(f"{self.input}:{line.number}: the parser failed: {error!r}", file=sys.stderr)
+        return NoParse("failed")
 
     def merge(self) -> None:
         """Puts the blocks together, moves the result into place, deletes the parts and prints the report."""

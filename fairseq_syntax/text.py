@@ -91,6 +91,21 @@ def fold(text: str) -> tuple[str, list[int]]:
     Returns the folded text and, for each character of `text`, the place in the folded text where what became
     of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
     """
+    bare = "".join(text.split())  # escapes are found across white space, which differs between texts
+    folded, places = _fold_bare(bare)
+    if len(bare) == len(text):
+        return folded, places
+    following = iter(places)
+    place = next(following)
+    places_with_space = []
+    for character in text:
+        places_with_space.append(place)
+        if not character.isspace():
+            place = next(following)
+    return folded, [*places_with_space, place]
+
+
+def _fold_bare(text: str) -> tuple[str, list[int]]:
     folded: list[str] = []
     places: list[int] = []
     place = 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from fairseq_syntax.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from fairseq_syntax.alignment import SUBWORDS, AlignmentError, align, plain_words, sentencepiece, subword_nmt
 from fairseq_syntax.text import fold
 
 words_and_cuts = st.lists(
@@ -114,7 +114,7 @@ def test_sentencepiece_to_tokens(pieces, tokens, expected):
     assert align(sentencepiece(pieces.split(" ")), tokens.split()) == expected
 
 
-@pytest.mark.parametrize("scheme", [subword_nmt, plain_words])
+@pytest.mark.parametrize("scheme", [SUBWORDS["subword_nmt"], SUBWORDS["words"]])
 def test_marks_of_sentencepiece_are_not_words(scheme):
     with pytest.raises(AlignmentError, match="--subwords sentencepiece"):
         scheme(["▁a", "▁b"])

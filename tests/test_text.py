@@ -48,6 +48,7 @@ def test_unescape_moses(text, expected):
         ("é", "e\u0301"),
         ("AT&amp;amp;T &amp;apos;s &amp;amp;quot;", "at&t's''"),
         ("I´m ▁\u0301m ‹a›", "i'm'm'a'"),
+        ("stone &amp; amp ; tile i \u0307", "stone&tilei"),
         ("-lrb- a\\/b \\*", "(a/b*"),
         ("各", "各"),
     ],
@@ -58,6 +59,7 @@ def test_fold(text, expected):
 
 def test_places_of_folded_characters():
     assert fold("a &apos;ß") == ("a'ss", [0, 1, *[1] * 6, 2, 4])
+    assert fold(" a b ") == ("ab", [0, 0, 1, 1, 2, 2])
     assert fold("") == ("", [0])
 
 

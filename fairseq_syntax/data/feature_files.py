@@ -274,7 +274,7 @@ def _missing_message(data: str, split: str, pair: tuple[str, str], lang: str, mi
     return (
         f"the model needs syntax features that {signature_path(data, pair, lang)} does not list or that are not "
         f"there: {files}\nThey are made from the subword text that fairseq-preprocess read"
-        + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ")" if kinds else "")
+        + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ", see fairseq-syntax-parse)" if kinds else "")
         + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang {other} --{option}pref {text} "
         f"--{option}parse {parses} --destdir {data}"
     )

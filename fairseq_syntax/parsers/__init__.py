@@ -89,24 +89,19 @@ class Parser(ABC):
         called with fewer lines until that line is found.
         """
 
-    def check(self, lines: Sequence[Line], parses: Sequence[Parse | NoParse]) -> None:
-        """Raises :class:`ValueError` unless `parses` are parses of `lines`, of all of the parser's kinds."""
-        if len(parses) != len(lines):
-            raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
-        for line, parse in zip(lines, parses, strict=True):
-            if isinstance(parse, NoParse):
-                continue
-            found = {"conllu": parse.dependencies, "trees": parse.trees}
-            for kind in self.kinds:
-                if found[kind] is None:
-                    raise ValueError(f"expected a parse of kind {kind}, found none")
-            if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
-                raise ValueError(f"expected the tokens of {line.text!r}, found {parse.tokens}")
-            if parse.dependencies is not None:
-                parse_conllu(format_conllu(parse.dependencies).split("\n")[:-2], path="the parse", line=1)
-                leaves = [leaf for tree in parse.trees or () for leaf in tree.leaves()]
-                if parse.trees is not None and leaves != parse.tokens:
-                    raise ValueError(f"expected the tokens {parse.tokens} in the trees, found {leaves}")
+    def check(self, line: Line, parse: Parse) -> None:
+        """Raises :class:`ValueError` unless `parse` is a parse of `line`, of all of the parser's kinds."""
+        found = {"conllu": parse.dependencies, "trees": parse.trees}
+        for kind in self.kinds:
+            if found[kind] is None:
+                raise ValueError(f"expected a parse of kind {kind}, found none")
+        if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
+            raise ValueError(f"expected the tokens of {line.text!r}, found {parse.tokens}")
+        if parse.dependencies is not None:
+            parse_conllu(format_conllu(parse.dependencies).split("\n")[:-2], path="the parse", line=1)
+            leaves = [leaf for tree in parse.trees or () for leaf in tree.leaves()]
+            if parse.trees is not None and leaves != parse.tokens:
+                raise ValueError(f"expected the tokens {parse.tokens} in the trees, found {leaves}")
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""

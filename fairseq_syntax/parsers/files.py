@@ -47,9 +47,9 @@ class FileParser(Parser, Generic[T]):
         self.path = path
         self.name = name
         self.text = text
-        for name in (path, text):
-            if not os.path.isfile(name):  # nor can it be a pipe: it is read several times
-                raise InputError(name, None, "expected a file, found none")
+        for needed in (path, text):
+            if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
+                raise InputError(needed, None, "expected a file, found none")
         self._paired = self._count() == sum(lines.units for lines in line_ranges(text, 1 << 20))
         self._units = self._read()
         self._next = next(self._units, None)
