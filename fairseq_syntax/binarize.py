@@ -290,7 +290,8 @@ class _Chunker:
                 if isinstance(aligned, NoParse):
                     trees = aligned
                 else:
-                    word_of, words = word_of_trees, _ = aligned, leaves
+                    word_of_trees = word_of = aligned
+                    words = leaves
         if "conllu" in parses:
             place, block = parses["conllu"]
             dependencies = parse_conllu(block, path=self.split.parses["conllu"], line=place)

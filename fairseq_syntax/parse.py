@@ -18,7 +18,7 @@ import platform
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -28,6 +28,9 @@ from fairseq_syntax.errors import InputError
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
 from fairseq_syntax.parsers import Line, Parse, Parser, parser_class, parser_names
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
+
+#: A block in which so many lines fail, and none is parsed, means that the parser is broken, not the text.
+HOPELESS = 10
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -178,10 +181,10 @@ class Job:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
                 written["trees"].append(format_trees(trees))
-        if counts["no_parse.failed"] > 1 and not counts["parsed"]:
+        if counts["no_parse.failed"] >= HOPELESS and not counts["parsed"]:
             raise ValueError(
-                f"{self.input}: the parser failed on all of lines {lines[0].number} to {lines[-1].number}; "
-                "what it said is above"
+                f"{self.input}: the parser failed on all of lines {lines[0].number} to {lines[-1].number}, and said "
+                "what is above"
             )
         return {"counts": counts, "without": first_without, **{kind: "".join(units) for kind, units in written.items()}}
 
@@ -206,10 +209,10 @@ class Job:
         return [self._checked(parser, line, parse) for line, parse in zip(lines, parses, strict=True)]
 
     def _checked(self, parser: Parser, line: Line, parse: Parse | NoParse) -> Parse | NoParse:
-        if isinstance(parse, Parse):
+        if not isinstance(parse, NoParse):
             try:
                 parser.check(line, parse)
-            except ValueError as error:
+            except (ValueError, AttributeError) as error:  # not a parse of the line, or not a parse
                 return self._failed(line, error)
         return parse
 
@@ -269,14 +272,19 @@ class Job:
         if parser is not None:
             self._describe(parser)
         records = read_records(record_path(self.prefix))
-        kinds = self.work.get("kinds", records)
-        return bool(kinds) and all(
+        kinds = self.work.get("kinds", list(records))
+        done = bool(kinds) and all(
             kind in records
             and all(getattr(records[kind], k) == v for k, v in self.work.items() if k != "kinds")
             and os.path.exists(f"{self.prefix}.{kind}")
             and file_hash(f"{self.prefix}.{kind}") == records[kind].sha256
             for kind in kinds
         )
+        if done and self.strict and (reasons := no_parse(records[kinds[0]].counts)):
+            raise ValueError(
+                f"{self.prefix}: expected a parse of every line (--strict), found lines without: {reasons}"
+            )
+        return done
 
     def _replace_records(self, records: dict[str, ParseRecord], target: str) -> None:
         path = os.path.join(self.parts, "records.json")
@@ -284,10 +292,15 @@ class Job:
         os.replace(path, target)
 
 
+def no_parse(counts: Mapping[str, int]) -> str:
+    """How many lines have no parse for which reason; empty if all have one."""
+    reasons = {k.removeprefix("no_parse."): n for k, n in sorted(counts.items()) if k.startswith("no_parse.")}
+    return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
+
+
 def report(counts: Counter[str], lines: int) -> str:
     """What was done, for people."""
-    reasons = {k.removeprefix("no_parse."): n for k, n in sorted(counts.items()) if k.startswith("no_parse.")}
-    without = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "0"
+    without = no_parse(counts) or "0"
     return (
         f"{lines} lines: {counts['parsed']} parsed ({counts['parsed'] / max(lines, 1):.2%}), without a parse: {without}"
         f"; {counts['tokens']} tokens ({counts['multiword']} of several words) in {counts['sentences']} sentences "

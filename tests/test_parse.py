@@ -87,9 +87,10 @@ def test_only_the_lines_are_lost_on_which_the_parser_fails(tmp_path):
 
 
 def test_a_parser_that_always_fails_is_not_taken_for_a_text_that_cannot_be_parsed(tmp_path):
-    text = write(tmp_path / "x.en", "FAIL\nFAIL a\n")
-    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on all of lines 1 to 2"):
-        run(text)
+    text = write(tmp_path / "x.en", "FAIL\n\n" * 10)
+    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on all of lines 1 to 20"):
+        run(text, size=20)
+    run(text, size=18)
 
 
 @pytest.mark.parametrize(("line", "reason"), [("", "empty"), ("x FAIL", "failed"), ("x " * 300, "too_long")])
@@ -370,7 +371,7 @@ def test_the_parse_file_is_never_the_output(tmp_path):
     assert file.read_text() == "(S   a)\n"
 
 
-@pytest.mark.parametrize("attribute", ["tokens", "heads", "trees", "number", "reason"])
+@pytest.mark.parametrize("attribute", ["tokens", "heads", "trees", "number", "reason", "none"])
 def test_what_a_parser_says_is_checked(tmp_path, attribute, monkeypatch, capsys):
     fake = pytest.importorskip("fake_parser").FakeParser
     original = fake._parse
@@ -384,7 +385,7 @@ def test_what_a_parser_says_is_checked(tmp_path, attribute, monkeypatch, capsys)
                 parse.dependencies.heads[:2] = [2, 1]
             elif attribute == "trees":
                 parse.trees[0].children.pop()
-            elif attribute == "number":
+            elif attribute in ("number", "none"):
                 return None
             else:
                 return NoParse("timeout\n(60 s)")
@@ -411,6 +412,8 @@ def test_work_that_is_done_is_not_done_again(tmp_path, capsys):
         assert "all of it was done before" in capsys.readouterr().out
     assert {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir()} == before
     run(text, "--resume", "--max-tokens", "4")  # other work
+    with pytest.raises(SystemExit, match=r"every line \(--strict\), found lines without: 10 too_long"):
+        run(text, "--resume", "--max-tokens", "4", "--strict")
     assert (tmp_path / "x.en.trees").read_text() == "(()) too_long\n" * 10
 
 
