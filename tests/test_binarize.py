@@ -312,6 +312,7 @@ def test_only_the_features_that_are_asked_for(tmp_path):
         run(tmp_path, "--features", "word,distance")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the worker processes in Linux's /proc")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_run_leaves_no_process_and_the_next_one_no_file(tmp_path, how):
     write(tmp_path, text=TEXT * 20_000, trees=TREES * 20_000, conllu=(CONLLU + "\n") * 20_000)
