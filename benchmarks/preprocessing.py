@@ -114,7 +114,8 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
         def ours(args: argparse.Namespace = args, parser: StanzaParser = parser) -> float:
             begin = time.perf_counter()
             job = Job(args)
-            job.open(parser, alone=True)
+            job.describe(parser)
+            job.open(alone=True)
             job.run(parser, range(len(job.blocks)), resume=False)
             with contextlib.redirect_stdout(io.StringIO()):
                 job.merge()

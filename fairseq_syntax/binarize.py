@@ -476,11 +476,17 @@ def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
     records = check_unchanged(split.parse_prefix, list(split.parses))
     described: dict[str, dict[str, Any]] = {}
     for kind, path in split.parses.items():
-        described[kind] = {"sha256": file_hash(path)}
         if record := records.get(kind):
-            described[kind].update(record.parser, settings=record.settings, text=record.text)
-        elif kind == "conllu" and (comment := generator_comment(read_lines(path))):
-            described[kind]["name"] = comment
+            described[kind] = {
+                **record.parser,
+                "settings": record.settings,
+                "text": record.text,
+                "sha256": record.sha256,
+            }
+        else:
+            described[kind] = {"sha256": file_hash(path)}
+            if kind == "conllu" and (comment := generator_comment(read_lines(path))):
+                described[kind]["name"] = comment
         if name:
             described[kind]["name"] = name
     return described

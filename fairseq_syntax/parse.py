@@ -91,18 +91,18 @@ class Job:
             },
         }
 
-    def _describe(self, parser: Parser) -> None:
+    def describe(self, parser: Parser) -> None:
+        """Says who does the work; without it, whoever began it does."""
         self.work.update(json.loads(json.dumps({"parser": parser.describe(), "kinds": parser.kinds})))
 
-    def open(self, parser: Parser | None, *, alone: bool) -> None:
-        """Makes the folder of the parts, or, without a parser, takes what is there.
+    def open(self, *, alone: bool) -> None:
+        """Makes the folder of the parts, or, if the parser is not described, takes what is there.
 
         Raises :class:`ValueError` if it was made by other work than this; without blocks, and with nobody to share it
         (`alone`), that does not matter.
         """
         path = os.path.join(self.parts, "work.json")
-        if parser is not None:
-            self._describe(parser)
+        if "parser" in self.work:
             os.makedirs(self.parts, exist_ok=True)
             if not os.path.exists(path) or (alone and not any(map(self.is_done, range(len(self.blocks))))):
                 _write_json(self.work, path)
@@ -265,12 +265,10 @@ class Job:
         os.rename(self.parts, doomed)
         shutil.rmtree(doomed)
 
-    def is_finished(self, parser: Parser | None) -> bool:
+    def is_finished(self) -> bool:
         """Whether all of this was done and put together before, and nothing has changed since."""
         if os.path.exists(self.parts):
             return False
-        if parser is not None:
-            self._describe(parser)
         records = read_records(record_path(self.prefix))
         kinds = self.work.get("kinds", list(records))
         done = bool(kinds) and all(
@@ -329,10 +327,12 @@ def parse(args: argparse.Namespace) -> None:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
     job = Job(args)
     parser = None if args.merge else parser_class(args.parser).from_arguments(args)
-    if (args.merge or args.resume) and job.is_finished(parser):
+    if parser is not None:
+        job.describe(parser)
+    if (args.merge or args.resume) and job.is_finished():
         print(f"{job.prefix}: all of it was done before")
         return
-    job.open(parser, alone=args.shard_id is None)
+    job.open(alone=args.shard_id is None)
     if parser is not None:
         try:
             job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)

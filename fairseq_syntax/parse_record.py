@@ -11,6 +11,7 @@ from typing import Any
 
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.trees import conllu_blocks
+from fairseq_syntax.versioned_json import read_versioned
 
 FORMAT_VERSION = 1
 
@@ -41,17 +42,12 @@ def read_records(path: str) -> dict[str, ParseRecord]:
     """
     if not os.path.exists(path):
         return {}
-    with open(path, encoding="utf-8") as file:
-        try:
-            content = json.load(file)
-            version = content["format_version"]
-            if version != FORMAT_VERSION:
-                raise InputError(path, None, f"expected format version {FORMAT_VERSION}, found {version}")
-            return {kind: ParseRecord(**record) for kind, record in content["parses"].items()}
-        except InputError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(path, None, f"expected records of fairseq-syntax-parse, found {error!r}") from None
+    return read_versioned(
+        path,
+        FORMAT_VERSION,
+        "records of fairseq-syntax-parse",
+        lambda content: {kind: ParseRecord(**record) for kind, record in content["parses"].items()},
+    )
 
 
 def write_records(records: dict[str, ParseRecord], path: str) -> None:

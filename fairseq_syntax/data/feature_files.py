@@ -27,6 +27,7 @@ from torch.utils.data import Dataset
 
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES
+from fairseq_syntax.versioned_json import read_versioned
 
 FORMAT_VERSION = 2
 _DTYPE_CODES = {"uint8": 1, "uint16": 8}  # in the index of fairseq's format
@@ -77,16 +78,14 @@ class Signature:
     @classmethod
     def read(cls, path: str) -> Signature:
         """Reads a signature. Raises :class:`InputError` for another format or version."""
-        with open(path, encoding="utf-8") as file:
-            try:
-                content = json.load(file)
-                version = content["format_version"]
-                if version != FORMAT_VERSION:
-                    raise InputError(path, None, f"expected format version {FORMAT_VERSION}, found {version}")
-                splits = {name: SplitSignature(**split) for name, split in content["splits"].items()}
-                return cls(splits, content["labels"])
-            except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-                raise InputError(path, None, f"expected a signature of feature files, found {error!r}") from None
+        return read_versioned(
+            path,
+            FORMAT_VERSION,
+            "a signature of feature files",
+            lambda content: cls(
+                {name: SplitSignature(**split) for name, split in content["splits"].items()}, content["labels"]
+            ),
+        )
 
     def write(self, path: str) -> None:
         """Writes the signature."""

@@ -1,0 +1,27 @@
+"""Reading JSON files that state the version of their format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fairseq_syntax.errors import InputError
+
+T = TypeVar("T")
+
+
+def read_versioned(path: str, version: int, what: str, build: Callable[[dict[str, Any]], T]) -> T:
+    """What `build` makes of the content of a JSON file whose ``format_version`` is `version`.
+
+    Raises :class:`InputError` for another version, and for whatever else is not `what`.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            content = json.load(file)
+            found = content["format_version"]
+            if found == version:
+                return build(content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(path, None, f"expected {what}, found {error!r}") from None
+    raise InputError(path, None, f"expected format version {version}, found {found}")
