@@ -85,8 +85,8 @@ class Parser(ABC):
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         """One parse for each line, or :class:`~fairseq_syntax.trees.NoParse` with the reason why there is none.
 
-        An exception other than :class:`~fairseq_syntax.errors.InputError` means that it fails on some line. It is then
-        called with fewer lines until that line is found.
+        An exception means that it fails on some line. It is then called with fewer lines until that line is found;
+        that of a sequential parser ends the run.
         """
 
     def check(self, line: Line, parse: Parse) -> None:
