@@ -150,6 +150,7 @@ class StanzaParser(Parser):
                 kept[i] = tokens
         if not kept:
             return
+        kept = dict(sorted(kept.items(), key=lambda item: len(item[1])))  # stanza's tagger does not batch by length
         document = self.pipeline([[unescape_moses(token)[0] for token in tokens] for tokens in kept.values()])
         for (i, tokens), sentence in zip(kept.items(), document.sentences, strict=True):
             yield i, self._parse([sentence], [tokens])
@@ -157,13 +158,15 @@ class StanzaParser(Parser):
     def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
         texts = {i: unescape_moses(line.text) for i, line in enumerate(lines) if line.text.strip()}
         documents = [self._document([], text=_WHITE_SPACE.sub(" ", text)) for text, _ in texts.values()]
-        kept = {}
+        kept: dict[int, Any] = {}
+        lengths = {}
         for i, document in zip(texts, self.pipeline.process(documents, processors="tokenize,mwt"), strict=True):
-            length = sum(len(sentence.tokens) for sentence in document.sentences)
-            if length > self.max_tokens:
+            lengths[i] = sum(len(sentence.tokens) for sentence in document.sentences)
+            if lengths[i] > self.max_tokens:
                 yield i, NoParse("too_long")
-            elif length:
+            elif lengths[i]:
                 kept[i] = document
+        kept = {i: kept[i] for i in sorted(kept, key=lengths.__getitem__)}
         for i, document in zip(kept, self.pipeline.process(list(kept.values()), processors=self._stages), strict=True):
             line, starts = lines[i].text, texts[i][1]
             tokens = [
