@@ -41,6 +41,8 @@ setup(
         "console_scripts": [
             "fairseq-syntax-parse = fairseq_syntax.parse:main",
             "fairseq-syntax-binarize = fairseq_syntax.binarize:main",
+            "fairseq-syntax-average-checkpoints = fairseq_syntax.average_checkpoints:main",
+            "fairseq-syntax-dump = fairseq_syntax.dump:main",
         ],
     },
 )

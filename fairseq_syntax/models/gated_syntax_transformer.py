@@ -4,6 +4,7 @@
 
 import argparse
 import itertools
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
 from fairseq_syntax.modules.calls import extra_arguments
 from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.modules.gate import SyntaxGate
+from fairseq_syntax.modules.syntax_attention import SyntaxAttention
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -78,6 +82,17 @@ class _SyntaxOptions(TransformerConfig):
     gate_hidden_dim: Optional[int] = field(
         default=None,
         metadata={"help": "hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8"},
+    )
+    gate_batch_norm_statistics: ChoiceEnum(["running", "batch"]) = field(  # type: ignore[valid-type]
+        default="running",
+        metadata={
+            "help": "what batch normalisation of the gate's logits divides by in training: running statistics, as in "
+            "evaluation, or the batch's, as usual; default: running"
+        },
+    )
+    gate_batch_norm_eps: float = field(
+        default=0.1,
+        metadata={"help": "what it adds to the variance (torch's default is 1e-5); default: 0.1"},
     )
     gate_warmup_epochs: int = field(
         default=0,
@@ -136,6 +151,8 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             )
         if self.gate_hidden_dim is not None and self.gate_hidden_dim < 1:
             raise ValueError(f"--gate-hidden-dim: expected at least 1, found {self.gate_hidden_dim}")
+        if not self.gate_batch_norm_eps > 0:
+            raise ValueError(f"--gate-batch-norm-eps: expected a number above 0, found {self.gate_batch_norm_eps}")
         if self.gate_warmup_epochs < 0:
             raise ValueError(f"--gate-warmup-epochs: expected at least 0, found {self.gate_warmup_epochs}")
         if not self.slr_temperature > 0:
@@ -239,15 +256,43 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
 
         `epoch` is fairseq's, counted from 1: resuming goes on counting, ``--reset-dataloader`` starts again.
         """
-        for gate in self._gates():
+        for gate in self.gates.values():
             gate.frozen = epoch <= self.cfg.gate_warmup_epochs
 
     def frozen_parameters(self) -> list[nn.Parameter]:
         """The parameters that optimizer steps must not move at present."""
-        return [p for gate in self._gates() if gate.frozen for p in gate.parameters()]
+        return [p for gate in self.gates.values() if gate.frozen for p in gate.parameters()]
 
-    def _gates(self) -> list[SyntaxGate]:
-        return [module for module in self.modules() if isinstance(module, SyntaxGate)]
+    @property
+    def guided(self) -> dict[int, SyntaxAttention]:
+        """The syntax-guided self-attentions by the number, from 1, of their encoder layer."""
+        layers = self.encoder.layers  # by index: under layer drop, iterating draws random numbers
+        modules = ((i + 1, module) for i in range(len(layers)) for module in layers[i].modules())
+        return {number: module for number, module in modules if isinstance(module, SyntaxAttention)}
+
+    @property
+    def gates(self) -> dict[int, SyntaxGate]:
+        """Their gates; none unless the masks are mixed by gates."""
+        return {number: module.gate for number, module in self.guided.items() if module.gate is not None}
+
+    @property
+    def gate_names(self) -> list[str]:
+        """What the log calls the gates' outputs, in the order layers, masks, heads."""
+        return [
+            f"gate_{mask}_l{layer}_h{head + 1}"
+            for layer, gate in self.gates.items()
+            for mask in self.encoder.masks.names
+            for head in range(gate.num_heads)
+        ]
+
+    def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
+        """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has no gates: they start fresh."""
+        super().upgrade_state_dict(state_dict)
+        names = {module: name for name, module in self.named_modules()}
+        fresh = {f"{names[g]}.{key}": value for g in self.gates.values() for key, value in g.state_dict().items()}
+        if fresh and fresh.keys().isdisjoint(state_dict):
+            logger.info("the checkpoint has no gates; these start fresh: %s", ", ".join(fresh))
+            state_dict.update(fresh)
 
     def forward(
         self,
@@ -289,20 +334,27 @@ def _architecture(name: str, **defaults: Any) -> Callable[[Any], None]:
 #: fairseq's base sizes: 512/2048/8, 6+6 layers.
 _architecture("gated_syntax_transformer")
 
-#: IWSLT14 De-En of Hou 2024 §5.1 and Table 2.
-_architecture(
-    "gated_syntax_transformer_iwslt_de_en",
-    encoder_embed_dim=512,
-    encoder_ffn_embed_dim=1024,
-    encoder_attention_heads=4,
-    encoder_layers=6,
-    decoder_attention_heads=4,
-    decoder_layers=6,
-    dropout=0.3,
-    attention_dropout=0.2,
-    syntax_dropout=0.4,
-    gate_warmup_epochs=80,
-)
+#: The five data sets of Hou 2024: sizes and dropout of §5.1; ignore rates and locking epochs of Table 2.
+for _name, _syntax_dropout, _gate_warmup_epochs in (
+    ("iwslt_de_en", 0.4, 80),
+    ("iwslt_en_de", 0.0, 50),
+    ("nc11_de_en", 0.2, 60),
+    ("nc11_en_de", 0.2, 80),
+    ("wmt18_en_tr", 0.1, 70),
+):
+    _architecture(
+        f"gated_syntax_transformer_{_name}",
+        encoder_embed_dim=512,
+        encoder_ffn_embed_dim=1024,
+        encoder_attention_heads=4,
+        encoder_layers=6,
+        decoder_attention_heads=4,
+        decoder_layers=6,
+        dropout=0.3,
+        attention_dropout=0.2,
+        syntax_dropout=_syntax_dropout,
+        gate_warmup_epochs=_gate_warmup_epochs,
+    )
 
 #: For tests and first steps.
 _architecture(

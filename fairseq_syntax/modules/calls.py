@@ -1,4 +1,4 @@
-"""Handing an argument through code that does not know of it."""
+"""Handing arguments into, and results out of, code that does not know of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 
 @contextmanager
@@ -23,6 +23,22 @@ def extra_arguments(modules: Iterable[nn.Module], **extra: Any) -> Iterator[None
     handles = [module.register_forward_pre_hook(add, with_kwargs=True) for module in modules]
     try:
         yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def outputs_of(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, list[Tensor]]]:
+    """Inside the block, gathers what `modules` return, without gradients, call by call."""
+    outputs: dict[nn.Module, list[Tensor]] = {module: [] for module in modules}
+
+    def keep(module: nn.Module, args: tuple, output: Tensor) -> None:
+        outputs[module].append(output.detach())
+
+    handles = [module.register_forward_hook(keep) for module in outputs]
+    try:
+        yield outputs
     finally:
         for handle in handles:
             handle.remove()

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 import torch.nn.functional as F
+from fairseq.distributed import utils as distributed_utils
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 
 class GateBatchNorm(nn.Module):
-    """Batch normalisation of gate logits (Hou 2024, eq. 6), made to survive every way fairseq trains.
+    """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
 
-    Differs from :class:`torch.nn.BatchNorm1d` in that a batch of one sentence is normalised by the running
-    statistics, which stay float32 under ``--fp16``, move once a batch under activation checkpointing (which
-    runs the forward pass twice, first without gradients), and are not accompanied by an integer counter. Under
-    ``--update-freq`` N a step has N batches, and the statistics move with each.
+    Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
+    normalisation divides by that little spread, so that the gates of evaluation, where running statistics stand in
+    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Two things differ here:
+
+    - Training normalises by the running statistics too, with the gradient of batch normalisation: y = x̂·r + d,
+      where x̂ is normalised by the batch, and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as
+      constants. This is batch renormalisation (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way.
+    - `eps`, added to the variance, is a floor under it: 0.1 instead of 1e-5.
+
+    With ``statistics="batch", eps=1e-5`` the numbers are those of :class:`torch.nn.BatchNorm1d`. In any case a batch
+    of one sentence trains, normalised by the running statistics; these stay float32 under ``--fp16``, move once a
+    batch under activation checkpointing (which runs the forward pass twice, first without gradients), and are not
+    accompanied by an integer counter. Under ``--update-freq`` N a step has N batches, and they move with each.
 
     Args:
         num_features: the number of logits.
+        statistics: by which ones training normalises, ``running`` or ``batch``.
         momentum: weight of the newest batch in the running statistics.
         eps: added to the variance.
     """
@@ -27,8 +38,11 @@ class GateBatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, num_features: int, *, momentum: float = 0.1, eps: float = 1e-5):
+    def __init__(
+        self, num_features: int, *, statistics: str = "running", momentum: float = 0.1, eps: float = 0.1
+    ) -> None:
         super().__init__()
+        self.statistics = statistics
         self.momentum = momentum
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(num_features))
@@ -46,19 +60,22 @@ class GateBatchNorm(nn.Module):
         return self
 
     def forward(self, logits: Tensor) -> Tensor:
-        """Normalises logits of shape ``(batch, num_features)``; returns float32."""
-        by_batch = self.training and len(logits) > 1
-        moving = by_batch and torch.is_grad_enabled()
-        return F.batch_norm(
-            logits.float(),
-            self.running_mean if moving or not by_batch else None,
-            self.running_var if moving or not by_batch else None,
-            self.weight.float(),
-            self.bias.float(),
-            training=by_batch,
-            momentum=self.momentum,
-            eps=self.eps,
-        )
+        """Normalises logits of shape ``(batch, num_features)``; returns float32, or float64 for float64."""
+        x = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        scale = (self.running_var + self.eps).rsqrt()
+        if self.training and len(x) > 1:
+            var, mean = torch.var_mean(x, dim=0, correction=0)
+            normalised = (x - mean) * (var + self.eps).rsqrt()
+            if self.statistics == "running":
+                r, d = (var + self.eps).sqrt() * scale, (mean - self.running_mean) * scale
+                normalised = normalised * r.detach() + d.detach()
+            if torch.is_grad_enabled():
+                unbiased = var.detach() * (len(x) / (len(x) - 1))
+                self.running_mean.lerp_(mean.detach().to(self.running_mean), self.momentum)
+                self.running_var.lerp_(unbiased.to(self.running_var), self.momentum)
+        else:
+            normalised = (x - self.running_mean) * scale
+        return normalised * self.weight + self.bias
 
 
 class SyntaxGate(nn.Module):
@@ -73,7 +90,9 @@ class SyntaxGate(nn.Module):
         hidden_dim: width of the hidden layer.
         num_heads: how many heads have gates.
         num_masks: how many masks each of them chooses from.
-        batch_norm: whether the logits are batch-normalised.
+        batch_norm: by which statistics the logits are batch-normalised in training, ``running`` or ``batch``, or
+            ``None``: they are not.
+        batch_norm_eps: what :class:`GateBatchNorm` adds to the variance.
     """
 
     def __init__(
@@ -83,7 +102,8 @@ class SyntaxGate(nn.Module):
         hidden_dim: int,
         num_heads: int,
         num_masks: int,
-        batch_norm: bool = True,
+        batch_norm: str | None = "running",
+        batch_norm_eps: float = 0.1,
     ):
         super().__init__()
         self.num_heads = num_heads
@@ -91,7 +111,9 @@ class SyntaxGate(nn.Module):
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
         self.layer_norm = LayerNorm(hidden_dim)
         self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads)
-        self.batch_norm = GateBatchNorm(num_masks * num_heads) if batch_norm else None
+        self.batch_norm = (
+            GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
+        )
         #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
         #: sees them used); the input gets its own.
         self.frozen = False
@@ -109,13 +131,31 @@ class SyntaxGate(nn.Module):
             padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
 
         Returns:
-            G, float32, ``(batch, num_masks, num_heads)``.
+            G, ``(batch, num_masks, num_heads)``, float32, or float64 for float64.
         """
         if padding_mask is not None:
             x = x.masked_fill(padding_mask.t().unsqueeze(2), -torch.inf)
         pooled = x.amax(dim=0)
-        logits = self.fc2(self.layer_norm(F.relu(self.fc1(pooled)))).float()
+        logits = self.fc2(self.layer_norm(F.relu(self.fc1(pooled))))
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.batch_norm is not None:
             logits = self.batch_norm(logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
+
+
+def average_statistics(gates: Iterable[SyntaxGate]) -> None:
+    """Under data parallel training, gives all ranks the mean of their running statistics, in one small all-reduce.
+
+    Each rank normalises its own batch, as fairseq's ranks do; only what evaluation and checkpoints use is shared.
+    """
+    world_size = distributed_utils.get_data_parallel_world_size()
+    norms = [gate.batch_norm for gate in gates if gate.batch_norm is not None]
+    if world_size == 1 or not norms:
+        return
+    statistics = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
+    flat = torch.cat(statistics)
+    distributed_utils.all_reduce(flat, group=distributed_utils.get_data_parallel_group())
+    flat /= world_size
+    for buffer, mean in zip(statistics, flat.split([len(buffer) for buffer in statistics]), strict=True):
+        buffer.copy_(mean)

@@ -29,7 +29,8 @@ class SyntaxAttention(MultiheadAttention):
         syntax_heads: how many heads, the first ones, mix masks; the others stay global.
         combination: ``gate``; ``average``: the mean of A_raw and all A_k; ``pure``: the mean of all A_k.
         gate_hidden_dim: width of the gate's hidden layer.
-        gate_batch_norm: whether gate logits are batch-normalised.
+        gate_batch_norm: by which statistics gate logits are batch-normalised in training, or ``None``.
+        gate_batch_norm_eps: what is added to their variance.
         syntax_dropout: probability of dropping an entry of A_k ("syntax ignoring").
         **kwargs: those of :class:`~fairseq.modules.MultiheadAttention`.
     """
@@ -43,7 +44,8 @@ class SyntaxAttention(MultiheadAttention):
         syntax_heads: int,
         combination: str,
         gate_hidden_dim: int,
-        gate_batch_norm: bool,
+        gate_batch_norm: str | None,
+        gate_batch_norm_eps: float,
         syntax_dropout: float,
         **kwargs: Any,
     ):
@@ -59,6 +61,7 @@ class SyntaxAttention(MultiheadAttention):
                 num_heads=syntax_heads,
                 num_masks=num_masks,
                 batch_norm=gate_batch_norm,
+                batch_norm_eps=gate_batch_norm_eps,
             )
             if combination == "gate"
             else None

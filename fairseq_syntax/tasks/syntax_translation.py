@@ -1,27 +1,35 @@
 """Translation of a source sentence together with its parse."""
 
-from __future__ import annotations
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
+import torch
 from fairseq import utils
+from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import II
 from torch import nn
 from torch.utils.data import Dataset
 
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
+from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
+from fairseq_syntax.modules.gate import average_statistics
 
 
 @dataclass
 class SyntaxTranslationConfig(TranslationConfig):
     """fairseq's translation options; which features are read follows from the model."""
+
+    tpu: bool = II("common.tpu")
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -34,6 +42,17 @@ class SyntaxTranslationTask(TranslationTask):
     def __init__(self, cfg: SyntaxTranslationConfig, src_dict: Any, tgt_dict: Any):
         super().__init__(cfg, src_dict, tgt_dict)
         self.syntax_features: set[str] = set()
+
+    @classmethod
+    def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
+        if cfg.tpu and find_spec("torch_xla") is None:
+            raise ValueError(
+                "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
+                "installed. For mixed precision use --amp (CPU and CUDA) or --fp16 (CUDA); fairseq-hydra-train's "
+                "common.bf16=true trains in bfloat16 without a TPU"
+            )
+        task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
+        return task
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
@@ -102,6 +121,28 @@ class SyntaxTranslationTask(TranslationTask):
         parameters = model.frozen_parameters() if hasattr(model, "frozen_parameters") else []
         with frozen(parameters, optimizer):
             super().optimizer_step(optimizer, model, update_num)
+        if hasattr(model, "gates"):
+            average_statistics(model.gates.values())
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """As fairseq's; the log also gets each gate's sum over the batch's sentences."""
+        gates = getattr(model, "gates", {})
+        with outputs_of(gates.values()) as outputs:
+            loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if gates:  # the first call of each; --eval-bleu makes more
+            sums = torch.stack([outputs[gate][0].sum(dim=0) for gate in gates.values()])
+            logging_output.update(zip(model.gate_names, sums.flatten(), strict=True))
+        return loss, sample_size, logging_output
+
+    def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:
+        """As fairseq's; after validation also each gate's mean over the sentences."""
+        super().reduce_metrics(logging_outputs, criterion)
+        names = [name for name in (logging_outputs[0] if logging_outputs else {}) if name.startswith("gate_")]
+        if names:
+            sentences = sum(log["nsentences"] for log in logging_outputs)
+            sums = [sum(log[name] for log in logging_outputs) for name in names]
+            for name, total in zip(names, torch.stack(sums).tolist(), strict=True):
+                metrics.log_scalar(name, total / sentences, weight=sentences, round=3)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any

@@ -317,7 +317,7 @@ def test_command_line_declares_every_option_with_help():
         type(model("transformer").cfg).__dataclass_fields__
     )
     helps = {action.dest: action.help for action in parser._actions}
-    assert len(ours) == 11
+    assert len(ours) == 13
     for option in ours:
         assert "default" in helps[option]
     args = parser.parse_args(["--no-gate-batch-norm"])
@@ -328,33 +328,19 @@ def test_command_line_declares_every_option_with_help():
 def test_named_architectures():
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
-    sizes, regularisation = {}, {}
-    for name in ("", "_iwslt_de_en", "_tiny"):
+    expected = {  # embed dim, FFN dim, heads, layers; dropout, attention dropout, syntax dropout, pre-warmup
+        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0),
+        "_iwslt_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.4, 80),
+        "_iwslt_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.0, 50),
+        "_nc11_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 60),
+        "_nc11_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 80),
+        "_wmt18_en_tr": (512, 1024, 4, 6, 0.3, 0.2, 0.1, 70),
+        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0),
+    }
+    for name, values in expected.items():
         args = Namespace()
         ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
         cfg = GatedSyntaxTransformerConfig.from_namespace(args)
-        sizes[name] = (
-            cfg.encoder.embed_dim,
-            cfg.encoder.ffn_embed_dim,
-            cfg.encoder.attention_heads,
-            cfg.encoder.layers,
-        )
-        assert sizes[name] == (
-            cfg.decoder.embed_dim,
-            cfg.decoder.ffn_embed_dim,
-            cfg.decoder.attention_heads,
-            cfg.decoder.layers,
-        )
-        regularisation[name] = (
-            cfg.dropout,
-            cfg.attention_dropout,
-            cfg.syntax_dropout,
-            cfg.gate_warmup_epochs,
-        )
-    assert regularisation["_iwslt_de_en"] == (0.3, 0.2, 0.4, 80)
-    assert regularisation[""] == (0.1, 0.0, 0.0, 0)
-    assert sizes == {
-        "": (512, 2048, 8, 6),
-        "_iwslt_de_en": (512, 1024, 4, 6),
-        "_tiny": (64, 128, 4, 2),
-    }
+        for side in (cfg.encoder, cfg.decoder):
+            assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
+        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:]

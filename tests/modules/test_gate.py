@@ -41,18 +41,57 @@ def test_padding_is_never_pooled():
     torch.testing.assert_close(net(x, padding), expected)
 
 
-def test_batch_norm_equals_torchs():
-    ours, theirs = GateBatchNorm(6), nn.BatchNorm1d(6)
+def test_by_batch_statistics_it_is_torchs():
+    ours, theirs = GateBatchNorm(6, statistics="batch", eps=1e-5), nn.BatchNorm1d(6)
     for _ in range(3):
         logits = torch.randn(5, 6) * 3 + 1
-        torch.testing.assert_close(ours(logits), theirs(logits))
+        one, other = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+        torch.testing.assert_close(ours(one), theirs(other))
+        for norm, x in ((ours, one), (theirs, other)):
+            norm.weight.grad = None
+            norm(x).pow(3).sum().backward()
+            norm.eval()(x).pow(3).sum().backward()
+            norm.train()
+        torch.testing.assert_close(one.grad, other.grad)
+        torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
     torch.testing.assert_close(ours.running_mean, theirs.running_mean)
     torch.testing.assert_close(ours.running_var, theirs.running_var)
     torch.testing.assert_close(ours.eval()(logits), theirs.eval()(logits))
 
 
-def test_a_batch_of_one_is_normalised_by_running_statistics():
-    norm = GateBatchNorm(2)
+def test_by_running_statistics_training_computes_what_evaluation_does():
+    norm = GateBatchNorm(4)
+    for _ in range(5):
+        logits = torch.randn(9, 4) * 1e-3 + 7  # a spread far below eps
+        torch.testing.assert_close(norm(logits), _evaluated(norm, logits), rtol=1e-4, atol=1e-5)
+    assert norm.running_mean.gt(2).all()
+
+
+def _evaluated(norm: GateBatchNorm, logits: torch.Tensor) -> torch.Tensor:
+    """What evaluation would have given before the last call moved the statistics."""
+    var, mean = torch.var_mean(logits, dim=0)
+    before_mean = (norm.running_mean - norm.momentum * mean) / (1 - norm.momentum)
+    before_var = (norm.running_var - norm.momentum * var) / (1 - norm.momentum)
+    return (logits - before_mean) / (before_var + norm.eps).sqrt()
+
+
+def test_by_running_statistics_the_gradient_is_batch_normalisations():
+    """Up to the ratio of the deviations, which counts as constant (Ioffe 2017, Algorithm 1)."""
+    norm = GateBatchNorm(3, eps=1e-5)
+    norm(torch.randn(50, 3) * 2 + 1)
+    running_var = norm.running_var.clone()
+    logits = torch.randn(8, 3, requires_grad=True)
+    upstream = torch.randn(8, 3)
+    (gradient,) = torch.autograd.grad(norm(logits), logits, upstream)
+    (plain,) = torch.autograd.grad(nn.BatchNorm1d(3)(logits), logits, upstream)
+    ratio = ((logits.var(0, correction=0) + 1e-5) / (running_var + 1e-5)).sqrt()
+    torch.testing.assert_close(gradient, plain * ratio.detach())
+    torch.testing.assert_close(gradient.sum(0), torch.zeros(3), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_a_batch_of_one_is_normalised_by_running_statistics(statistics):
+    norm = GateBatchNorm(2, statistics=statistics)
     norm(torch.randn(50, 2) + 3)
     before = norm.running_mean.clone(), norm.running_var.clone()
     one = torch.tensor([[1.0, 2.0]])
@@ -85,11 +124,11 @@ def test_statistics_stay_float32_and_there_is_no_integer_buffer():
     assert all(buffer.is_floating_point() for buffer in norm.buffers())
 
 
-@pytest.mark.parametrize("batch_norm", [True, False])
+@pytest.mark.parametrize("batch_norm", ["running", "batch", None])
 def test_frozen_gate_works_but_gets_gradients_of_exactly_zero(batch_norm):
     net = gate(batch_norm=batch_norm)
     x = torch.randn(6, 4, 8, requires_grad=True)
-    free = net(x, None)
+    free = gate(batch_norm=batch_norm)(x, None)
     net.frozen = True
     frozen = net(x, None)
     assert torch.equal(frozen, free)

@@ -1,0 +1,149 @@
+"""fairseq-syntax-average-checkpoints: the mean of the weights of several checkpoints, as one checkpoint.
+
+    the last 10 epochs    fairseq-syntax-average-checkpoints --inputs SAVE_DIR --num-epoch-checkpoints 10 --output X.pt
+    chosen files          fairseq-syntax-average-checkpoints --inputs A.pt B.pt --output X.pt
+
+Works for the checkpoints of any fairseq model. The result translates, scores and is fine-tuned like any checkpoint; it
+holds no optimizer state, because no training ended there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from fairseq_syntax.errors import InputError
+
+_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
+
+
+def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_bound: int | None = None) -> list[str]:
+    """The newest `count` checkpoints in a folder, the newest first.
+
+    Args:
+        by_update: those that ``--save-interval-updates`` wrote, not those of whole epochs.
+        upper_bound: the last epoch or update that may be among them.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    pattern = _UPDATE if by_update else _EPOCH
+    matches = [match for name in os.listdir(folder) if (match := pattern.fullmatch(name))]
+    found = {int(match[1]): match[0] for match in matches if upper_bound is None or int(match[1]) <= upper_bound}
+    if len(found) < count:
+        kind = "checkpoint_<epoch>_<update>.pt" if by_update else "checkpoint<epoch>.pt"
+        limit = "" if upper_bound is None else f" up to {upper_bound}"
+        raise InputError(folder, None, f"expected at least {count} files {kind}{limit}, found {len(found)}")
+    return [os.path.join(folder, found[number]) for number in sorted(found, reverse=True)[:count]]
+
+
+def average(paths: Sequence[str]) -> dict[str, Any]:
+    """The first checkpoint's state with the mean of all their weights, buffers included.
+
+    Means are taken in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
+
+    Raises:
+        InputError: a checkpoint's parameters have other names or shapes than the first one's.
+    """
+    result: dict[str, Any] = {}
+    sums: dict[str, Tensor] = {}
+    for path in tqdm(paths, unit=" checkpoints", disable=None):
+        state = _load(path)
+        weights: dict[str, Tensor] = state["model"]
+        if not result:
+            result = state
+            sums = {name: w.double() if w.is_floating_point() else w for name, w in weights.items()}
+            continue
+        if weights.keys() != sums.keys():
+            differing = sorted(weights.keys() ^ sums.keys())
+            raise InputError(
+                path, None, f"expected the parameters of {paths[0]}, {len(differing)} differ: {differing[:5]}"
+            )
+        for name, weight in weights.items():
+            if weight.shape != sums[name].shape:
+                shapes = f"{tuple(sums[name].shape)} as in {paths[0]}, found {tuple(weight.shape)}"
+                raise InputError(path, None, f"{name}: expected the shape {shapes}")
+            if weight.is_floating_point():
+                sums[name] += weight
+            elif not torch.equal(weight, sums[name]):
+                raise InputError(path, None, f"{name}: integers that differ from those of {paths[0]} have no mean")
+    dtypes = {name: weight.dtype for name, weight in result["model"].items()}
+    result["model"] = {
+        name: (total / len(paths)).to(dtypes[name]) if total.is_floating_point() else total
+        for name, total in sums.items()
+    }
+    result.pop("last_optimizer_state", None)
+    return result
+
+
+def _load(path: str) -> dict[str, Any]:
+    if not os.path.isfile(path):
+        raise InputError(path, None, "expected a checkpoint, found none")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        _ = state["model"].items()
+    except Exception as error:  # torch's and pickle's, of many kinds
+        raise InputError(path, None, f"expected a fairseq checkpoint, found {error!r}") from error
+    return state
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-syntax-average-checkpoints",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--inputs", required=True, nargs="+", metavar="PATH", help="checkpoints, or one --save-dir")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
+    newest = parser.add_mutually_exclusive_group()
+    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
+    newest.add_argument(
+        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
+    )
+    parser.add_argument(
+        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
+    )
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command; broken input ends it with a message and exit status 1."""
+    parser = get_parser()
+    args = parser.parse_args(argv)
+    count = args.num_epoch_checkpoints or args.num_update_checkpoints
+    if count is not None and (count < 1 or len(args.inputs) > 1):
+        parser.error("the number of checkpoints is at least 1, and --inputs then one folder")
+    if count is None and args.checkpoint_upper_bound is not None:
+        parser.error("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
+    try:
+        paths = args.inputs
+        if count is not None:
+            paths = last_checkpoints(
+                args.inputs[0],
+                count,
+                by_update=args.num_update_checkpoints is not None,
+                upper_bound=args.checkpoint_upper_bound,
+            )
+        state = average(paths)
+        partial = f"{args.output}.tmp"
+        torch.save(state, partial)
+        os.replace(partial, args.output)
+    except (ValueError, OSError) as error:
+        sys.exit(f"fairseq-syntax-average-checkpoints: error: {error}")
+    print(f"{args.output}: the average of")
+    print(*paths, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

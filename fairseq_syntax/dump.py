@@ -1,0 +1,133 @@
+"""fairseq-syntax-dump: what the syntax-guided attention of a trained model does with each sentence of a split.
+
+Writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords, `</s>`
+the last) and in this order of axes,
+
+    ID/tokens      n strings
+    ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
+    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries
+    ID/attention   layers × heads × n × n    the mixed attention A (eq. 10), as it weighs the values
+
+in float32, and the names of the first axes in `layers` (numbers from 1; only those that syntax enters) and `masks`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, utils
+from tqdm import tqdm
+
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.modules.calls import outputs_of
+
+CONTENTS = ("gates", "masks", "attention")
+
+
+def analyse(model: GatedSyntaxTransformerModel, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """Gates, masks and attention of a batch, by these names, the batch being the first axis; padding included."""
+    guided = list(model.guided.values())
+    net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
+    with torch.no_grad(), outputs_of([*model.gates.values(), *(a.dropout_module for a in guided)]) as outputs:
+        model.encoder(**net_input)
+    found = {
+        "masks": model.encoder.masks(net_input["src_syntax"]).log_masks.exp(),
+        "attention": torch.stack([outputs[attention.dropout_module][0] for attention in guided], dim=1),
+    }
+    if model.gates:
+        found["gates"] = torch.stack([outputs[gate][0] for gate in model.gates.values()], dim=1)
+    return found
+
+
+def sentences(
+    model: GatedSyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """For each sentence of a split its number and arrays, in batches of like lengths."""
+    dataset = task.dataset(split)
+    device = next(model.parameters()).device
+    iterator = task.get_batch_iterator(dataset, max_sentences=batch_size, disable_iterator_cache=True)
+    for batch in iterator.next_epoch_itr(shuffle=False):
+        tokens = batch["net_input"]["src_tokens"]
+        found = analyse(model, utils.move_to_cuda(batch, device) if device.type == "cuda" else batch)
+        arrays = {name: found[name].float().cpu().numpy() for name in contents if name in found}
+        for row, number in enumerate(batch["id"].tolist()):
+            real = tokens[row].ne(task.source_dictionary.pad()).numpy()
+            sentence = {"tokens": np.array([task.source_dictionary[int(t)] for t in tokens[row, real]])}
+            for name, array in arrays.items():
+                values = array[row]
+                sentence[name] = values if name == "gates" else values[..., real, :][..., real]
+            yield number, sentence
+
+
+def dump(args: argparse.Namespace) -> int:
+    """Writes the file; returns the number of sentences in it."""
+    contents = tuple(args.contents.split(","))
+    if not set(contents) <= set(CONTENTS):
+        raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
+    if not os.path.isfile(args.path):
+        raise InputError(args.path, None, "expected a checkpoint, found none")
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], arg_overrides={"data": args.data})
+    if not isinstance(model, GatedSyntaxTransformerModel):
+        raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
+    model.eval()
+    if torch.cuda.is_available() and not args.cpu:
+        model.cuda()
+    task.load_dataset(args.gen_subset)
+    found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
+    partial = f"{args.output}.tmp"
+    count = len(task.dataset(args.gen_subset))
+    with zipfile.ZipFile(partial, "w") as file:
+        _add(file, "layers", np.array(list(model.guided)))
+        _add(file, "masks", np.array(model.encoder.masks.names))
+        for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
+            for name, array in sentence.items():
+                _add(file, f"{number}/{name}", array)
+    os.replace(partial, args.output)
+    return count
+
+
+def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line; fairseq's names where fairseq has the option."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-syntax-dump",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("data", help="the data-bin")
+    parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
+    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
+    parser.add_argument(
+        "--contents", default=",".join(CONTENTS), metavar="LIST", help=f"what to write (default: {','.join(CONTENTS)})"
+    )
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command; broken input ends it with a message and exit status 1."""
+    args = get_parser().parse_args(argv)
+    try:
+        count = dump(args)
+    except (ValueError, OSError) as error:
+        sys.exit(f"fairseq-syntax-dump: error: {error}")
+    print(f"{args.output}: {count} sentences of {args.gen_subset}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Every way in which fairseq trains, on a tiny corpus."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import subprocess
+
+import pytest
+import torch
+from fairseq import tasks
+from fairseq.logging import metrics
+
+import commands
+from fairseq_syntax.modules.calls import outputs_of
+
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--amp"],
+        ["--update-freq=3"],
+        ["--checkpoint-activations"],
+        ["--encoder-layerdrop=0.5"],
+        ["--encoder-normalize-before", "--decoder-normalize-before"],
+        ["--encoder-learned-pos", "--layernorm-embedding", "--no-scale-embedding"],
+        ["--quant-noise-pq=0.1", "--quant-noise-pq-block-size=4"],
+        ["--store-ema", "--ema-decay=0.9"],
+        ["--store-ema", "--ema-decay=0.9", "--ema-fp32"],
+        pytest.param(["--quant-noise-scalar=0.1"], marks=CUDA),
+        pytest.param(["--fp16"], marks=CUDA),
+        pytest.param(["--fp16", "--memory-efficient-fp16"], marks=CUDA),
+    ],
+    ids=lambda options: " ".join(options).replace("--", ""),
+)
+def test_trains_and_generates(data_bin, tmp_path, options):
+    trainer = commands.train(
+        data_bin,
+        tmp_path,
+        "--max-epoch=2",
+        "--syntax-masks=slr,sdoi",
+        *options,
+        cpu=not {"--fp16", "--quant-noise-scalar=0.1"} & set(options),
+    )
+    assert metrics.get_smoothed_value("valid", "loss") < 8
+    model = trainer.get_model()
+    assert all(weight.isfinite().all() for weight in model.state_dict().values())
+    for gate in model.gates.values():
+        assert gate.batch_norm.running_mean.dtype == torch.float32
+        assert gate.batch_norm.running_mean.ne(0).all()
+    if "--store-ema" in options:
+        averaged = trainer.ema.get_model().state_dict()
+        assert any(not torch.equal(averaged[name], weight) for name, weight in model.state_dict().items())
+    assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt")
+
+
+def test_shares_all_embeddings(corpus, tmp_path):
+    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
+    command = ["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, "--joined-dictionary", "--destdir"]
+    subprocess.run([*command, tmp_path / "data"], check=True, capture_output=True)
+    commands.binarize(corpus, tmp_path / "data")
+    trainer = commands.train(tmp_path / "data", tmp_path / "run", "--max-update=2", "--share-all-embeddings")
+    model = trainer.get_model()
+    assert model.encoder.embed_tokens.weight is model.decoder.output_projection.weight
+
+
+@pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16", "--tpu"])
+def test_bf16_is_explained_before_anything_is_loaded(data_bin, tmp_path, option):
+    with pytest.raises(ValueError, match="make fairseq train on a TPU, for which torch_xla is not installed"):
+        commands.train(data_bin, tmp_path, option)
+
+
+def test_the_option_of_the_task_is_not_on_its_command_line():
+    parser = argparse.ArgumentParser()
+    tasks.TASK_REGISTRY["syntax_translation"].add_args(parser)
+    assert "tpu" not in vars(parser.parse_args(["data"]))
+
+
+def test_finetunes_a_stock_transformer(data_bin, tmp_path, caplog):
+    size = [
+        "--encoder-embed-dim=32", "--encoder-ffn-embed-dim=48", "--encoder-layers=2", "--encoder-attention-heads=4",
+        "--decoder-layers=1", "--decoder-attention-heads=4", "--share-decoder-input-output-embed",
+    ]  # fmt: skip
+    stock, ours = ["--arch", "transformer", *size], ["--arch", "gated_syntax_transformer", *size]
+    commands.train(data_bin, tmp_path / "stock", "--max-update=4", model=stock)
+    begun = tmp_path / "stock/checkpoint_last.pt"
+    still = ["--lr=1e-9", "--max-update=1", f"--finetune-from-model={begun}"]
+    with caplog.at_level(logging.INFO):
+        commands.train(data_bin, tmp_path / "ours", *still, model=ours)
+    (said,) = [record.getMessage() for record in caplog.records if "start fresh" in record.getMessage()]
+    before, after = commands.parameters(begun), commands.parameters(tmp_path / "ours/checkpoint_last.pt")
+    added = after.keys() - before.keys()
+    assert added == {name for name in after if ".self_attn.gate." in name}
+    assert all(name in said for name in added)
+    for name, weight in before.items():
+        torch.testing.assert_close(after[name], weight, rtol=0, atol=1e-6)
+    with pytest.raises(Exception, match="parameter group"):  # resuming it is another matter
+        commands.train(data_bin, tmp_path / "stock", "--max-update=8", model=ours)
+    other = [*ours, "--syntax-masks=slr,sdoi"]
+    begun = tmp_path / "ours/checkpoint_last.pt"
+    with pytest.raises(Exception, match=r"gate\.fc2\.weight|Cannot load model parameters"):
+        commands.train(data_bin, tmp_path / "x", "--max-update=1", f"--finetune-from-model={begun}", model=other)
+
+
+def test_gates_are_in_the_log_of_validation(data_bin, tmp_path):
+    trainer = commands.train(data_bin, tmp_path, "--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2")
+    logged = metrics.get_smoothed_values("valid")
+    gates = {name: value for name, value in logged.items() if name.startswith("gate")}
+    assert list(gates) == [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
+    model, task = trainer.get_model().eval(), trainer.task
+    dataset = task.dataset("valid")
+    sums = torch.zeros(8)
+    for i in range(len(dataset)):
+        net_input = dataset.collater([dataset[i]])["net_input"]
+        with torch.no_grad(), outputs_of([model.gates[2]]) as outputs:
+            model(**net_input)
+        sums += outputs[model.gates[2]][0].flatten()
+    torch.testing.assert_close(torch.tensor(list(gates.values())), sums / len(dataset), rtol=0, atol=6e-4)
+    assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
+
+
+def test_trains_by_hydra(data_bin, tmp_path):
+    (tmp_path / "gated.yaml").write_text(
+        f"""# @package _group_
+common: {{user_dir: fairseq_syntax, cpu: true, log_format: simple, seed: 3}}
+task: {{_name: syntax_translation, data: {data_bin}}}
+model:
+  _name: gated_syntax_transformer_tiny
+  encoder_embed_dim: 32
+  decoder_layers: 1
+  share_decoder_input_output_embed: true
+  syntax_masks: slr,sdoi
+  gate_warmup_epochs: 1
+  gate_batch_norm: false
+criterion: {{_name: label_smoothed_cross_entropy, label_smoothing: 0.1}}
+optimizer: {{_name: adam}}
+lr_scheduler: {{_name: fixed}}
+dataset: {{batch_size: 20, num_workers: 0}}
+optimization: {{max_update: 3, lr: [0.01]}}
+checkpoint: {{save_dir: {tmp_path}/run}}
+"""
+    )
+    command = ["fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "gated", f"hydra.run.dir={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    weights = commands.parameters(tmp_path / "run/checkpoint_last.pt")
+    assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape[0] == 8
+    assert not any("batch_norm" in name for name in weights)
+    assert commands.generate(data_bin, tmp_path / "run/checkpoint_last.pt")

@@ -1,0 +1,66 @@
+"""Averaging checkpoints."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import commands
+from fairseq_syntax.average_checkpoints import average, last_checkpoints, main
+from fairseq_syntax.errors import InputError
+
+
+def test_the_last_epochs_are_averaged_and_translate(data_bin, tmp_path, capsys):
+    commands.train(data_bin, tmp_path, "--max-epoch=3")
+    output = tmp_path / "average.pt"
+    main(["--inputs", str(tmp_path), "--num-epoch-checkpoints", "2", "--output", str(output)])
+    assert capsys.readouterr().out.splitlines()[1:] == [f"{tmp_path}/checkpoint3.pt", f"{tmp_path}/checkpoint2.pt"]
+    two, three, mean = (commands.parameters(tmp_path / n) for n in ("checkpoint2.pt", "checkpoint3.pt", output.name))
+    assert any("running_mean" in name for name in mean)
+    assert mean.keys() == two.keys()
+    for name, weight in mean.items():
+        torch.testing.assert_close(weight, (two[name] + three[name]) / 2)
+    assert sorted(commands.generate(data_bin, output))[0] == 0
+    finetuned = commands.train(data_bin, tmp_path / "on", "--max-update=1", f"--finetune-from-model={output}")
+    assert finetuned.get_num_updates() == 1
+
+
+def test_half_precision_is_averaged_exactly(tmp_path):
+    for i, value in enumerate((1.0, 1.0, 1.0 + 2**-10)):
+        torch.save({"model": {"w": torch.full((2,), value).half(), "n": torch.tensor(3)}}, tmp_path / f"{i}.pt")
+    state = average([str(tmp_path / f"{i}.pt") for i in range(3)])
+    assert state["model"]["w"].dtype == torch.float16
+    assert state["model"]["w"].tolist() == [torch.tensor(1.0 + 2**-10 / 3).half()] * 2
+    assert state["model"]["n"] == 3
+
+
+def test_which_checkpoints_are_the_last(tmp_path):
+    for name in ("1", "2", "10", "_best", "_last", "_2_500", "_10_1500"):
+        (tmp_path / f"checkpoint{name}.pt").touch()
+    names = [path.rsplit("/", 1)[1] for path in last_checkpoints(str(tmp_path), 2)]
+    assert names == ["checkpoint10.pt", "checkpoint2.pt"]
+    names = [path.rsplit("/", 1)[1] for path in last_checkpoints(str(tmp_path), 2, upper_bound=2)]
+    assert names == ["checkpoint2.pt", "checkpoint1.pt"]
+    names = [path.rsplit("/", 1)[1] for path in last_checkpoints(str(tmp_path), 1, by_update=True)]
+    assert names == ["checkpoint_10_1500.pt"]
+    with pytest.raises(InputError, match=r"at least 3 files checkpoint<epoch>\.pt up to 2, found 2"):
+        last_checkpoints(str(tmp_path), 3, upper_bound=2)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"model": {"v": torch.zeros(2)}}, r"expected the parameters of .*0\.pt, 2 differ: \['v', 'w'\]"),
+        ({"model": {"w": torch.zeros(3)}}, r"w: expected the shape \(2,\) as in .*0\.pt, found \(3,\)"),
+        (None, "expected a fairseq checkpoint"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path, other, message):
+    torch.save({"model": {"w": torch.zeros(2)}}, tmp_path / "0.pt")
+    if other is None:
+        (tmp_path / "1.pt").write_bytes(b"no checkpoint")
+    else:
+        torch.save(other, tmp_path / "1.pt")
+    with pytest.raises(SystemExit, match=rf"error: .*1\.pt: {message}"):
+        main(["--inputs", f"{tmp_path}/0.pt", f"{tmp_path}/1.pt", "--output", f"{tmp_path}/out.pt"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.pt", "1.pt"]

@@ -1,0 +1,89 @@
+"""Data parallel training through fairseq-train: two processes, gloo, CPU."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import commands
+
+#: fairseq-train, and the model that its rank ends with.
+RANK = """
+import sys, torch, fairseq_cli.train as cli
+class Recorded(cli.Trainer):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        trainers.append(self)
+trainers, (output, *sys.argv[1:]) = [], sys.argv[1:]
+cli.Trainer = Recorded
+cli.cli_main()
+torch.save(trainers[0].get_model().state_dict(), output)
+"""
+
+
+def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, torch.Tensor]]:
+    """The weights that each rank ends with."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        str(data), *commands.USER_DIR, *commands.TINY, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
+        "10", "--num-workers", "0", "--log-format", "none", "--seed", "3", "--cpu", "--disable-validation", *more,
+    ]  # fmt: skip
+    outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
+    processes = []
+    for rank, output in enumerate(outputs):
+        together = [
+            "--distributed-world-size", str(ranks), "--distributed-rank", str(rank), "--distributed-init-method",
+            f"tcp://127.0.0.1:{port}", "--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend",
+            "legacy_ddp",
+        ]  # fmt: skip
+        arguments = [output, *options, "--save-dir", folder / str(rank), *(together if ranks > 1 else [])]
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", RANK, *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+        )
+    for process in processes:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output[-3000:]
+    return [torch.load(path, weights_only=True) for path in outputs]
+
+
+def test_ranks_stay_equal_also_through_pre_warmup(data_bin, tmp_path):
+    optimizer = ["--optimizer", "adam", "--lr", "0.01", "--weight-decay", "0.1"]
+    options = ["--syntax-masks", "slr,sdoi", "--syntax-dropout", "0.2", "--gate-warmup-epochs", "1", "--max-epoch", "2"]
+    first, second = train(data_bin, tmp_path, 2, *optimizer, *options)
+    for name, weight in first.items():
+        assert torch.equal(weight, second[name]), name
+    initial = commands.parameters(tmp_path / "0/checkpoint1.pt")  # gates stood still until then
+    gates = [name for name in first if ".gate." in name]
+    assert gates
+    assert all(not torch.equal(first[name], initial[name]) for name in gates if "fc2" in name)
+    assert all(bool(first[name].ne(0).any()) for name in gates if name.endswith("running_mean"))
+
+
+@pytest.mark.parametrize("combination", ["gate", "average"])
+def test_two_ranks_equal_one_with_two_batches_a_step(data_bin, tmp_path, combination):
+    options = [
+        "--optimizer", "sgd", "--lr", "0.1", "--dropout", "0", "--no-gate-batch-norm", "--syntax-masks", "slr,sdoi",
+        "--syntax-combination", combination, "--max-update", "6",
+    ]  # fmt: skip
+    (tmp_path / "one").mkdir()
+    (one,) = train(data_bin, tmp_path / "one", 1, "--update-freq", "2", *options)
+    first, second = train(data_bin, tmp_path, 2, *options)
+    for name, weight in one.items():
+        assert torch.equal(first[name], second[name]), name
+        torch.testing.assert_close(first[name], weight, rtol=0, atol=1e-5)
+    moved = one["encoder.layers.1.self_attn_layer_norm.weight"] - 1  # it starts with 1
+    assert moved.abs().max() > 1e-3
