@@ -12,7 +12,7 @@ key-padding mask), so no row is ever empty, and a sentence without a parse is no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -118,11 +118,16 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
     parent = first_of_word.gather(1, head.clamp(min=0))
     parent = F.pad(parent, (0, 1), value=n)
 
-    visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
-    ancestor = first
-    while bool((ancestor < n).any()):
-        visible.scatter_(2, ancestor.unsqueeze(2), True)
-        ancestor = parent.gather(1, ancestor)
+    # By doubling: `ancestor` is 1, 2, 4, … steps up, `visible` holds all that lie below it. A fixed number of rounds,
+    # not the depth of the deepest tree, so that a GPU is never waited for.
+    itself = F.pad(first, (0, 1), value=n)
+    visible = torch.zeros(batch, n + 1, n + 1, dtype=torch.bool, device=word.device)
+    visible.scatter_(2, itself.unsqueeze(2), True)
+    ancestor = parent.gather(1, itself)
+    for _ in range(n.bit_length()):
+        visible = visible | visible.gather(1, ancestor.unsqueeze(2).expand_as(visible))
+        ancestor = ancestor.gather(1, ancestor)
+    visible = visible[:, :n]
     if subwords == "share":
         visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
     else:
@@ -135,13 +140,35 @@ def _everything_visible_outside(known: Tensor, log_mask: Tensor) -> Tensor:
     return log_mask.masked_fill_(~(known.unsqueeze(2) & known.unsqueeze(1)), 0.0)
 
 
-class SyntaxBias(NamedTuple):
-    """The masks of one batch, as the attention uses them."""
+class SyntaxBias:
+    """The masks of one batch, as the attention uses them.
 
-    #: logarithms of the masks, ``(batch, masks, n, n)``
-    log_masks: Tensor
-    #: whether the sentence has the parse that the mask is made of, ``(batch, masks)``
-    parsed: Tensor
+    Args:
+        log_masks: logarithms of the masks, ``(batch, masks, n, n)``.
+        parsed: whether the sentence has the parse that the mask is made of, ``(batch, masks)``.
+    """
+
+    def __init__(self, log_masks: Tensor, parsed: Tensor):
+        self.log_masks = log_masks
+        self.parsed = parsed
+        self._with_padding: dict[torch.dtype, tuple[Tensor | None, list[Tensor]]] = {}
+
+    @cached_property
+    def masks(self) -> Tensor:
+        """The masks themselves, from 0 to 1."""
+        return self.log_masks.exp()
+
+    def with_padding(self, padding: Tensor | None, dtype: torch.dtype) -> tuple[Tensor | None, list[Tensor]]:
+        """What fused attention adds to scores of `dtype`: for global attention ``(batch, 1, 1, n)``, which hides the
+        keys that are padding (``(batch, n)``, the same in all layers), and for each mask ``(batch, 1, n, n)``."""
+        if dtype not in self._with_padding:
+            hidden = None
+            if padding is not None:
+                hidden = torch.zeros(padding.shape, dtype=dtype, device=padding.device)
+                hidden = hidden.masked_fill_(padding.to(torch.bool), -torch.inf)[:, None, None, :]
+            biases = [mask[:, None].to(dtype) for mask in self.log_masks.unbind(dim=1)]
+            self._with_padding[dtype] = hidden, [bias if hidden is None else bias + hidden for bias in biases]
+        return self._with_padding[dtype]
 
 
 class SyntaxMasks:

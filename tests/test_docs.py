@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairseq import options
 
+import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.parsers import Line, Parse
 from fairseq_syntax.trees import DependencyTree, NoParse
 
-PAGE = (Path(__file__).parent.parent / "docs/raw-text-to-data-bin.md").read_text()
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/raw-text-to-data-bin.md").read_text()
 BLOCKS = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 
@@ -50,7 +53,7 @@ def test_german_and_french(tmp_path, lang):
 
 
 def test_parser_of_the_contributors_guide():
-    guide = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
     space: dict[str, Any] = {}
     exec(re.search(r"```python\n(.*?)```", guide, re.S)[1], space)
     parser = space["LeftToRight"].from_arguments(None)
@@ -82,3 +85,23 @@ def test_chinese(tmp_path):
     report = run(commands.replace(live, gold), tmp_path)
     assert "train: 20 sentences" in report
     assert "trees: 20 parsed (100.00%), without a parse: 0" in report
+
+
+def test_options_and_tests_of_the_papers_table_exist():
+    table = re.search(r"## The paper, claim by claim\n(.*?)\n## ", (ROOT / "README.md").read_text(), re.S)[1]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    assert len(rows) == 20
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
+    for command in commands:
+        commands[command] = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
+    for _, asked, test in rows:
+        assert f"def {test.strip(' |`')}(" in tests
+        for arguments in re.findall("`(.*?)`", asked):
+            command, *rest = arguments.split()
+            if command in commands:
+                assert all(word in commands[command] for word in rest if word.startswith("--"))
+            else:
+                architecture = [] if "--arch" in arguments else ["--arch", "gated_syntax_transformer"]
+                task = ["data", "--task", "syntax_translation"]
+                options.parse_args_and_arch(options.get_training_parser(), [*task, *architecture, *arguments.split()])

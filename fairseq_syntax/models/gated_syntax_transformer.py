@@ -83,6 +83,14 @@ class _SyntaxOptions(TransformerConfig):
         default=None,
         metadata={"help": "hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8"},
     )
+    syntax_attention: ChoiceEnum(["auto", "plain", "shared", "fused"]) = field(  # type: ignore[valid-type]
+        default="auto",
+        metadata={
+            "help": "how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
+            "(shared), torch's fused attention where no dropout acts on its weights (fused), or by what is likely the "
+            "fastest (auto); default: auto"
+        },
+    )
     gate_batch_norm_statistics: ChoiceEnum(["running", "batch"]) = field(  # type: ignore[valid-type]
         default="running",
         metadata={

@@ -26,6 +26,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             gate_batch_norm=str(cfg.gate_batch_norm_statistics) if cfg.gate_batch_norm else None,
             gate_batch_norm_eps=cfg.gate_batch_norm_eps,
             syntax_dropout=cfg.syntax_dropout,
+            implementation=str(cfg.syntax_attention),
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,

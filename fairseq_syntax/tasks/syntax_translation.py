@@ -45,7 +45,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
-        if cfg.tpu and find_spec("torch_xla") is None:
+        if cfg.tpu is True and find_spec("torch_xla") is None:  # (made in Python, a configuration says "${common.tpu}")
             raise ValueError(
                 "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
                 "installed. For mixed precision use --amp (CPU and CUDA) or --fp16 (CUDA); fairseq-hydra-train's "

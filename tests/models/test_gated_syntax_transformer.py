@@ -86,6 +86,19 @@ def test_sentence_without_a_parse_equals_stock_also_under_syntax_dropout(combina
     assert (difference[1:3] > 1e-2).all()
 
 
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@pytest.mark.parametrize("logit", [-30.0, 0.0, 30.0])
+def test_sentence_without_a_parse_equals_stock_whatever_its_gates(implementation, logit):
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", gate_batch_norm=False, syntax_attention=implementation)
+    for gate in ours.gates.values():
+        gate.fc2.bias.data.fill_(logit)
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (ours.eval()(**net_input)[0] - stock.eval()(**plain)[0]).abs().amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-3).all() == (logit >= 0)
+
+
 @pytest.mark.parametrize("combination", ["gate", "average", "pure"])
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_padding_never_reaches_a_real_position(combination, left_pad):
@@ -162,7 +175,7 @@ def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
         scores = scores[:, :, : bias.log_masks.shape[-1], : bias.log_masks.shape[-1]]
         raw = raw[:, :, : scores.shape[-1], : scores.shape[-1]]
         query = torch.zeros(scores.shape[-1], 4, 32)
-        mixed = attention._mix(raw, scores, attention._weights(query, None), bias)
+        mixed = attention._mix_plain(raw, scores, attention._weights(query, None), bias)
         guided = sum((scores + bias.log_masks[:, k, None]).softmax(-1) for k in range(2))
         torch.testing.assert_close(mixed, weight * guided + (weight * raw if combination == "average" else 0))
 
@@ -274,6 +287,7 @@ def test_pre_warmup_freezes_by_epoch():
         ("syntax_heads", 0),
         ("gate_hidden_dim", 0),
         ("gate_warmup_epochs", -1),
+        ("gate_batch_norm_eps", 0.0),
         ("slr_temperature", 0.0),
         ("syntax_dropout", 1.0),
         ("encoder_xformers_att_config", "{}"),
@@ -297,6 +311,7 @@ def test_every_option_reaches_the_model():
         gate_batch_norm=False,
         gate_warmup_epochs=1,
         syntax_dropout=0.25,
+        syntax_attention="shared",
     )
     masks = net.encoder.masks
     assert (masks.names, masks.slr, masks.slr_temperature) == (("sdoi", "slr"), "hard", 2.0)
@@ -306,8 +321,11 @@ def test_every_option_reaches_the_model():
     assert attention.syntax_dropout_module.p == 0.25
     assert attention.gate.fc1.out_features == 5
     assert attention.gate.batch_norm is None
+    assert attention.implementation == "shared"
     net.set_epoch(1)
     assert attention.gate.frozen
+    norm = model(gate_batch_norm_statistics="batch", gate_batch_norm_eps=0.5).gates[1].batch_norm
+    assert (norm.statistics, norm.eps) == ("batch", 0.5)
 
 
 def test_command_line_declares_every_option_with_help():
@@ -317,7 +335,7 @@ def test_command_line_declares_every_option_with_help():
         type(model("transformer").cfg).__dataclass_fields__
     )
     helps = {action.dest: action.help for action in parser._actions}
-    assert len(ours) == 13
+    assert len(ours) == 14
     for option in ours:
         assert "default" in helps[option]
     args = parser.parse_args(["--no-gate-batch-norm"])

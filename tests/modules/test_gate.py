@@ -140,3 +140,18 @@ def test_frozen_gate_works_but_gets_gradients_of_exactly_zero(batch_norm):
         assert parameter.grad.eq(0).all()
     if batch_norm:
         assert net.batch_norm.running_mean.ne(0).all()  # statistics keep moving
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("num_masks", [1, 2])
+def test_gradients_are_those_of_the_function(training, num_masks):
+    """By running statistics they are, on purpose, another function's in training."""
+    net = gate(num_masks=num_masks, batch_norm="batch").double().train(training)
+    x = torch.randn(4, 5, 8, dtype=torch.float64, requires_grad=True)
+    padding = torch.zeros(5, 4, dtype=torch.bool)
+    padding[1, :2] = True
+
+    def weights(x: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        return net(x, padding)
+
+    assert torch.autograd.gradcheck(weights, (x, *net.parameters()))

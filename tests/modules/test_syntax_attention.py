@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from random import Random
+
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fairseq_syntax.masks import SyntaxBias
+import small
+from fairseq_syntax.features import INFINITE
+from fairseq_syntax.masks import SyntaxBias, SyntaxMasks
 from fairseq_syntax.modules.syntax_attention import SyntaxAttention
 
 
@@ -35,8 +41,9 @@ def random_bias(batch: int, n: int, masks: int = 2) -> SyntaxBias:
     return SyntaxBias(m.log(), torch.ones(batch, masks, dtype=torch.bool))
 
 
-def test_attention_is_the_papers_formula():
-    net = attention().double()
+@pytest.mark.parametrize("implementation", ["plain", "shared"])
+def test_attention_is_the_papers_formula(implementation):
+    net = attention(implementation=implementation).double()
     x = torch.randn(5, 3, 16, dtype=torch.float64)
     bias = random_bias(3, 5)
     output, weights = net(x, x, x, syntax=bias)
@@ -61,24 +68,123 @@ def test_attention_is_the_papers_formula():
     torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_no_nan_at_any_scale(scale, dtype):
-    net = attention().to(dtype)
-    x = (torch.randn(6, 3, 16) * scale).to(dtype).requires_grad_()
-    padding = torch.zeros(3, 6, dtype=torch.bool)
-    padding[0, :4] = True
-    bias = random_bias(3, 6)
-    bias.log_masks[0, :, :4] = 0.0  # as masks are made: padding sees everything
-    output, _ = net(x, x, x, key_padding_mask=padding, syntax=bias)
+def mixed_bias(n: int) -> tuple[SyntaxBias, torch.Tensor]:
+    """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
+    sentences on a line, with infinite distances between them."""
+    random = Random(n)
+    sentences: list = [1] * 4  # of a sentence of one subword, `</s>`, there is nothing to parse
+    if n > 1:
+        two = small.features(random, max(1, n // 2), n - 1)
+        two["distance"][n // 2] = INFINITE
+        short = max(1, n // 3)
+        sentences = [small.features(random, max(1, n // 2), n - 1), small.features(random, short, short), n, two]
+    net_input = small.batch(sentences)
+    masks = SyntaxMasks(names=["slr", "sdoi"], slr_temperature=1.0)
+    return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())
+
+
+@pytest.mark.parametrize("syntax_heads", [4, 3])
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
+@pytest.mark.parametrize("implementation", ["shared", "fused"])
+def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n, syntax_heads):
+    bias, padding = mixed_bias(n)
+    plain = attention(implementation="plain", syntax_heads=syntax_heads)
+    fast = copy.deepcopy(plain)
+    fast.implementation = implementation
+    results = []
+    for net in (plain, fast):
+        torch.manual_seed(4)
+        x = torch.randn(n, 4, 16, requires_grad=True)
+        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+        real = output.transpose(0, 1)[~padding]
+        (real * torch.randn(real.shape)).sum().backward()
+        results.append([real, x.grad, *(p.grad for p in net.parameters())])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["shared", "fused"])
+def test_fast_paths_equal_the_plain_one_in_half_precision(implementation, dtype):
+    bias, padding = mixed_bias(64)
+    plain = attention(implementation="plain").to(dtype)
+    fast = copy.deepcopy(plain)
+    fast.implementation = implementation
+    x = torch.randn(64, 4, 16, dtype=dtype)
+    outputs = [net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)[0] for net in (plain, fast)]
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=tolerance, atol=tolerance)
+
+
+def test_shared_equals_plain_under_dropout_of_the_same_random_numbers():
+    bias, padding = mixed_bias(16)
+    x = torch.randn(16, 4, 16)
+    outputs = []
+    for implementation in ("plain", "shared"):
+        net = attention(implementation=implementation, syntax_dropout=0.3, dropout=0.2)
+        torch.manual_seed(5)
+        outputs.append(net(x, x, x, key_padding_mask=padding, syntax=bias)[0])
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_are_those_of_the_function():
+    bias, padding = mixed_bias(6)
+    bias = SyntaxBias(bias.log_masks.double(), bias.parsed)
+    for implementation in ("plain", "shared", "fused"):
+        net = attention(implementation=implementation).double()
+        x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
+
+        def real(x: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
+            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+            return output.transpose(0, 1)[~padding]
+
+        with sdpa_kernel(SDPBackend.MATH):
+            assert torch.autograd.gradcheck(real, (x, *net.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("logit", [0.0, 30.0, 100.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, logit):
+    """One key, hidden by a mask from all but itself, has logits far above all others."""
+    net = attention(implementation=implementation, num_masks=1)
+    n = 6
+    log_masks = torch.zeros(3, 1, n, n)
+    log_masks[:, :, :, 2] = -torch.inf
+    log_masks[:, :, 2, 2] = 0
+    bias = SyntaxBias(log_masks, torch.ones(3, 1, dtype=torch.bool))
+    heads = range(
+        0, 16, 4
+    )  # of each head the first dimension is its query's, the second its key's, the others its value's
+    with torch.no_grad():
+        for projection in (net.q_proj, net.k_proj):
+            projection.weight.zero_()
+            projection.bias.zero_()
+        net.q_proj.weight[heads, heads] = 1
+        net.k_proj.weight[heads, [h + 1 for h in heads]] = 1
+        net.v_proj.weight[:, ::4] = 0
+        net.v_proj.weight[:, 1::4] = 0
+    x = torch.randn(n, 3, 16)
+    x[:, :, ::4] = 1
+    x[:, :, 1::4] = 0
+    x[2, :, 1::4] = 2 * logit  # the logits are x_i·x_j/√4
+    x = x.to(dtype).requires_grad_()
+    net = net.to(dtype)
+    output, _ = net(x, x, x, need_weights=False, syntax=bias)
     assert output.dtype == dtype
-    output.float().sum().backward()
+    output.float().square().mean().backward()
     assert output.isfinite().all()
     assert x.grad.isfinite().all()
+    reference = copy.deepcopy(net).float()
+    reference.implementation = "plain"
+    expected, _ = reference(*[x.detach().float()] * 3, need_weights=False, syntax=bias)
+    tolerance = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
+    torch.testing.assert_close(output.float(), expected, rtol=tolerance, atol=tolerance)
 
 
-def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only():
-    net = attention(syntax_dropout=0.5, num_masks=1)
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only(implementation):
+    net = attention(syntax_dropout=0.5, num_masks=1, implementation=implementation)
     x = torch.randn(6, 2, 16)
     bias = random_bias(2, 6, masks=1)
     bias = SyntaxBias(bias.log_masks, torch.tensor([[True], [False]]))

@@ -121,10 +121,11 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path):
     assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
 
 
-def test_trains_by_hydra(data_bin, tmp_path):
+@pytest.mark.parametrize("bf16", ["false", "true"])
+def test_trains_by_hydra(data_bin, tmp_path, bf16):
     (tmp_path / "gated.yaml").write_text(
         f"""# @package _group_
-common: {{user_dir: fairseq_syntax, cpu: true, log_format: simple, seed: 3}}
+common: {{user_dir: fairseq_syntax, cpu: true, log_format: simple, seed: 3, bf16: {bf16}}}
 task: {{_name: syntax_translation, data: {data_bin}}}
 model:
   _name: gated_syntax_transformer_tiny
@@ -133,19 +134,24 @@ model:
   share_decoder_input_output_embed: true
   syntax_masks: slr,sdoi
   gate_warmup_epochs: 1
-  gate_batch_norm: false
+  gate_hidden_dim: 6
 criterion: {{_name: label_smoothed_cross_entropy, label_smoothing: 0.1}}
-optimizer: {{_name: adam}}
+optimizer: {{_name: adam, weight_decay: 0.1}}
 lr_scheduler: {{_name: fixed}}
 dataset: {{batch_size: 20, num_workers: 0}}
 optimization: {{max_update: 3, lr: [0.01]}}
-checkpoint: {{save_dir: {tmp_path}/run}}
+checkpoint: {{save_dir: {tmp_path}/run, save_interval_updates: 1}}
 """
     )
     command = ["fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "gated", f"hydra.run.dir={tmp_path}"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     weights = commands.parameters(tmp_path / "run/checkpoint_last.pt")
-    assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape[0] == 8
-    assert not any("batch_norm" in name for name in weights)
+    assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape == (8, 6)
+    weight = weights["encoder.layers.0.fc1.weight"]  # saved as float32 anyway
+    assert torch.equal(weight, weight.bfloat16().float()) == (bf16 == "true")
+    first = commands.parameters(tmp_path / "run/checkpoint_1_1.pt")
+    for name in weights:  # pre-warmup holds under the optimizer of half precision, too
+        still = ".gate." in name and "running" not in name
+        assert still == torch.equal(weights[name], first[name]) or "version" in name or "float_tensor" in name, name
     assert commands.generate(data_bin, tmp_path / "run/checkpoint_last.pt")

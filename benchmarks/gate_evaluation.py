@@ -1,0 +1,142 @@
+"""Do the gates evaluate as they were trained? Batch normalisation of their logits, setting by setting.
+
+    python benchmarks/gate_evaluation.py WORK [--seeds 5] [--settings plain,floor,...]
+
+Trains the quickstart's gated syntax Transformer on its corpus, keeps every epoch's checkpoint, and asks of each, on the
+test set with greedy search: how often does it translate exactly, with gates normalised by running statistics (as
+evaluation does) and by each batch's own (as plain batch normalisation trains)? How far apart are the gates?
+Finished runs are kept in WORK, so it can be stopped and called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from argparse import Namespace
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # runs go side by side
+
+import torch
+from fairseq import checkpoint_utils
+from tqdm import tqdm
+
+import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
+from fairseq_syntax.modules.calls import outputs_of
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
+import run as quickstart
+
+SETTINGS = {
+    "none": "--no-gate-batch-norm",
+    "plain": "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 1e-5",
+    "floor": "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 0.1",
+    "running": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 1e-5",
+    "running, floor": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 0.1",
+}
+UPDATES = 1000
+CONVERGED = 5  # so many of the last epochs are looked at one by one
+
+
+def train(setting: str, seed: int, folder: Path) -> None:
+    model = f"{quickstart.SYNTAX} {quickstart.MODEL} {quickstart.TRAINING}".replace("--no-epoch-checkpoints", "")
+    schedule = f"--warmup-updates {UPDATES // 10} --total-num-update {UPDATES} --max-update {UPDATES}"
+    command = (
+        f"fairseq-train data-bin/true --user-dir fairseq_syntax {model} {schedule} {SETTINGS[setting]} --seed {seed} "
+        f"--save-dir {folder} --cpu"
+    )
+    with open(f"{folder}.log", "w") as log:
+        subprocess.run(command.split(), stdout=log, stderr=log, check=True)
+
+
+def exact_match(model: Any, task: Any) -> tuple[float, torch.Tensor]:
+    """Percentage of the test set that greedy search translates exactly, and the gates of the sentences."""
+    generator = task.build_generator([model], Namespace(beam=1, max_len_a=0, max_len_b=50))
+    iterator = task.get_batch_iterator(task.dataset("test"), max_sentences=150, disable_iterator_cache=True)
+    gates = list(model.gates.values())
+    exact = count = 0
+    with outputs_of(gates) as outputs, torch.no_grad():
+        for batch in iterator.next_epoch_itr(shuffle=False):
+            for (best, *_), target in zip(generator.generate([model], batch), batch["target"], strict=True):
+                exact += best["tokens"].tolist() == target[target != task.target_dictionary.pad()].tolist()
+                count += 1
+    return 100 * exact / count, torch.cat([torch.cat(outputs[gate]).flatten() for gate in gates])
+
+
+def evaluate(path: Path) -> dict[str, float]:
+    """Exact match by running and by batch statistics, and the mean distance of the gates."""
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(path)], arg_overrides={"data": "data-bin/true"}
+    )
+    task.load_dataset("test")
+    model.eval()
+    exact, gates = exact_match(model, task)
+    norms = [gate.batch_norm for gate in model.gates.values() if gate.batch_norm is not None]
+    for norm in norms:
+        norm.training, norm.statistics = True, "batch"
+    by_batch, batch_gates = exact_match(model, task)
+    return {"exact": exact, "by_batch": by_batch, "gap": float((gates - batch_gates).abs().mean())}
+
+
+def measure(setting: str, seed: int) -> None:
+    """Trains and evaluates every epoch, the best (by validation loss) first; writes SETTING-SEED.json."""
+    folder = Path(f"{setting}-{seed}".replace(", ", "-"))
+    result = Path(f"{folder}.json")
+    if result.exists():
+        return
+    train(setting, seed, folder)
+    epochs = sorted(folder.glob("checkpoint[0-9]*.pt"), key=lambda path: int(re.findall(r"\d+", path.name)[0]))
+    results = [evaluate(path) for path in [folder / "checkpoint_best.pt", *epochs]]
+    partial = Path(f"{result}.tmp")
+    partial.write_text(json.dumps(results))
+    partial.rename(result)
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def report(settings: list[str], seeds: int) -> None:
+    print(
+        "| setting | best checkpoint: mean | worst | last epochs: mean difference | largest | mean gap of the gates |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    for setting in settings:
+        runs = [json.loads(Path(f"{setting}-{s}.json".replace(", ", "-")).read_text()) for s in range(1, seeds + 1)]
+        best = [run[0]["exact"] for run in runs]
+        last = [epoch for run in runs for epoch in run[-CONVERGED:]]
+        differences = [abs(epoch["exact"] - epoch["by_batch"]) for epoch in last]
+        everywhere = [epoch for run in runs for epoch in run[1:]]
+        largest = max(abs(epoch["exact"] - epoch["by_batch"]) for epoch in everywhere)
+        cells = [f"{statistics.mean(best):.1f}", f"{min(best):.1f}", f"{statistics.mean(differences):.1f}"]
+        cells += [f"{largest:.1f}", f"{statistics.mean(epoch['gap'] for epoch in last):.3f}"]
+        print(f"| {setting} | {' | '.join(cells)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--settings", default=";".join(SETTINGS), help="separated by semicolons (default: all)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    settings = args.settings.split(";")
+    args.work.mkdir(parents=True, exist_ok=True)
+    os.chdir(args.work)
+    if not Path("data-bin/true").exists():
+        os.makedirs("logs", exist_ok=True)
+        quickstart.prepare(train=10000, held_out=100, seed=1)
+    with ProcessPoolExecutor(args.workers, max_tasks_per_child=1) as pool:
+        jobs = [pool.submit(measure, setting, seed) for seed in range(1, args.seeds + 1) for setting in settings]
+        for job in tqdm(as_completed(jobs), total=len(jobs), unit=" runs"):
+            job.result()
+    report(settings, args.seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""What syntax costs a Transformer: fairseq's own `transformer` and `gated_syntax_transformer`, side by side.
+
+    python benchmarks/speed.py [--sizes 64,128,512] [--cpu]
+
+No data is needed: random tokens under random trees, in batches of sentences of like lengths, the same for all models
+of a size. Everything is measured in one run, in turn, step by step; medians. A ratio is stock's time over ours: above
+1 is faster than stock. Tables:
+
+1. training step (forward, backward, Adam) by fairseq's trainer, encoder forward, beam search, peak memory;
+2. what a batch's masks cost, as a share of the training step;
+3. how masks and self-attention grow with the sentence's length n.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import torch
+from fairseq import options, utils
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.trainer import Trainer
+
+import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
+from fairseq_syntax.features import distance_feature, head_feature, syntactic_distances, word_feature
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
+from fairseq_syntax.trees import DependencyTree, Tree
+
+VOCABULARY = 8000
+SIZES = {  # embed dim: (FFN, heads, layers, tokens in a batch)
+    64: (128, 4, 2, 4096),
+    128: (256, 4, 3, 4096),
+    512: (1024, 4, 6, 1024),
+}
+REGULARISATION = "--dropout 0.3 --attention-dropout 0.2"  # as Hou 2024 §5.1
+SYSTEMS = {
+    "transformer": "--arch transformer",
+    "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
+    "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
+}
+
+
+def random_tree(random: Random, words: int) -> Tree:
+    """A tree over so many words whose nodes have two or three children."""
+    nodes: list[Tree | str] = ["w"] * words
+    while len(nodes) > 1:
+        arity = min(len(nodes), random.choice((2, 2, 3)))
+        first = random.randrange(len(nodes) - arity + 1)
+        nodes[first : first + arity] = [Tree("X", nodes[first : first + arity])]
+    return nodes[0] if isinstance(nodes[0], Tree) else Tree("X", nodes)
+
+
+def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
+    """A batch as the task's dataset makes it; `lengths` count `</s>`."""
+    width = max(lengths)
+    features: dict[str, list[list[int]]] = {"word": [], "distance": [], "head": []}
+    tokens, targets = [], []
+    for n in lengths:
+        words = max(1, round((n - 1) * 0.85))
+        word_of = sorted([*range(words), *(random.randrange(words) for _ in range(n - 1 - words))])
+        heads = [random.randint(1, i) if i else 0 for i in range(words)]
+        row = {
+            "word": word_feature(word_of),
+            "distance": distance_feature(word_of, syntactic_distances([random_tree(random, words)])),
+            "head": head_feature(word_of, DependencyTree(["w"] * words, heads)),
+        }
+        for name, values in row.items():
+            features[name].append([-1] * (width - n) + values)
+        tokens.append([1] * (width - n) + [random.randrange(4, VOCABULARY) for _ in range(n - 1)] + [2])
+        targets.append([random.randrange(4, VOCABULARY) for _ in range(n - 1)] + [2] + [1] * (width - n))
+    target = torch.tensor(targets)
+    return {
+        "id": torch.arange(len(lengths)),
+        "nsentences": len(lengths),
+        "ntokens": sum(lengths),
+        "net_input": {
+            "src_tokens": torch.tensor(tokens),
+            "src_lengths": torch.tensor(lengths),
+            "prev_output_tokens": torch.cat([target.new_full((len(lengths), 1), 2), target[:, :-1]], dim=1),
+            "src_syntax": {name: torch.tensor(rows) for name, rows in features.items()},
+        },
+        "target": target,
+    }
+
+
+def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
+    """Batches of so many tokens, of sentences of 8 to 48."""
+    random = Random(1)
+    batches = []
+    for i in range(count):
+        middle = 10 + 36 * i // max(1, count - 1)
+        size = max(2, tokens // (middle + 2))
+        batches.append(random_batch(random, [middle + random.randint(-2, 2) for _ in range(size)]))
+    return batches
+
+
+class System:
+    """One of :data:`SYSTEMS`, ready to train, encode and generate."""
+
+    def __init__(self, name: str, size: int, cpu: bool):
+        ffn, heads, layers, _ = SIZES[size]
+        shape = " ".join(
+            f"--{side}-embed-dim {size} --{side}-ffn-embed-dim {ffn} --{side}-attention-heads {heads} "
+            f"--{side}-layers {layers}"
+            for side in ("encoder", "decoder")
+        )
+        command = (
+            f"none --task syntax_translation {SYSTEMS[name]} {shape} {REGULARISATION} --share-all-embeddings "
+            "--optimizer adam --lr 1e-4 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 1 "
+            f"--max-tokens 4096 --seed 1 {'--cpu' * cpu}"
+        )
+        args = options.parse_args_and_arch(options.get_training_parser(), command.split())
+        cfg = convert_namespace_to_omegaconf(args)
+        symbols = Dictionary()
+        for i in range(len(symbols), VOCABULARY):
+            symbols.add_symbol(f"s{i}")
+        self.task = SyntaxTranslationTask(cfg.task, symbols, symbols)
+        torch.manual_seed(1)
+        self.model = self.task.build_model(cfg.model)
+        self.trainer = Trainer(cfg, self.task, self.model, self.task.build_criterion(cfg.criterion))
+        self.trainer.lr_step(1)
+        self.cuda = self.trainer.cuda
+        self.generator = self.task.build_generator(
+            [self.model], argparse.Namespace(beam=5, max_len_a=0, max_len_b=30, min_len=30)
+        )
+
+    def sample(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The batch, for this model, where it computes."""
+        net_input = dict(batch["net_input"])
+        if not hasattr(self.model, "syntax_features"):
+            del net_input["src_syntax"]
+        sample = {**batch, "net_input": net_input}
+        return utils.move_to_cuda(sample) if self.cuda else sample
+
+    def train(self, batch: dict[str, Any]) -> None:
+        self.trainer.train_step([self.sample(batch)])
+
+    def encode(self, batch: dict[str, Any]) -> None:
+        net_input = self.sample(batch)["net_input"]
+        self.model.eval()
+        with torch.no_grad():
+            self.model.encoder(**{name: x for name, x in net_input.items() if name != "prev_output_tokens"})
+
+    def generate(self, batch: dict[str, Any]) -> None:
+        self.model.eval()
+        sample = self.sample(batch)
+        del sample["target"]
+        self.task.inference_step(self.generator, [self.model], sample)
+
+    def build_masks(self, batch: dict[str, Any]) -> None:
+        self.model.encoder.masks(self.sample(batch)["net_input"]["src_syntax"])
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """How long a call takes, to its end on a GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    begin = time.perf_counter()
+    function()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def in_turn(functions: dict[str, Callable[[Any], Any]], inputs: list[Any], repeats: int) -> dict[str, float]:
+    """Seconds of each function on all `inputs`: for each input the median of `repeats`, taken in turn."""
+    total = dict.fromkeys(functions, 0.0)
+    for given in inputs:
+        measured: dict[str, list[float]] = {name: [] for name in functions}
+        for repeat in range(repeats + 1):
+            for name, function in functions.items():
+                elapsed = seconds(lambda function=function, given=given: function(given))
+                if repeat:  # the first is for warming up
+                    measured[name].append(elapsed)
+        for name, values in measured.items():
+            total[name] += statistics.median(values)
+    return total
+
+
+def peak_memory(name: str, size: int, cpu: bool) -> float:
+    """MiB that three training steps take at most, beyond what the model's process begins with."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_peak_memory, (name, size, cpu))
+
+
+def _peak_memory(name: str, size: int, cpu: bool) -> float:
+    system = System(name, size, cpu)
+    batches = random_batches(SIZES[size][3], 3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    for batch in batches:
+        system.train(batch)
+    if system.cuda:
+        return torch.cuda.max_memory_allocated() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+
+
+def compare(size: int, repeats: int, cpu: bool) -> None:
+    ffn, heads, layers, tokens = SIZES[size]
+    systems = {name: System(name, size, cpu) for name in SYSTEMS}
+    batches = random_batches(tokens, 4)
+    words = sum(batch["ntokens"] for batch in batches)
+    print(f"\n{size}/{ffn}, {heads} heads, {layers}+{layers} layers, batches of about {tokens} tokens\n")
+    print(f"| | {' | '.join(systems)} | {' | '.join(f'ratio, {name}' for name in list(systems)[1:])} |")
+    print(f"| --- {'| --- ' * (2 * len(systems) - 1)}|")
+
+    def row(what: str, values: dict[str, float], form: str = "{:,.0f}", *, smaller_is_better: bool = False) -> None:
+        stock, *ours = values.values()
+        ratios = [stock / value if smaller_is_better else value / stock for value in ours]
+        cells = [form.format(value) for value in values.values()] + [f"{ratio:.3f}" for ratio in ratios]
+        print(f"| {what} | {' | '.join(cells)} |", flush=True)
+
+    train = in_turn({name: system.train for name, system in systems.items()}, batches, repeats)
+    row("training, words/s", {name: words / value for name, value in train.items()})
+    encode = in_turn({name: system.encode for name, system in systems.items()}, batches, repeats)
+    row("encoder forward, words/s", {name: words / value for name, value in encode.items()})
+    some = [random_batch(Random(1), [24] * (tokens // 128))]
+    generate = in_turn({name: system.generate for name, system in systems.items()}, some, repeats)
+    row("generation, sentences/s", {n: len(some[0]["id"]) / v for n, v in generate.items()}, "{:.1f}")
+    memory = {name: peak_memory(name, size, cpu) for name in systems}
+    row("peak memory, MiB", memory, smaller_is_better=True)
+    guided = {name: system for name, system in systems.items() if name != "transformer"}
+    masks = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
+    shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in guided]
+    print(f"| masks, share of a training step | | {' | '.join(shares)} |{' |' * len(guided)}", flush=True)
+
+
+def growth(size: int, repeats: int, cpu: bool) -> None:
+    systems = {name: System(name, size, cpu) for name in SYSTEMS}
+    ours = [name for name in systems if name != "transformer"]
+    print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
+    print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")
+    print(f"| --- {'| --- ' * (len(ours) + len(systems))}|")
+    for n in (16, 32, 64, 128, 256, 512):
+        batch = [random_batch(Random(n), [n] * 16)]
+        masks = in_turn({name: systems[name].build_masks for name in ours}, batch, repeats)
+        encoder = in_turn({name: system.encode for name, system in systems.items()}, batch, repeats)
+        values = [*masks.values(), *encoder.values()]
+        print(f"| {n} | {' | '.join(f'{1000 * value:.2f}' for value in values)} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="embed dims (default: all)")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
+    print(f"{gpu or f'{platform.machine()}, {args.threads} threads'}, torch {torch.__version__}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        sizes = [int(size) for size in args.sizes.split(",")]
+        for size in sizes:
+            compare(size, args.repeats, args.cpu)
+        growth(sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
