@@ -198,10 +198,12 @@ def _peak_memory(name: str, size: int, cpu: bool) -> float:
     system = System(name, size, cpu)
     batches = random_batches(SIZES[size][3], 3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if system.cuda:
+        before = torch.cuda.memory_allocated() / 2**20
     for batch in batches:
         system.train(batch)
     if system.cuda:
-        return torch.cuda.max_memory_allocated() / 2**20
+        return torch.cuda.max_memory_allocated() / 2**20 - before
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
 
 

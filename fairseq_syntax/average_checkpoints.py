@@ -61,7 +61,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
         weights: dict[str, Tensor] = state["model"]
         if not result:
             result = state
-            sums = {name: w.double() if w.is_floating_point() else w for name, w in weights.items()}
+            sums = {name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in weights.items()}
             continue
         if weights.keys() != sums.keys():
             differing = sorted(weights.keys() ^ sums.keys())
@@ -76,12 +76,15 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
                 sums[name] += weight
             elif not torch.equal(weight, sums[name]):
                 raise InputError(path, None, f"{name}: integers that differ from those of {paths[0]} have no mean")
-    dtypes = {name: weight.dtype for name, weight in result["model"].items()}
-    result["model"] = {
-        name: (total / len(paths)).to(dtypes[name]) if total.is_floating_point() else total
-        for name, total in sums.items()
-    }
+    means: dict[int, Tensor] = {}  # by storage: parameters that share one stay tied
+    for name, weight in result["model"].items():
+        if weight.is_floating_point():
+            mean = means.setdefault(weight.data_ptr(), (sums[name] / len(paths)).to(weight.dtype))
+            sums[name] = mean.view(weight.shape)
+    result["model"] = sums
     result.pop("last_optimizer_state", None)
+    for name in ("ema", "ema_fp32_params"):
+        result.get("extra_state", {}).pop(name, None)
     return result
 
 
@@ -121,7 +124,8 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     parser = get_parser()
     args = parser.parse_args(argv)
-    count = args.num_epoch_checkpoints or args.num_update_checkpoints
+    by_update = args.num_update_checkpoints is not None
+    count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
     if count is not None and (count < 1 or len(args.inputs) > 1):
         parser.error("the number of checkpoints is at least 1, and --inputs then one folder")
     if count is None and args.checkpoint_upper_bound is not None:
@@ -132,7 +136,7 @@ def main(argv: list[str] | None = None) -> None:
             paths = last_checkpoints(
                 args.inputs[0],
                 count,
-                by_update=args.num_update_checkpoints is not None,
+                by_update=by_update,
                 upper_bound=args.checkpoint_upper_bound,
             )
         state = average(paths)

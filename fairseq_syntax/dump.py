@@ -35,6 +35,8 @@ CONTENTS = ("gates", "masks", "attention")
 def analyse(model: GatedSyntaxTransformerModel, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Gates, masks and attention of a batch, by these names, the batch being the first axis; padding included."""
     guided = list(model.guided.values())
+    for attention in guided:
+        attention.implementation = "plain"  # fused attention has no A to show
     net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
     with torch.no_grad(), outputs_of([*model.gates.values(), *(a.dropout_module for a in guided)]) as outputs:
         model.encoder(**net_input)

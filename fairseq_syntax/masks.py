@@ -11,6 +11,7 @@ key-padding mask), so no row is ever empty, and a sentence without a parse is no
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -118,16 +119,13 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
     parent = first_of_word.gather(1, head.clamp(min=0))
     parent = F.pad(parent, (0, 1), value=n)
 
-    # By doubling: `ancestor` is 1, 2, 4, … steps up, `visible` holds all that lie below it. A fixed number of rounds,
-    # not the depth of the deepest tree, so that a GPU is never waited for.
-    itself = F.pad(first, (0, 1), value=n)
-    visible = torch.zeros(batch, n + 1, n + 1, dtype=torch.bool, device=word.device)
-    visible.scatter_(2, itself.unsqueeze(2), True)
-    ancestor = parent.gather(1, itself)
-    for _ in range(n.bit_length()):
-        visible = visible | visible.gather(1, ancestor.unsqueeze(2).expand_as(visible))
-        ancestor = ancestor.gather(1, ancestor)
-    visible = visible[:, :n]
+    visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
+    ancestor = first
+    for level in itertools.count():
+        if level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
+            break
+        visible.scatter_(2, ancestor.unsqueeze(2), True)
+        ancestor = parent.gather(1, ancestor)
     if subwords == "share":
         visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
     else:
@@ -151,7 +149,8 @@ class SyntaxBias:
     def __init__(self, log_masks: Tensor, parsed: Tensor):
         self.log_masks = log_masks
         self.parsed = parsed
-        self._with_padding: dict[torch.dtype, tuple[Tensor | None, list[Tensor]]] = {}
+        self._made_for: tuple[Tensor | None, torch.dtype] | None = None
+        self._made: tuple[Tensor | None, list[Tensor]] = None, []
 
     @cached_property
     def masks(self) -> Tensor:
@@ -160,15 +159,17 @@ class SyntaxBias:
 
     def with_padding(self, padding: Tensor | None, dtype: torch.dtype) -> tuple[Tensor | None, list[Tensor]]:
         """What fused attention adds to scores of `dtype`: for global attention ``(batch, 1, 1, n)``, which hides the
-        keys that are padding (``(batch, n)``, the same in all layers), and for each mask ``(batch, 1, n, n)``."""
-        if dtype not in self._with_padding:
+        keys that are padding (``(batch, n)``), and for each mask ``(batch, 1, n, n)``. Made once for all layers."""
+        made_for = self._made_for
+        if made_for is None or made_for[0] is not padding or made_for[1] != dtype:
             hidden = None
             if padding is not None:
                 hidden = torch.zeros(padding.shape, dtype=dtype, device=padding.device)
                 hidden = hidden.masked_fill_(padding.to(torch.bool), -torch.inf)[:, None, None, :]
             biases = [mask[:, None].to(dtype) for mask in self.log_masks.unbind(dim=1)]
-            self._with_padding[dtype] = hidden, [bias if hidden is None else bias + hidden for bias in biases]
-        return self._with_padding[dtype]
+            self._made = hidden, [bias if hidden is None else bias + hidden for bias in biases]
+            self._made_for = padding, dtype
+        return self._made
 
 
 class SyntaxMasks:

@@ -34,6 +34,27 @@ def test_half_precision_is_averaged_exactly(tmp_path):
     assert state["model"]["n"] == 3
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tied_weights_stay_tied_and_what_goes_on_training_is_left_out(tmp_path, dtype):
+    for i in range(2):
+        weight = torch.full((3,), float(i), dtype=dtype)
+        more = {"last_optimizer_state": {}, "extra_state": {"ema": {}, "metrics": 1}}
+        torch.save({"model": {"a": weight, "b": weight, "c": weight + 1}, **more}, tmp_path / f"{i}.pt")
+    state = average([str(tmp_path / f"{i}.pt") for i in range(2)])
+    assert {name: weight.tolist() for name, weight in state["model"].items()} == {
+        "a": [0.5] * 3, "b": [0.5] * 3, "c": [1.5] * 3,
+    }  # fmt: skip
+    assert state["model"]["a"].data_ptr() == state["model"]["b"].data_ptr()
+    assert state.keys() == {"model", "extra_state"}
+    assert state["extra_state"] == {"metrics": 1}
+
+
+def test_no_checkpoints_have_no_average(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--inputs", str(tmp_path), "--num-epoch-checkpoints", "0", "--output", str(tmp_path / "x.pt")])
+    assert "at least 1" in capsys.readouterr().err
+
+
 def test_which_checkpoints_are_the_last(tmp_path):
     for name in ("1", "2", "10", "_best", "_last", "_2_500", "_10_1500"):
         (tmp_path / f"checkpoint{name}.pt").touch()

@@ -8,12 +8,15 @@ import torch
 
 import commands
 from fairseq_syntax.dump import main
+from fairseq_syntax.modules.calls import outputs_of
+from small import encode
 
 
-@pytest.fixture(scope="module")
-def checkpoint(data_bin, tmp_path_factory):
+@pytest.fixture(scope="module", params=["auto", "fused"])
+def checkpoint(request, data_bin, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    commands.train(data_bin, folder, "--max-update=3", "--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3")
+    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", f"--syntax-attention={request.param}"]
+    commands.train(data_bin, folder, "--max-update=3", *options)
     return folder / "checkpoint_last.pt"
 
 
@@ -31,7 +34,11 @@ def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path,
     for i, line in enumerate(lines):
         n = len(line.split()) + 1
         assert dump[f"{i}/tokens"].tolist() == [*line.split(), "</s>"]
-        assert dump[f"{i}/gates"].shape == (2, 2, 3)
+        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
+            encode(model, task.dataset("test").collater([task.dataset("test")[i]])["net_input"])
+        gates = torch.stack([outputs[gate][0][0] for gate in model.gates.values()])
+        assert gates.shape == (2, 2, 3)
+        np.testing.assert_allclose(dump[f"{i}/gates"], gates.numpy(), atol=1e-5)
         assert dump[f"{i}/masks"].shape == (2, n, n)
         assert dump[f"{i}/attention"].shape == (2, 4, n, n)
         np.testing.assert_allclose(dump[f"{i}/attention"].sum(-1), 1, atol=1e-5)

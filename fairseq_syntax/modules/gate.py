@@ -25,8 +25,9 @@ class GateBatchNorm(nn.Module):
 
     With ``statistics="batch", eps=1e-5`` the numbers are those of :class:`torch.nn.BatchNorm1d`. In any case a batch
     of one sentence trains, normalised by the running statistics; these stay float32 under ``--fp16``, move once a
-    batch under activation checkpointing (which runs the forward pass twice, first without gradients), and are not
-    accompanied by an integer counter. Under ``--update-freq`` N a step has N batches, and they move with each.
+    batch under activation checkpointing (which runs the forward pass twice, first without gradients), stay where they
+    are for a logit that overflowed, and are not accompanied by an integer counter. Under ``--update-freq`` N a step has
+    N batches, and they move with each.
 
     Args:
         num_features: the number of logits.
@@ -70,12 +71,16 @@ class GateBatchNorm(nn.Module):
                 r, d = (var + self.eps).sqrt() * scale, (mean - self.running_mean) * scale
                 normalised = normalised * r.detach() + d.detach()
             if torch.is_grad_enabled():
-                unbiased = var.detach() * (len(x) / (len(x) - 1))
-                self.running_mean.lerp_(mean.detach().to(self.running_mean), self.momentum)
-                self.running_var.lerp_(unbiased.to(self.running_var), self.momentum)
+                self._move(mean.detach(), var.detach() * (len(x) / (len(x) - 1)))
         else:
             normalised = (x - self.running_mean) * scale
         return normalised * self.weight + self.bias
+
+    def _move(self, mean: Tensor, var: Tensor) -> None:
+        # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
+        finite = mean.isfinite() & var.isfinite()
+        for running, newest in ((self.running_mean, mean), (self.running_var, var)):
+            running.lerp_(torch.where(finite, newest.to(running), running), self.momentum)
 
 
 class SyntaxGate(nn.Module):

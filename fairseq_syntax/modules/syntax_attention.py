@@ -121,7 +121,7 @@ class SyntaxAttention(MultiheadAttention):
             raise ValueError("SyntaxAttention takes syntax masks, not an attn_mask")
         n, batch, _ = query.shape
         implementation = self._implementation(query, need_weights)
-        q, k, v = self._project(query, packed=implementation != "plain")
+        q, k, v = self._project(query, packed=self.implementation != "plain")
         weights = self._weights(query, key_padding_mask)
         if implementation == "fused":
             output, mixed = self._fused(q, k, v, weights, key_padding_mask, syntax), None
@@ -139,11 +139,13 @@ class SyntaxAttention(MultiheadAttention):
         """Which of ``plain``, ``shared`` and ``fused`` it is this time."""
         if self.implementation in ("plain", "shared"):
             return self.implementation
-        dropped = self.training and (self.dropout_module.p > 0 or self.syntax_dropout_module.p > 0)
-        fusible = not (dropped or need_weights or self.dropout_module.apply_during_inference)
+        fusible = not (need_weights or self._acts(self.dropout_module) or self._acts(self.syntax_dropout_module))
         if self.implementation == "fused" or query.is_cuda:
             return "fused" if fusible else "plain"
         return "fused" if fusible and len(query) >= _LONG else "shared"
+
+    def _acts(self, dropout: FairseqDropout) -> bool:
+        return dropout.p > 0 and (self.training or dropout.apply_during_inference)
 
     def _project(self, x: Tensor, *, packed: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (divided by √d), keys and values of ``(n, batch, embed_dim)``: ``(batch · heads, n, d)`` each."""
@@ -202,8 +204,8 @@ class SyntaxAttention(MultiheadAttention):
         return raw * factor
 
     def _ignore_syntax(self, guided: Tensor, parsed: Tensor) -> Tensor:
-        """Syntax dropout on ``(batch, syntax_heads, n, n)``, in training, of the sentences that are `parsed`."""
-        if not (self.training and self.syntax_dropout_module.p > 0):
+        """Syntax dropout on ``(batch, syntax_heads, n, n)``, of the sentences that are `parsed`."""
+        if not self._acts(self.syntax_dropout_module):
             return guided
         return torch.where(parsed[:, None, None, None], self.syntax_dropout_module(guided), guided)
 

@@ -30,6 +30,7 @@ class SyntaxTranslationConfig(TranslationConfig):
     """fairseq's translation options; which features are read follows from the model."""
 
     tpu: bool = II("common.tpu")
+    ddp_backend: str = II("distributed_training.ddp_backend")
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -48,14 +49,19 @@ class SyntaxTranslationTask(TranslationTask):
         if cfg.tpu is True and find_spec("torch_xla") is None:  # (made in Python, a configuration says "${common.tpu}")
             raise ValueError(
                 "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
-                "installed. For mixed precision use --amp (CPU and CUDA) or --fp16 (CUDA); fairseq-hydra-train's "
-                "common.bf16=true trains in bfloat16 without a TPU"
+                "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true trains "
+                "in bfloat16 without a TPU"
             )
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.ddp_backend == "fully_sharded" and getattr(cfg, "gate_warmup_epochs", 0) and not from_checkpoint:
+            raise ValueError(
+                "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot keep "
+                "the gate's still: give --gate-warmup-epochs 0, or another backend"
+            )
         self.syntax_features.update(getattr(model, "syntax_features", ()))
         return model
 
@@ -131,18 +137,19 @@ class SyntaxTranslationTask(TranslationTask):
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if gates:  # the first call of each; --eval-bleu makes more
             sums = torch.stack([outputs[gate][0].sum(dim=0) for gate in gates.values()])
-            logging_output.update(zip(model.gate_names, sums.flatten(), strict=True))
+            logging_output.update(zip(model.gate_names, sums.flatten().tolist(), strict=True))
+            logging_output["gated_sentences"] = len(sample["id"])
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:
         """As fairseq's; after validation also each gate's mean over the sentences."""
         super().reduce_metrics(logging_outputs, criterion)
         names = [name for name in (logging_outputs[0] if logging_outputs else {}) if name.startswith("gate_")]
-        if names:
-            sentences = sum(log["nsentences"] for log in logging_outputs)
-            sums = [sum(log[name] for log in logging_outputs) for name in names]
-            for name, total in zip(names, torch.stack(sums).tolist(), strict=True):
-                metrics.log_scalar(name, total / sentences, weight=sentences, round=3)
+        sentences = sum(log.get("gated_sentences", 0) for log in logging_outputs)
+        if sentences:  # none, where fairseq fills up a rank's batches with an empty one
+            for name in names:
+                mean = sum(log[name] for log in logging_outputs) / sentences
+                metrics.log_scalar(name, mean, weight=sentences, round=3)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any

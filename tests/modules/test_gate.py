@@ -112,6 +112,19 @@ def test_statistics_move_only_where_gradients_are_computed():
     assert norm.running_mean.ne(0).all()
 
 
+@pytest.mark.parametrize("broken", [torch.inf, torch.nan])
+def test_statistics_survive_a_step_that_overflows(broken):
+    norm = GateBatchNorm(3)
+    norm(torch.randn(8, 3) + 3)
+    before = norm.running_mean.clone()
+    logits = torch.randn(8, 3)
+    logits[2, 1] = broken
+    norm(logits)
+    assert norm.running_mean[1] == before[1]
+    assert (norm.running_mean[[0, 2]] != before[[0, 2]]).all()
+    assert norm(torch.randn(8, 3)).isfinite().all()
+
+
 def test_statistics_stay_float32_and_there_is_no_integer_buffer():
     norm = GateBatchNorm(2)
     norm(torch.randn(50, 2) + 3)

@@ -226,6 +226,9 @@ def test_batches_do_not_depend_on_the_first_epoch(data_bin):
     assert any(list(a) != list(b) for a, b in zip(renewed.frozen_batches, fresh.frozen_batches, strict=True))
 
 
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
 class Killed(BaseException):
     pass
 
@@ -234,11 +237,8 @@ class Killed(BaseException):
     "precision",
     [
         [],
-        ["--amp"],
-        pytest.param(
-            ["--fp16"],
-            marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="--fp16 needs a CUDA device"),
-        ),
+        pytest.param(["--amp"], marks=CUDA),
+        pytest.param(["--fp16"], marks=CUDA),
     ],
     ids=["fp32", "amp", "fp16"],
 )
@@ -249,7 +249,7 @@ def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
         "--gate-warmup-epochs=2", "--weight-decay=0.1", "--max-epoch=3", "--dropout=0.2", "--syntax-dropout=0.1",
         "--clip-norm=0.1", "--save-interval-updates=2", *precision,
     ]  # fmt: skip
-    cpu = "--fp16" not in precision
+    cpu = not precision
     commands.train(data_bin, tmp_path / "whole", *options, cpu=cpu)
     states = {
         name: commands.parameters(tmp_path / f"whole/checkpoint{name}.pt")

@@ -20,7 +20,7 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
 @pytest.mark.parametrize(
     "options",
     [
-        ["--amp"],
+        pytest.param(["--amp"], marks=CUDA),  # on a CPU, fairseq takes it and trains in float32
         ["--update-freq=3"],
         ["--checkpoint-activations"],
         ["--encoder-layerdrop=0.5"],
@@ -42,7 +42,7 @@ def test_trains_and_generates(data_bin, tmp_path, options):
         "--max-epoch=2",
         "--syntax-masks=slr,sdoi",
         *options,
-        cpu=not {"--fp16", "--quant-noise-scalar=0.1"} & set(options),
+        cpu=not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
     )
     assert metrics.get_smoothed_value("valid", "loss") < 8
     model = trainer.get_model()
@@ -72,10 +72,34 @@ def test_bf16_is_explained_before_anything_is_loaded(data_bin, tmp_path, option)
         commands.train(data_bin, tmp_path, option)
 
 
+def test_pre_warmup_under_fully_sharded_parameters_is_refused(data_bin, tmp_path):
+    with pytest.raises(ValueError, match="--gate-warmup-epochs 0, or another backend"):
+        commands.train(data_bin, tmp_path, "--ddp-backend=fully_sharded", "--gate-warmup-epochs=1")
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
+    trainer = commands.train(
+        data_bin, tmp_path, "--max-epoch=3", f"--gate-batch-norm-statistics={statistics}", "--gate-batch-norm-eps=1e-5"
+    )
+    model, dataset = trainer.get_model(), trainer.task.dataset("valid")
+    net_input = dataset.collater([dataset[i] for i in range(12)])["net_input"]
+    found = []
+    for training in (False, True):
+        model.eval()
+        for gate in model.gates.values():
+            gate.train(training)
+        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
+            model(**net_input)
+        found.append(torch.cat([outputs[gate][0].flatten() for gate in model.gates.values()]))
+    distance = (found[0] - found[1]).abs().max()
+    assert distance < 1e-5 if statistics == "running" else distance > 1e-2
+
+
 def test_the_option_of_the_task_is_not_on_its_command_line():
     parser = argparse.ArgumentParser()
     tasks.TASK_REGISTRY["syntax_translation"].add_args(parser)
-    assert "tpu" not in vars(parser.parse_args(["data"]))
+    assert not {"tpu", "ddp_backend"} & set(vars(parser.parse_args(["data"])))
 
 
 def test_finetunes_a_stock_transformer(data_bin, tmp_path, caplog):
