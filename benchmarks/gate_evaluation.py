@@ -45,9 +45,11 @@ UPDATES = 1000
 CONVERGED = 5  # so many of the last epochs are looked at one by one
 
 
-def train(setting: str, seed: int, folder: Path) -> None:
+def train(setting: str, seed: int, folder: Path, constant_lr: bool) -> None:
     model = f"{quickstart.SYNTAX} {quickstart.MODEL} {quickstart.TRAINING}".replace("--no-epoch-checkpoints", "")
     schedule = f"--warmup-updates {UPDATES // 10} --total-num-update {UPDATES} --max-update {UPDATES}"
+    if constant_lr:
+        schedule += " --lr 0.002 --end-learning-rate 0.002"
     command = (
         f"fairseq-train data-bin/true --user-dir fairseq_syntax {model} {schedule} {SETTINGS[setting]} --seed {seed} "
         f"--save-dir {folder} --cpu"
@@ -83,13 +85,13 @@ def evaluate(path: Path) -> dict[str, float]:
     return {"exact": exact, "as_trained": as_trained, "gap": float((gates - gates_as_trained).abs().mean())}
 
 
-def measure(setting: str, seed: int) -> None:
+def measure(setting: str, seed: int, constant_lr: bool) -> None:
     """Trains and evaluates every epoch, the best (by validation loss) first; writes SETTING-SEED.json."""
     folder = Path(f"{setting}-{seed}".replace(", ", "-"))
     result = Path(f"{folder}.json")
     if result.exists():
         return
-    train(setting, seed, folder)
+    train(setting, seed, folder, constant_lr)
     epochs = sorted(folder.glob("checkpoint[0-9]*.pt"), key=lambda path: int(re.findall(r"\d+", path.name)[0]))
     results = [evaluate(path) for path in [folder / "checkpoint_best.pt", *epochs]]
     partial = Path(f"{result}.tmp")
@@ -121,6 +123,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--settings", default=";".join(SETTINGS), help="separated by semicolons (default: all)")
+    parser.add_argument("--constant-lr", action="store_true", help="0.002 to the end (default: 0.004, falling to 0)")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     args = parser.parse_args()
     settings = args.settings.split(";")
@@ -130,7 +133,11 @@ def main() -> None:
         os.makedirs("logs", exist_ok=True)
         quickstart.prepare(train=10000, held_out=100, seed=1)
     with ProcessPoolExecutor(args.workers, max_tasks_per_child=1) as pool:
-        jobs = [pool.submit(measure, setting, seed) for seed in range(1, args.seeds + 1) for setting in settings]
+        jobs = [
+            pool.submit(measure, setting, seed, args.constant_lr)
+            for seed in range(1, args.seeds + 1)
+            for setting in settings
+        ]
         for job in tqdm(as_completed(jobs), total=len(jobs), unit=" runs"):
             job.result()
     report(settings, args.seeds)

@@ -14,15 +14,17 @@ of a size. Everything is measured in one run, in turn, step by step; medians. A 
 from __future__ import annotations
 
 import argparse
+import logging
 import multiprocessing
 import os
 import platform
-import resource
+import re
 import statistics
-import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -173,66 +175,72 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def in_turn(functions: dict[str, Callable[[Any], Any]], inputs: list[Any], repeats: int) -> dict[str, float]:
-    """Seconds of each function on all `inputs`: for each input the median of `repeats`, taken in turn."""
+def in_turn(
+    functions: dict[str, Callable[[Any], Any]], inputs: list[Any], repeats: int
+) -> tuple[dict[str, float], list[float]]:
+    """Seconds of each function on all `inputs`, medians of `repeats` that are taken in turn; and for each function but
+    the first the median ratio of the first one's time to its own, turn by turn, which outlives a machine's moods."""
     total = dict.fromkeys(functions, 0.0)
+    turns: list[list[float]] = []
     for given in inputs:
-        measured: dict[str, list[float]] = {name: [] for name in functions}
-        for repeat in range(repeats + 1):
-            for name, function in functions.items():
-                elapsed = seconds(lambda function=function, given=given: function(given))
-                if repeat:  # the first is for warming up
-                    measured[name].append(elapsed)
-        for name, values in measured.items():
+        measured = []
+        for function in functions.values():  # to warm up
+            function(given)
+        for _ in range(repeats):
+            measured.append([seconds(lambda f=function, x=given: f(x)) for function in functions.values()])
+        turns += measured
+        for name, values in zip(functions, zip(*measured, strict=True), strict=True):
             total[name] += statistics.median(values)
-    return total
+    return total, [statistics.median(turn[0] / turn[i] for turn in turns) for i in range(1, len(functions))]
 
 
 def peak_memory(name: str, size: int, cpu: bool) -> float:
-    """MiB that three training steps take at most, beyond what the model's process begins with."""
+    """MiB that three training steps take at most: all of a process (CPU, Linux), or what torch allocates (CUDA)."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak_memory, (name, size, cpu))
 
 
 def _peak_memory(name: str, size: int, cpu: bool) -> float:
+    _be_quiet()
     system = System(name, size, cpu)
     batches = random_batches(SIZES[size][3], 3)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    if system.cuda:
-        before = torch.cuda.memory_allocated() / 2**20
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
     for batch in batches:
         system.train(batch)
     if system.cuda:
-        return torch.cuda.max_memory_allocated() / 2**20 - before
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+        return torch.cuda.max_memory_allocated() / 2**20
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+
+def _be_quiet() -> None:
+    """fairseq's and hydra's deprecation warnings would stand between the tables."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
 
 
 def compare(size: int, repeats: int, cpu: bool) -> None:
     ffn, heads, layers, tokens = SIZES[size]
     systems = {name: System(name, size, cpu) for name in SYSTEMS}
-    batches = random_batches(tokens, 4)
+    batches = random_batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
     print(f"\n{size}/{ffn}, {heads} heads, {layers}+{layers} layers, batches of about {tokens} tokens\n")
     print(f"| | {' | '.join(systems)} | {' | '.join(f'ratio, {name}' for name in list(systems)[1:])} |")
     print(f"| --- {'| --- ' * (2 * len(systems) - 1)}|")
 
-    def row(what: str, values: dict[str, float], form: str = "{:,.0f}", *, smaller_is_better: bool = False) -> None:
-        stock, *ours = values.values()
-        ratios = [stock / value if smaller_is_better else value / stock for value in ours]
-        cells = [form.format(value) for value in values.values()] + [f"{ratio:.3f}" for ratio in ratios]
-        print(f"| {what} | {' | '.join(cells)} |", flush=True)
+    def row(what: str, values: list[float], ratios: list[float], form: str = "{:,.0f}") -> None:
+        print(f"| {what} | {' | '.join([*map(form.format, values), *(f'{r:.3f}' for r in ratios)])} |", flush=True)
 
-    train = in_turn({name: system.train for name, system in systems.items()}, batches, repeats)
-    row("training, words/s", {name: words / value for name, value in train.items()})
-    encode = in_turn({name: system.encode for name, system in systems.items()}, batches, repeats)
-    row("encoder forward, words/s", {name: words / value for name, value in encode.items()})
+    train, ratios = in_turn({name: system.train for name, system in systems.items()}, batches, repeats)
+    row("training, words/s", [words / value for value in train.values()], ratios)
+    encode, ratios = in_turn({name: system.encode for name, system in systems.items()}, batches, 4 * repeats)
+    row("encoder forward, words/s", [words / value for value in encode.values()], ratios)
     some = [random_batch(Random(1), [24] * (tokens // 128))]
-    generate = in_turn({name: system.generate for name, system in systems.items()}, some, repeats)
-    row("generation, sentences/s", {n: len(some[0]["id"]) / v for n, v in generate.items()}, "{:.1f}")
-    memory = {name: peak_memory(name, size, cpu) for name in systems}
-    row("peak memory, MiB", memory, smaller_is_better=True)
+    generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 3 * repeats)
+    row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
+    memory = [peak_memory(name, size, cpu) for name in systems]
+    row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
     guided = {name: system for name, system in systems.items() if name != "transformer"}
-    masks = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
+    masks, _ = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
     shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in guided]
     print(f"| masks, share of a training step | | {' | '.join(shares)} |{' |' * len(guided)}", flush=True)
 
@@ -245,8 +253,8 @@ def growth(size: int, repeats: int, cpu: bool) -> None:
     print(f"| --- {'| --- ' * (len(ours) + len(systems))}|")
     for n in (16, 32, 64, 128, 256, 512):
         batch = [random_batch(Random(n), [n] * 16)]
-        masks = in_turn({name: systems[name].build_masks for name in ours}, batch, repeats)
-        encoder = in_turn({name: system.encode for name, system in systems.items()}, batch, repeats)
+        masks, _ = in_turn({name: systems[name].build_masks for name in ours}, batch, repeats)
+        encoder, _ = in_turn({name: system.encode for name, system in systems.items()}, batch, repeats)
         values = [*masks.values(), *encoder.values()]
         print(f"| {n} | {' | '.join(f'{1000 * value:.2f}' for value in values)} |", flush=True)
 
@@ -258,6 +266,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
     args = parser.parse_args()
+    _be_quiet()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
@@ -271,4 +280,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -157,6 +157,11 @@ class SyntaxBias:
         """The masks themselves, from 0 to 1."""
         return self.log_masks.exp()
 
+    @cached_property
+    def all_parsed(self) -> bool:
+        """Whether all sentences have all parses; finding out makes a GPU wait, once a batch."""
+        return bool(self.parsed.all())
+
     def with_padding(self, padding: Tensor | None, dtype: torch.dtype) -> tuple[Tensor | None, list[Tensor]]:
         """What fused attention adds to scores of `dtype`: for global attention ``(batch, 1, 1, n)``, which hides the
         keys that are padding (``(batch, n)``), and for each mask ``(batch, 1, n, n)``. Made once for all layers."""

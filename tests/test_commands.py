@@ -14,8 +14,8 @@ import fairseq_syntax
 
 OPTIONS = [
     "--syntax-masks", "--slr", "--slr-temperature", "--sdoi-subwords", "--syntax-combination", "--syntax-layers",
-    "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-warmup-epochs",
-    "--syntax-dropout",
+    "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-batch-norm-statistics",
+    "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention",
 ]  # fmt: skip
 HELP = ["--user-dir", "fairseq_syntax", "--arch", "gated_syntax_transformer", "--help"]
 

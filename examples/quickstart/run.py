@@ -30,10 +30,7 @@ MODEL = (
     "--decoder-embed-dim 64 --decoder-ffn-embed-dim 128 --decoder-attention-heads 4 --decoder-layers 2 "
     "--share-decoder-input-output-embed --dropout 0.0"
 )
-SYNTAX = (
-    "--task syntax_translation --arch gated_syntax_transformer_tiny --syntax-masks slr,sdoi --slr-temperature 1 "
-    "--no-gate-batch-norm"
-)
+SYNTAX = "--task syntax_translation --arch gated_syntax_transformer_tiny --syntax-masks slr,sdoi --slr-temperature 1"
 TRAINING = (
     "--optimizer adam --adam-betas (0.9,0.98) --lr 0.004 --lr-scheduler polynomial_decay "
     "--criterion label_smoothed_cross_entropy --label-smoothing 0.1 --batch-size 150 --no-epoch-checkpoints "

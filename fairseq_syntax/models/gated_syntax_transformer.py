@@ -99,8 +99,8 @@ class _SyntaxOptions(TransformerConfig):
         },
     )
     gate_batch_norm_eps: float = field(
-        default=0.1,
-        metadata={"help": "what it adds to the variance (torch's default is 1e-5); default: 0.1"},
+        default=1e-5,
+        metadata={"help": "what it adds to the variance, a floor under it; default: 1e-5"},
     )
     gate_warmup_epochs: int = field(
         default=0,

@@ -16,18 +16,16 @@ class GateBatchNorm(nn.Module):
 
     Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
     normalisation divides by that little spread, so that the gates of evaluation, where running statistics stand in
-    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Two things differ here:
+    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Here training normalises by the
+    running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch,
+    and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation
+    (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way, with the numbers of
+    :class:`torch.nn.BatchNorm1d`.
 
-    - Training normalises by the running statistics too, with the gradient of batch normalisation: y = x̂·r + d,
-      where x̂ is normalised by the batch, and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as
-      constants. This is batch renormalisation (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way.
-    - `eps`, added to the variance, is a floor under it: 0.1 instead of 1e-5.
-
-    With ``statistics="batch", eps=1e-5`` the numbers are those of :class:`torch.nn.BatchNorm1d`. In any case a batch
-    of one sentence trains, normalised by the running statistics; these stay float32 under ``--fp16``, move once a
-    batch under activation checkpointing (which runs the forward pass twice, first without gradients), stay where they
-    are for a logit that overflowed, and are not accompanied by an integer counter. Under ``--update-freq`` N a step has
-    N batches, and they move with each.
+    In any case a batch of one sentence trains, normalised by the running statistics. These stay float32 under
+    ``--fp16``, move once a batch under activation checkpointing (which runs the forward pass twice, first without
+    gradients), stay where they are for a logit that overflowed, and are not accompanied by an integer counter. Under
+    ``--update-freq`` N a step has N batches, and they move with each.
 
     Args:
         num_features: the number of logits.
@@ -40,7 +38,7 @@ class GateBatchNorm(nn.Module):
     running_var: Tensor
 
     def __init__(
-        self, num_features: int, *, statistics: str = "running", momentum: float = 0.1, eps: float = 0.1
+        self, num_features: int, *, statistics: str = "running", momentum: float = 0.1, eps: float = 1e-5
     ) -> None:
         super().__init__()
         self.statistics = statistics
@@ -108,7 +106,7 @@ class SyntaxGate(nn.Module):
         num_heads: int,
         num_masks: int,
         batch_norm: str | None = "running",
-        batch_norm_eps: float = 0.1,
+        batch_norm_eps: float = 1e-5,
     ):
         super().__init__()
         self.num_heads = num_heads
@@ -139,8 +137,11 @@ class SyntaxGate(nn.Module):
             G, ``(batch, num_masks, num_heads)``, float32, or float64 for float64.
         """
         if padding_mask is not None:
-            x = x.masked_fill(padding_mask.t().unsqueeze(2), -torch.inf)
-        pooled = x.amax(dim=0)
+            hidden = x.new_zeros(padding_mask.shape).masked_fill_(padding_mask.to(torch.bool), -torch.inf)
+            x = x + hidden.t().unsqueeze(2)
+        pooled = (
+            x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
+        )  # the faster gradient, the faster value
         logits = self.fc2(self.layer_norm(F.relu(self.fc1(pooled))))
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.batch_norm is not None:

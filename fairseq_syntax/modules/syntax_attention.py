@@ -188,7 +188,7 @@ class SyntaxAttention(MultiheadAttention):
         mixed = (1.0 - weights.sum(dim=1))[:, :, None, None] * raw
         for k in range(self.num_masks):
             guided = (scores + syntax.log_masks[:, k, None]).softmax(dim=-1)
-            mixed = mixed + weights[:, k, :, None, None] * self._ignore_syntax(guided, syntax.parsed[:, k])
+            mixed = mixed + weights[:, k, :, None, None] * self._ignore_syntax(guided, syntax, k)
         return mixed
 
     def _mix_shared(self, raw: Tensor, weights: Tensor, syntax: SyntaxBias) -> Tensor | None:
@@ -199,15 +199,16 @@ class SyntaxAttention(MultiheadAttention):
             share = (raw * mask).sum(dim=-1, keepdim=True)
             if not share.detach().amin() > _SMALLEST_SHARE:
                 return None
-            mask = self._ignore_syntax(mask.expand_as(raw), syntax.parsed[:, k])
-            factor = torch.addcmul(factor, mask, weights[:, k, :, None, None] / share)
+            mask = self._ignore_syntax(mask.expand_as(raw), syntax, k)
+            factor = factor + mask * (weights[:, k, :, None, None] / share)  # faster than addcmul
         return raw * factor
 
-    def _ignore_syntax(self, guided: Tensor, parsed: Tensor) -> Tensor:
-        """Syntax dropout on ``(batch, syntax_heads, n, n)``, of the sentences that are `parsed`."""
+    def _ignore_syntax(self, guided: Tensor, syntax: SyntaxBias, k: int) -> Tensor:
+        """Syntax dropout on mask k's ``(batch, syntax_heads, n, n)``, of the sentences that are parsed."""
         if not self._acts(self.syntax_dropout_module):
             return guided
-        return torch.where(parsed[:, None, None, None], self.syntax_dropout_module(guided), guided)
+        dropped = self.syntax_dropout_module(guided)
+        return dropped if syntax.all_parsed else torch.where(syntax.parsed[:, k, None, None, None], dropped, guided)
 
     def _fused(
         self, q: Tensor, k: Tensor, v: Tensor, weights: Tensor, key_padding_mask: Tensor | None, syntax: SyntaxBias

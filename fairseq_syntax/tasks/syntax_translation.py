@@ -49,8 +49,8 @@ class SyntaxTranslationTask(TranslationTask):
         if cfg.tpu is True and find_spec("torch_xla") is None:  # (made in Python, a configuration says "${common.tpu}")
             raise ValueError(
                 "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
-                "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true trains "
-                "in bfloat16 without a TPU"
+                "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true "
+                "trains in bfloat16 without a TPU"
             )
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task

@@ -62,7 +62,7 @@ def test_by_batch_statistics_it_is_torchs():
 def test_by_running_statistics_training_computes_what_evaluation_does():
     norm = GateBatchNorm(4)
     for _ in range(5):
-        logits = torch.randn(9, 4) * 1e-3 + 7  # a spread far below eps
+        logits = torch.randn(9, 4) * 1e-3 + 7
         torch.testing.assert_close(norm(logits), _evaluated(norm, logits), rtol=1e-4, atol=1e-5)
     assert norm.running_mean.gt(2).all()
 

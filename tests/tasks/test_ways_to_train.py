@@ -79,9 +79,7 @@ def test_pre_warmup_under_fully_sharded_parameters_is_refused(data_bin, tmp_path
 
 @pytest.mark.parametrize("statistics", ["running", "batch"])
 def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
-    trainer = commands.train(
-        data_bin, tmp_path, "--max-epoch=3", f"--gate-batch-norm-statistics={statistics}", "--gate-batch-norm-eps=1e-5"
-    )
+    trainer = commands.train(data_bin, tmp_path, "--max-epoch=3", f"--gate-batch-norm-statistics={statistics}")
     model, dataset = trainer.get_model(), trainer.task.dataset("valid")
     net_input = dataset.collater([dataset[i] for i in range(12)])["net_input"]
     found = []
