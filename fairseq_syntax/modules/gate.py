@@ -139,9 +139,8 @@ class SyntaxGate(nn.Module):
         if padding_mask is not None:
             hidden = x.new_zeros(padding_mask.shape).masked_fill_(padding_mask.to(torch.bool), -torch.inf)
             x = x + hidden.t().unsqueeze(2)
-        pooled = (
-            x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        )  # the faster gradient, the faster value
+        # The same number: the one has the faster gradient, the other is faster without.
+        pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
         logits = self.fc2(self.layer_norm(F.relu(self.fc1(pooled))))
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         if self.batch_norm is not None:

@@ -126,10 +126,8 @@ class SyntaxAttention(MultiheadAttention):
         if implementation == "fused":
             output, mixed = self._fused(q, k, v, weights, key_padding_mask, syntax), None
         else:
-            scores = torch.bmm(q, k.transpose(1, 2)).view(batch, self.num_heads, n, n)
+            scores = self._scores(q, k, key_padding_mask).view(batch, self.num_heads, n, n)
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-            if key_padding_mask is not None:
-                scores = scores.masked_fill(key_padding_mask.to(torch.bool)[:, None, None, :], -torch.inf)
             mixed = self._mix(scores, weights, syntax, shared=implementation == "shared").type_as(v)
             output = torch.bmm(self.dropout_module(mixed).view(-1, n, n), v)
         output = output.transpose(0, 1).reshape(n, batch, self.embed_dim)
@@ -163,6 +161,14 @@ class SyntaxAttention(MultiheadAttention):
         qkv = F.linear(x, weight, bias).view(n, batch * self.num_heads, 3, self.head_dim)
         q, k, v = qkv.transpose(0, 1).unbind(dim=2)
         return q, k, v
+
+    def _scores(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None) -> Tensor:
+        """q·kᵀ, ``(batch · heads, n, n)``; -inf for keys that are padding."""
+        if key_padding_mask is None:
+            return torch.bmm(q, k.transpose(1, 2))
+        hidden = torch.zeros(key_padding_mask.shape, dtype=q.dtype, device=q.device)
+        hidden = hidden.masked_fill_(key_padding_mask.to(torch.bool), -torch.inf)
+        return torch.baddbmm(hidden.repeat_interleave(self.num_heads, dim=0)[:, None], q, k.transpose(1, 2))
 
     def _weights(self, query: Tensor, key_padding_mask: Tensor | None) -> Tensor:
         """Weights of the masks, ``(batch, masks, syntax_heads)``."""
