@@ -57,7 +57,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
-        if self.cfg.ddp_backend == "fully_sharded" and getattr(cfg, "gate_warmup_epochs", 0) and not from_checkpoint:
+        if self.cfg.ddp_backend == "fully_sharded" and hasattr(model, "gates") and model.cfg.gate_warmup_epochs:
             raise ValueError(
                 "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot keep "
                 "the gate's still: give --gate-warmup-epochs 0, or another backend"

@@ -12,7 +12,9 @@ from fairseq import tasks
 from fairseq.logging import metrics
 
 import commands
+import small
 from fairseq_syntax.modules.calls import outputs_of
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -72,9 +74,14 @@ def test_bf16_is_explained_before_anything_is_loaded(data_bin, tmp_path, option)
         commands.train(data_bin, tmp_path, option)
 
 
-def test_pre_warmup_under_fully_sharded_parameters_is_refused(data_bin, tmp_path):
+def test_pre_warmup_under_fully_sharded_parameters_is_refused():
+    symbols = small.dictionary()
+    task = SyntaxTranslationTask(SyntaxTranslationConfig(ddp_backend="fully_sharded"), symbols, symbols)
+    options = argparse.Namespace(arch="gated_syntax_transformer_tiny", max_source_positions=9, max_target_positions=9)
+    task.build_model(options)
+    options.gate_warmup_epochs = 1
     with pytest.raises(ValueError, match="--gate-warmup-epochs 0, or another backend"):
-        commands.train(data_bin, tmp_path, "--ddp-backend=fully_sharded", "--gate-warmup-epochs=1")
+        task.build_model(options)
 
 
 @pytest.mark.parametrize("statistics", ["running", "batch"])
