@@ -41,7 +41,7 @@ def analyse(model: GatedSyntaxTransformerModel, batch: Mapping[str, Any]) -> dic
     with torch.no_grad(), outputs_of([*model.gates.values(), *(a.dropout_module for a in guided)]) as outputs:
         model.encoder(**net_input)
     found = {
-        "masks": model.encoder.masks(net_input["src_syntax"]).log_masks.exp(),
+        "masks": model.encoder.masks(net_input["src_syntax"]).masks,
         "attention": torch.stack([outputs[attention.dropout_module][0] for attention in guided], dim=1),
     }
     if model.gates:

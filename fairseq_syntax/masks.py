@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.features import INFINITE
+from fairseq_syntax.modules.numerics import hiding
 
 #: Marks a position that has no feature, in batches only (never in files).
 UNKNOWN = -1
@@ -167,10 +168,7 @@ class SyntaxBias:
         keys that are padding (``(batch, n)``), and for each mask ``(batch, 1, n, n)``. Made once for all layers."""
         made_for = self._made_for
         if made_for is None or made_for[0] is not padding or made_for[1] != dtype:
-            hidden = None
-            if padding is not None:
-                hidden = torch.zeros(padding.shape, dtype=dtype, device=padding.device)
-                hidden = hidden.masked_fill_(padding.to(torch.bool), -torch.inf)[:, None, None, :]
+            hidden = None if padding is None else hiding(padding, dtype)[:, None, None, :]
             biases = [mask[:, None].to(dtype) for mask in self.log_masks.unbind(dim=1)]
             self._made = hidden, [bias if hidden is None else bias + hidden for bias in biases]
             self._made_for = padding, dtype

@@ -10,6 +10,8 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
+from fairseq_syntax.modules.numerics import at_least_float32, hiding
+
 
 class GateBatchNorm(nn.Module):
     """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
@@ -60,7 +62,7 @@ class GateBatchNorm(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Normalises logits of shape ``(batch, num_features)``; returns float32, or float64 for float64."""
-        x = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        x = at_least_float32(logits)
         scale = (self.running_var + self.eps).rsqrt()
         if self.training and len(x) > 1:
             var, mean = torch.var_mean(x, dim=0, correction=0)
@@ -137,12 +139,10 @@ class SyntaxGate(nn.Module):
             G, ``(batch, num_masks, num_heads)``, float32, or float64 for float64.
         """
         if padding_mask is not None:
-            hidden = x.new_zeros(padding_mask.shape).masked_fill_(padding_mask.to(torch.bool), -torch.inf)
-            x = x + hidden.t().unsqueeze(2)
+            x = x + hiding(padding_mask, x.dtype).t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
         pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        logits = self.fc2(self.layer_norm(F.relu(self.fc1(pooled))))
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        logits = at_least_float32(self.fc2(self.layer_norm(F.relu(self.fc1(pooled)))))
         if self.batch_norm is not None:
             logits = self.batch_norm(logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
@@ -152,7 +152,8 @@ class SyntaxGate(nn.Module):
 def average_statistics(gates: Iterable[SyntaxGate]) -> None:
     """Under data parallel training, gives all ranks the mean of their running statistics, in one small all-reduce.
 
-    Each rank normalises its own batch, as fairseq's ranks do; only what evaluation and checkpoints use is shared.
+    Evaluation, checkpoints, and the next step if it normalises by running statistics, so use the same on all ranks.
+    What a step takes from a batch, it takes from its rank's own.
     """
     world_size = distributed_utils.get_data_parallel_world_size()
     norms = [gate.batch_norm for gate in gates if gate.batch_norm is not None]

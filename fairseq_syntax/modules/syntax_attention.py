@@ -13,6 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fairseq_syntax.masks import SyntaxBias
 from fairseq_syntax.modules.gate import SyntaxGate
+from fairseq_syntax.modules.numerics import at_least_float32, hiding
 
 #: Below this share of a row's global attention that a mask lets pass, ``shared`` would lose precision.
 _SMALLEST_SHARE = 1e-12
@@ -126,8 +127,7 @@ class SyntaxAttention(MultiheadAttention):
         if implementation == "fused":
             output, mixed = self._fused(q, k, v, weights, key_padding_mask, syntax), None
         else:
-            scores = self._scores(q, k, key_padding_mask).view(batch, self.num_heads, n, n)
-            scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+            scores = at_least_float32(self._scores(q, k, key_padding_mask)).view(batch, self.num_heads, n, n)
             mixed = self._mix(scores, weights, syntax, shared=implementation == "shared").type_as(v)
             output = torch.bmm(self.dropout_module(mixed).view(-1, n, n), v)
         output = output.transpose(0, 1).reshape(n, batch, self.embed_dim)
@@ -166,8 +166,7 @@ class SyntaxAttention(MultiheadAttention):
         """q·kᵀ, ``(batch · heads, n, n)``; -inf for keys that are padding."""
         if key_padding_mask is None:
             return torch.bmm(q, k.transpose(1, 2))
-        hidden = torch.zeros(key_padding_mask.shape, dtype=q.dtype, device=q.device)
-        hidden = hidden.masked_fill_(key_padding_mask.to(torch.bool), -torch.inf)
+        hidden = hiding(key_padding_mask, q.dtype)
         return torch.baddbmm(hidden.repeat_interleave(self.num_heads, dim=0)[:, None], q, k.transpose(1, 2))
 
     def _weights(self, query: Tensor, key_padding_mask: Tensor | None) -> Tensor:
