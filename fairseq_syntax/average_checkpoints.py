@@ -21,6 +21,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.files import whole
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
@@ -54,15 +55,13 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     Raises:
         InputError: a checkpoint's parameters have other names or shapes than the first one's.
     """
-    result: dict[str, Any] = {}
-    sums: dict[str, Tensor] = {}
-    for path in tqdm(paths, unit=" checkpoints", disable=None):
-        state = _load(path)
-        weights: dict[str, Tensor] = state["model"]
-        if not result:
-            result = state
-            sums = {name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in weights.items()}
-            continue
+    remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
+    result = _load(next(remaining))
+    sums: dict[str, Tensor] = {
+        name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in result["model"].items()
+    }
+    for path in remaining:
+        weights: dict[str, Tensor] = _load(path)["model"]
         if weights.keys() != sums.keys():
             differing = sorted(weights.keys() ^ sums.keys())
             raise InputError(
@@ -140,9 +139,8 @@ def main(argv: list[str] | None = None) -> None:
                 upper_bound=args.checkpoint_upper_bound,
             )
         state = average(paths)
-        partial = f"{args.output}.tmp"
-        torch.save(state, partial)
-        os.replace(partial, args.output)
+        with whole(args.output) as path:
+            torch.save(state, path)
     except (ValueError, OSError) as error:
         sys.exit(f"fairseq-syntax-average-checkpoints: error: {error}")
     print(f"{args.output}: the average of")

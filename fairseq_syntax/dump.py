@@ -26,6 +26,7 @@ from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.files import whole
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.modules.calls import outputs_of
 
@@ -84,15 +85,13 @@ def dump(args: argparse.Namespace) -> int:
         model.cuda()
     task.load_dataset(args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
-    partial = f"{args.output}.tmp"
     count = len(task.dataset(args.gen_subset))
-    with zipfile.ZipFile(partial, "w") as file:
+    with whole(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(list(model.guided)))
         _add(file, "masks", np.array(model.encoder.masks.names))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)
-    os.replace(partial, args.output)
     return count
 
 

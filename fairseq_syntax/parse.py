@@ -25,6 +25,7 @@ from tqdm import tqdm
 
 from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.files import whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
 from fairseq_syntax.parsers import Line, Parse, Parser, parser_class, parser_names
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
@@ -307,11 +308,8 @@ def report(counts: Counter[str], lines: int) -> str:
 
 
 def _write_json(content: Any, path: str) -> None:
-    """All or nothing."""
-    temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
+    with whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         json.dump(content, file, ensure_ascii=False)
-    os.replace(temporary, path)
 
 
 def parse(args: argparse.Namespace) -> None:

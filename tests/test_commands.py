@@ -16,6 +16,7 @@ OPTIONS = [
     "--syntax-masks", "--slr", "--slr-temperature", "--sdoi-subwords", "--syntax-combination", "--syntax-layers",
     "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-batch-norm-statistics",
     "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention",
+    "--cpu-dropout",
 ]  # fmt: skip
 HELP = ["--user-dir", "fairseq_syntax", "--arch", "gated_syntax_transformer", "--help"]
 

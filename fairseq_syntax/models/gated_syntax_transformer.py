@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
 from fairseq_syntax.modules.calls import extra_arguments
+from fairseq_syntax.modules.dropout import use_fast_dropout
 from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.modules.gate import SyntaxGate
 from fairseq_syntax.modules.syntax_attention import SyntaxAttention
@@ -89,6 +90,13 @@ class _SyntaxOptions(TransformerConfig):
             "help": "how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
             "(shared), torch's fused attention where no dropout acts on its weights (fused), or by what is likely the "
             "fastest (auto); default: auto"
+        },
+    )
+    cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
+        default="fast",
+        metadata={
+            "help": "how all dropouts of the model draw on a CPU: 16 random bits an entry, their probabilities rounded "
+            "to multiples of 2^-16 (fast), or as torch does, 64 bits an entry (torch); default: fast"
         },
     )
     gate_batch_norm_statistics: ChoiceEnum(["running", "batch"]) = field(  # type: ignore[valid-type]
@@ -245,7 +253,11 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
-        return super().build_model(GatedSyntaxTransformerConfig.from_namespace(args), task)
+        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        model = super().build_model(cfg, task)
+        if str(cfg.cpu_dropout) == "fast":
+            use_fast_dropout(model)
+        return model
 
     @classmethod
     def build_encoder(

@@ -335,7 +335,7 @@ def test_command_line_declares_every_option_with_help():
         type(model("transformer").cfg).__dataclass_fields__
     )
     helps = {action.dest: action.help for action in parser._actions}
-    assert len(ours) == 14
+    assert len(ours) == 15
     for option in ours:
         assert "default" in helps[option]
     args = parser.parse_args(["--no-gate-batch-norm"])
