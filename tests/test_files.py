@@ -10,9 +10,8 @@ from fairseq_syntax.files import whole
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     target = tmp_path / "out"
     target.write_text("old")
-    with pytest.raises(KeyboardInterrupt), whole(str(target)) as path:
-        with open(path, "w") as file:
-            file.write("half of the ne")
+    with pytest.raises(KeyboardInterrupt), whole(str(target)) as path, open(path, "w") as file:
+        print("half of the ne", file=file, flush=True)
         raise KeyboardInterrupt
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "old"
