@@ -31,9 +31,9 @@ from fairseq.tokenizer import tokenize_line
 from tqdm import tqdm
 
 import fairseq_syntax
-from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, align, plain_words
+from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
 from fairseq_syntax.chunks import Range, end_with_parent, in_lockstep, in_order
-from fairseq_syntax.controls import CONTROLS, control_heads, control_trees
+from fairseq_syntax.controls import CONTROLS
 from fairseq_syntax.data.feature_files import (
     SAMPLED,
     FeatureWriter,
@@ -45,19 +45,10 @@ from fairseq_syntax.data.feature_files import (
     text_hash,
 )
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.features import (
-    FEATURES,
-    INFINITE,
-    MOST_LABELS,
-    case_feature,
-    distance_feature,
-    head_feature,
-    position_feature,
-    syntactic_distances,
-    word_feature,
-)
+from fairseq_syntax.features import FEATURES, INFINITE, MOST_LABELS
 from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment
-from fairseq_syntax.trees import DependencyTree, NoParse, Tree, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence, greatest_distance
+from fairseq_syntax.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines
 
 LINES_A_CHUNK = 1000
 
@@ -139,16 +130,6 @@ class Split:
     parse_prefix: str
     parses: dict[str, str]
     features: list[str]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the features depend on beside text and parses; see the options of these names."""
-
-    subwords: str
-    on_mismatch: str
-    binarize_trees: str
-    control: str | None
 
 
 @dataclass
@@ -279,52 +260,28 @@ class _Chunker:
         tokens = self._tokens(number, text)
         subwords = self._subwords(number, tokens)
         trees = dependencies = None
-        word_of_trees = word_of = subwords.word_of
-        words = subwords.words
         if "trees" in parses:
             place, line = parses["trees"]
             trees = parse_brackets(line, path=self.split.parses["trees"], line=place)
-            if isinstance(trees, list):
-                leaves = [leaf for tree in trees for leaf in tree.leaves()]
-                aligned = self._align(subwords, leaves, "trees", place, number)
-                if isinstance(aligned, NoParse):
-                    trees = aligned
-                else:
-                    word_of_trees = word_of = aligned
-                    words = leaves
         if "conllu" in parses:
             place, block = parses["conllu"]
             dependencies = parse_conllu(block, path=self.split.parses["conllu"], line=place)
-            if isinstance(dependencies, DependencyTree):
-                aligned = self._align(subwords, dependencies.tokens, "conllu", place, number)
-                if isinstance(aligned, NoParse):
-                    dependencies = aligned
-                else:
-                    word_of, words = aligned, dependencies.tokens
-        if self.settings.control:
-            if isinstance(trees, list):
-                trees = control_trees(self.settings.control, trees, text)
-            if isinstance(dependencies, DependencyTree):
-                dependencies = control_heads(self.settings.control, dependencies, text)
-        self._count(tokens, words, {"trees": trees, "conllu": dependencies})
+
+        def mismatched(kind: str, error: AlignmentError) -> NoParse:
+            if self.settings.on_mismatch == "fail":
+                raise InputError(
+                    self.split.parses[kind],
+                    parses[kind][0],
+                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
+                ) from None
+            return NoParse("mismatch")
+
+        sentence = align_sentence(
+            text, subwords, trees=trees, dependencies=dependencies, settings=self.settings, mismatched=mismatched
+        )
+        self._count(tokens, sentence)
         for name in self.split.features:
-            if name == "word":
-                row = word_feature(word_of)
-            elif name == "case":
-                row = case_feature(word_of, words)
-            elif name == "position":
-                row = position_feature(word_of)
-            elif name == "distance":
-                row = self._distance(word_of_trees, trees)
-            elif not isinstance(dependencies, DependencyTree):
-                row = []
-            elif name == "head":
-                row = head_feature(word_of, dependencies)
-            else:
-                numbers = self.labels[name]
-                labels = getattr(dependencies, name)
-                row = [*(numbers.setdefault(labels[word], len(numbers) + 1) for word in word_of), 0]
-            self.rows[name].append(row)
+            self.rows[name].append(sentence.feature(name, self._number))
 
     def _tokens(self, number: int, text: str) -> list[str]:
         """A line's subwords, split as fairseq splits them."""
@@ -347,41 +304,19 @@ class _Chunker:
                 raise InputError(self.split.text, number, str(error)) from None
             return plain_words(tokens)  # no parse has these words
 
-    def _align(self, subwords: Subwords, words: list[str], kind: str, place: int, number: int) -> list[int] | NoParse:
-        if len(words) >= INFINITE:
-            raise InputError(
-                self.split.parses[kind], place, f"expected fewer than {INFINITE} words in a line, found {len(words)}"
-            )
-        try:
-            return align(subwords, words)
-        except AlignmentError as error:
-            if self.settings.on_mismatch == "fail":
-                raise InputError(
-                    self.split.parses[kind],
-                    place,
-                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
-                ) from None
-            return NoParse("mismatch")
+    def _number(self, feature: str, label: str) -> int:
+        numbers = self.labels[feature]
+        return numbers.setdefault(label, len(numbers) + 1)
 
-    def _distance(self, word_of: list[int], trees: list[Tree] | NoParse | None) -> list[int]:
-        if not isinstance(trees, list):
-            return []
-        distances = syntactic_distances(trees, binarize=self.settings.binarize_trees)
-        self.greatest["distance"] = max([self.greatest["distance"], *(d for d in distances if d != INFINITE)])
-        return distance_feature(word_of, distances)
-
-    def _count(
-        self,
-        tokens: list[str],
-        words: list[str],
-        parses: dict[str, list[Tree] | DependencyTree | NoParse | None],
-    ) -> None:
-        self.counts.update(sentences=1, words=len(words), subwords=len(tokens))
-        for kind, parse in parses.items():
+    def _count(self, tokens: list[str], sentence: AlignedSentence) -> None:
+        self.counts.update(sentences=1, words=len(sentence.words), subwords=len(tokens))
+        for kind, parse in (("trees", sentence.trees), ("conllu", sentence.dependencies)):
             if isinstance(parse, NoParse):
                 self.counts[f"no_parse.{kind}.{parse.reason}"] += 1
-            elif isinstance(parse, DependencyTree):
-                self.greatest["depth"] = max(self.greatest["depth"], parse.depth)
+        if isinstance(sentence.dependencies, DependencyTree):
+            self.greatest["depth"] = max(self.greatest["depth"], sentence.dependencies.depth)
+        if sentence.distances:
+            self.greatest["distance"] = max(self.greatest["distance"], greatest_distance(sentence.distances))
 
     def chunk(self) -> Chunk:
         """All that was added."""

@@ -27,7 +27,7 @@ from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
-from fairseq_syntax.parsers import Line, Parse, Parser, parser_class, parser_names
+from fairseq_syntax.parsers import Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
 
 #: A block in which so many lines fail, and none is parsed, means that the parser is broken, not the text.
@@ -160,9 +160,8 @@ class Job:
         counts: Counter[str] = Counter()
         first_without = None
         written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
-        for line, parse in zip(lines, self._parse(parser, lines), strict=True):
-            if isinstance(parse, Parse) and len(parse.tokens) > self.max_tokens:
-                parse = NoParse("too_long")
+        parses = parse_lines(parser, lines, max_tokens=self.max_tokens, failed=self._failed)
+        for line, parse in zip(lines, parses, strict=True):
             if isinstance(parse, NoParse):
                 first_without = first_without or (line.number, parse.reason)
                 self._check_strictly(first_without)
@@ -194,32 +193,8 @@ class Job:
             line, reason = without
             raise InputError(self.input, line, f"expected a parse (--strict), found none: {reason}")
 
-    def _parse(self, parser: Parser, lines: Sequence[Line]) -> list[Parse | NoParse]:
-        """The parses of some lines; if the parser fails, of fewer at a time, down to the one on which it fails."""
-        try:
-            parses = parser.parse(lines)
-            if len(parses) != len(lines):
-                raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
-        except Exception as error:
-            if parser.sequential:  # what it says of its file is the user's to know
-                raise
-            if len(lines) == 1:
-                return [self._failed(lines[0], error)]
-            middle = len(lines) // 2
-            return [*self._parse(parser, lines[:middle]), *self._parse(parser, lines[middle:])]
-        return [self._checked(parser, line, parse) for line, parse in zip(lines, parses, strict=True)]
-
-    def _checked(self, parser: Parser, line: Line, parse: Parse | NoParse) -> Parse | NoParse:
-        if not isinstance(parse, NoParse):
-            try:
-                parser.check(line, parse)
-            except (ValueError, AttributeError) as error:  # not a parse of the line, or not a parse
-                return self._failed(line, error)
-        return parse
-
-    def _failed(self, line: Line, error: Exception) -> NoParse:
+    def _failed(self, line: Line, error: Exception) -> None:
         tqdm.write(f"{self.input}:{line.number}: the parser failed: {error!r}", file=sys.stderr)
-        return NoParse("failed")
 
     def merge(self) -> None:
         """Puts the blocks together, moves the result into place, deletes the parts and prints the report."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fairseq_cli.generate
+import fairseq_cli.interactive
 import fairseq_cli.train
 import fairseq_cli.validate
 import torch
@@ -66,6 +67,7 @@ def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY,
             trainers.append(self)
 
     metrics.reset()
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)  # of another training in this process
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     fairseq_cli.train.Trainer = Recorded
     try:
@@ -77,6 +79,11 @@ def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY,
 
 def generate(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, str]:
     """fairseq-generate of the test set by one checkpoint or an ensemble; hypotheses by sentence number."""
+    return {number: text for number, (_, text) in generate_scored(data, *paths, more=more).items()}
+
+
+def generate_scored(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, tuple[float, str]]:
+    """As :func:`generate`, with the hypotheses' scores."""
     arguments = [
         str(data), *USER_DIR, "--path", ":".join(map(str, paths)), "--cpu", "--num-workers", "0", "--beam", "2",
         "--max-len-b", "20", "--remove-bpe", *more,
@@ -88,7 +95,30 @@ def generate(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, 
     for name in ("fairseq_cli.generate",):  # its handler holds the stream that is gone
         logging.getLogger(name).handlers.clear()
     hypotheses = (line[2:].split("\t") for line in out.getvalue().splitlines() if line[:2] == "H-")
-    return {int(fields[0]): fields[-1] for fields in hypotheses}
+    return {int(n): (float(score), text) for n, score, text in hypotheses}
+
+
+def interactive(
+    lines: list[str], data: Path, *paths: Path, folder: Path, more: tuple[str, ...] = ()
+) -> tuple[dict[int, tuple[float, str]], str]:
+    """fairseq-interactive, `lines` read from a file; scores and hypotheses by line from 0, and all that was printed."""
+    text = folder / "interactive.txt"
+    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments = [
+        str(data), *USER_DIR, "--path", ":".join(map(str, paths)), "--cpu", "--beam", "2", "--max-len-b", "20",
+        "--input", str(text), *more,
+    ]  # fmt: skip
+    args = options.parse_args_and_arch(options.get_interactive_generation_parser(), arguments)
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    logging.getLogger().addHandler(handler)
+    try:
+        with contextlib.redirect_stdout(out):
+            fairseq_cli.interactive.main(convert_namespace_to_omegaconf(args))
+    finally:
+        logging.getLogger().removeHandler(handler)
+    hypotheses = (line[2:].split("\t") for line in out.getvalue().splitlines() if line[:2] == "D-")
+    return {int(n): (float(score), text) for n, score, text in hypotheses}, out.getvalue()
 
 
 def validate(data: Path, path: Path) -> None:

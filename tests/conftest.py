@@ -25,6 +25,24 @@ def elsewhere(tmp_path_factory) -> None:
 
 
 @pytest.fixture(scope="session")
+def fake_parser_site(tmp_path_factory) -> Path:
+    """What pip leaves of a distribution with an entry point."""
+    site = tmp_path_factory.mktemp("site")
+    info = site / "fake_parser-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-parser\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nfake = fake_parser:FakeParser\n")
+    return site
+
+
+@pytest.fixture
+def fake_parser(fake_parser_site, monkeypatch) -> None:
+    """The parser ``fake`` is installed, in this process and those that it starts."""
+    monkeypatch.syspath_prepend(str(fake_parser_site))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(fake_parser_site), str(Path(__file__).parent)]))
+
+
+@pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     """Word-level text with trees (src, tgt) and its BPE, made by the quickstart's grammar."""
     sys.path.insert(0, str(QUICKSTART))

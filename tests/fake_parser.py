@@ -13,6 +13,7 @@ class FakeParser(Parser):
     """Fails on a call with the word FAIL in it; a call takes `seconds`."""
 
     kinds = ("conllu", "trees")
+    pretokenized = True
 
     def __init__(self, seconds: float):
         self.seconds = seconds
@@ -24,6 +25,10 @@ class FakeParser(Parser):
     @classmethod
     def from_arguments(cls, args):
         return cls(args.seconds)
+
+    @classmethod
+    def from_description(cls, description, *, kinds, models, device):
+        return cls(0.0)
 
     def describe(self):
         return {"name": "fake", "version": os.environ.get("FAKE_VERSION", "1")}

@@ -19,16 +19,7 @@ from fairseq_syntax.trees import NoParse, conllu_blocks, parse_brackets, parse_c
 TESTS = Path(__file__).parent
 
 
-@pytest.fixture(autouse=True)
-def installed_fake_parser(tmp_path_factory, monkeypatch):
-    """What pip leaves of a distribution with an entry point."""
-    site = tmp_path_factory.mktemp("site")
-    info = site / "fake_parser-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-parser\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nfake = fake_parser:FakeParser\n")
-    monkeypatch.syspath_prepend(str(site))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(TESTS)]))
+pytestmark = pytest.mark.usefixtures("fake_parser")
 
 
 def run(text: Path, *more: str, parser: str = "fake", size: int = 3) -> None:

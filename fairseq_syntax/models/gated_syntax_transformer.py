@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from fairseq import hub_utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.distributed import fsdp_wrap
@@ -23,6 +24,7 @@ from fairseq.models.transformer import (
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
+from fairseq_syntax.hub import SyntaxHubInterface
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
 from fairseq_syntax.modules.calls import extra_arguments
 from fairseq_syntax.modules.dropout import use_fast_dropout
@@ -226,7 +228,7 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
             raise ValueError(
                 f"the model's syntax masks ({', '.join(self.masks.names)}) need net_input['src_syntax'] to hold "
                 f"{', '.join(self.masks.features)}; missing: {', '.join(missing)}. Does the data come from "
-                "--task syntax_translation? (fairseq-interactive cannot give parses yet.)"
+                "--task syntax_translation?"
             )
         # Not by iterating over self.layers: under layer drop, that draws which layers run.
         guided = [module for module in self.layers.modules() if isinstance(module, SyntaxEncoderLayer)]
@@ -265,6 +267,28 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
     ) -> GatedSyntaxTransformerEncoder:
         cfg.check()
         return GatedSyntaxTransformerEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: str = "model.pt",
+        data_name_or_path: str = ".",
+        **kwargs: Any,
+    ) -> SyntaxHubInterface:
+        """Loads a trained model to translate raw text with.
+
+        Args:
+            model_name_or_path: folder of checkpoints.
+            checkpoint_file: its name there; several, with ``:`` between them, are an ensemble.
+            data_name_or_path: folder of the dictionaries and the features' signature, that is a data-bin.
+            **kwargs: options of the checkpoint's configuration to change, such as ``tokenizer="moses"``,
+                ``bpe="subword_nmt"``, ``bpe_codes=...``, ``parser``, ``stanza_dir``, ``parser_device``.
+        """
+        loaded = hub_utils.from_pretrained(
+            model_name_or_path, checkpoint_file, data_name_or_path, archive_map=cls.hub_models(), **kwargs
+        )
+        return SyntaxHubInterface(loaded["args"], loaded["task"], loaded["models"])
 
     @property
     def syntax_features(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
@@ -62,10 +62,12 @@ class Parser(ABC):
 
     Attributes:
         sequential: whether lines must come one after another from the first on, none left out.
+        pretokenized: whether it takes a line for tokens with spaces between them.
         kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
     """
 
     sequential: ClassVar[bool] = False
+    pretokenized: bool = False
     kinds: Sequence[str]
 
     @classmethod
@@ -76,6 +78,23 @@ class Parser(ABC):
     @abstractmethod
     def from_arguments(cls, args: argparse.Namespace) -> Parser:
         """Makes the parser that the command line describes, with everything loaded that it needs."""
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> Parser:
+        """The parser that :meth:`describe` tells of, to parse new text as the training data was parsed.
+
+        Args:
+            description: may lack all but the name and, as ``lang``, the language.
+            kinds: the kinds of parse that are wanted; it may make others besides.
+            models: folder of its models; ``None``: its own.
+            device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+
+        Raises:
+            ValueError: this parser cannot be had so.
+        """
+        raise ValueError(f"the parser {description['name']} cannot be started from what is recorded of it")
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -105,6 +124,44 @@ class Parser(ABC):
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""
+
+
+def parse_lines(
+    parser: Parser, lines: Sequence[Line], *, max_tokens: int, failed: Callable[[Line, Exception], None]
+) -> list[Parse | NoParse]:
+    """The parses of some lines, checked.
+
+    Where the parser fails, it gets fewer lines at a time, down to the one on which it fails.
+
+    Args:
+        max_tokens: lines of more tokens have no parse.
+        failed: is told of each line on which the parser fails, and why.
+    """
+    try:
+        parses = parser.parse(lines)
+        if len(parses) != len(lines):
+            raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
+    except Exception as error:
+        if parser.sequential:  # what it says of its file is the user's to know
+            raise
+        if len(lines) == 1:
+            failed(lines[0], error)
+            return [NoParse("failed")]
+        middle = len(lines) // 2
+        halves = lines[:middle], lines[middle:]
+        return [p for half in halves for p in parse_lines(parser, half, max_tokens=max_tokens, failed=failed)]
+    checked: list[Parse | NoParse] = []
+    for line, parse in zip(lines, parses, strict=True):
+        if not isinstance(parse, NoParse):
+            try:
+                parser.check(line, parse)
+                if len(parse.tokens) > max_tokens:
+                    parse = NoParse("too_long")
+            except (ValueError, AttributeError) as error:  # not a parse of the line, or not a parse
+                failed(line, error)
+                parse = NoParse("failed")
+        checked.append(parse)
+    return checked
 
 
 def parser_names() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -112,6 +112,23 @@ class StanzaParser(Parser):
             device=args.device,
             stanza_dir=args.stanza_dir,
             download=args.download,
+        )
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> StanzaParser:
+        pretokenized = description.get("pretokenized", False)
+        wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
+        recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
+        return cls(
+            lang=description["lang"],
+            # Where a multi-word token stands in a tree depends on whether dependencies are parsed, too.
+            processors=wanted if pretokenized or not recorded else recorded,
+            pretokenized=pretokenized,
+            max_tokens=description.get("settings", {}).get("max_tokens", 250),
+            device=device,
+            stanza_dir=models,
         )
 
     def describe(self) -> dict[str, Any]:

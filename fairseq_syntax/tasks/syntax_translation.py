@@ -2,12 +2,14 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Optional, cast
 
 import torch
 from fairseq import utils
@@ -15,19 +17,46 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
+from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
 from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
 from fairseq_syntax.modules.gate import average_statistics
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass
 class SyntaxTranslationConfig(TranslationConfig):
-    """fairseq's translation options; which features are read follows from the model."""
+    """fairseq's translation options, and where parses of new text come from (fairseq-interactive, from_pretrained).
+
+    Which features are read follows from the model.
+    """
+
+    parser: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "what parses new text: the name of a parser, or none to translate without syntax "
+            "(default: the parser that the training data's signature tells of)"
+        },
+    )
+    stanza_dir: Optional[str] = field(
+        default=None, metadata={"help": "folder of stanza's models (default: stanza's own)"}
+    )
+    parser_device: Optional[str] = field(
+        default=None, metadata={"help": "where the parser runs, cpu or cuda (default: on a GPU if there is one)"}
+    )
+    input_parses: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "prefix of files PREFIX.trees and PREFIX.conllu with a parse for each line of new text, in its "
+            "order (default: a parser runs)"
+        },
+    )
 
     tpu: bool = II("common.tpu")
     ddp_backend: str = II("distributed_training.ddp_backend")
@@ -43,6 +72,8 @@ class SyntaxTranslationTask(TranslationTask):
     def __init__(self, cfg: SyntaxTranslationConfig, src_dict: Any, tgt_dict: Any):
         super().__init__(cfg, src_dict, tgt_dict)
         self.syntax_features: set[str] = set()
+        #: Tokens and features of the batches of new text that were made, until they are translated.
+        self._made: deque[tuple[Tensor, dict[str, Tensor]]] = deque()
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
@@ -109,6 +140,8 @@ class SyntaxTranslationTask(TranslationTask):
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's. Where fairseq keeps the batches of the epoch in which the process started (that is, unless
         options or shards renew them), they are those of epoch 1: a resumed run goes on with the batches it had."""
+        if isinstance(getattr(dataset, "src", None), SourceTokens):
+            return self._batches_of_new_text(dataset, *args, **kwargs)
         if kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr"):
             return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
         kept = self.dataset_to_epoch_iter.get(dataset)
@@ -151,15 +184,96 @@ class SyntaxTranslationTask(TranslationTask):
                 mean = sum(log[name] for log in logging_outputs) / sentences
                 metrics.log_scalar(name, mean, weight=sentences, round=3)
 
+    @cached_property
+    def source_reader(self) -> SourceReader:
+        """Parses new text as the options say."""
+        return source_reader(self.cfg, self.syntax_features)
+
+    def get_interactive_tokens_and_lengths(
+        self, lines: Sequence[str], encode_fn: Callable[[str], str]
+    ) -> tuple[list[Tensor], list[int]]:
+        """As fairseq's; where models need parses, :class:`~fairseq_syntax.inference.SourceTokens`."""
+        if not self.syntax_features:
+            tokens, lengths = super().get_interactive_tokens_and_lengths(lines, encode_fn)
+            return tokens, lengths
+        parsed = self.source_reader.read(lines, [encode_fn(line) for line in lines], self.source_dictionary)
+        return parsed, [len(ids) for ids in parsed]
+
+    def build_dataset_for_inference(self, src_tokens: list[Tensor], src_lengths: Any, **kwargs: Any) -> Any:
+        """As fairseq's, with the features of `src_tokens`.
+
+        Raises:
+            ValueError: a model needs features, and `src_tokens` are not of :meth:`get_interactive_tokens_and_lengths`.
+        """
+        dataset = super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
+        if not self.syntax_features:
+            return dataset
+        if not isinstance(src_tokens, SourceTokens):
+            raise ValueError(
+                "the model needs the parses of its input, and token ids have none: give text "
+                "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
+            )
+        return SyntaxLanguagePairDataset.from_pairs(dataset, syntax=src_tokens.syntax)
+
+    def _batches_of_new_text(
+        self,
+        dataset: SyntaxLanguagePairDataset,
+        *args: Any,
+        max_positions: Any,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """fairseq's batches. A line that is too long is left out, and a message says so.
+
+        fairseq-interactive makes of a batch another one that knows only tokens. So a batch's features are kept here
+        until that one comes, in the same order.
+        """
+        source = cast(SourceTokens, dataset.src)
+        longest, *rest = max_positions if isinstance(max_positions, tuple) else (max_positions,)
+        longest = min(longest, max_tokens or longest)
+        for number, tokens in zip(source.numbers, source, strict=True):
+            if len(tokens) > longest:
+                logger.warning(
+                    "line %d is not translated: %d subwords with </s>, expected at most %d "
+                    "(--max-source-positions of the model, --max-tokens)", number, len(tokens), longest
+                )  # fmt: skip
+        kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
+        batches = super().get_batch_iterator(
+            dataset, *args, max_positions=(longest, *rest), max_tokens=max_tokens, **kwargs
+        )
+        self._made.clear()
+        return _HandedOver(batches, self._made)
+
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """As fairseq's; stock models in an ensemble with ours do not see the features."""
+        if self._made:
+            tokens, syntax = self._made.popleft()
+            expected = sample["net_input"]["src_tokens"]
+            if not torch.equal(tokens.to(expected.device), expected):
+                raise RuntimeError("batches of new text are to be translated in the order in which they were made")
+            features = {name: feature.to(expected.device) for name, feature in syntax.items()}
+            sample = {**sample, "net_input": {**sample["net_input"], "src_syntax": features}}
         if "src_syntax" in sample["net_input"]:
             for model in models:
                 if not hasattr(model, "syntax_features"):
                     _ignore_syntax(model)
         return super().inference_step(generator, models, sample, *args, **kwargs)
+
+
+class _HandedOver:
+    """An iterator over batches whose features go to `made`, batch by batch."""
+
+    def __init__(self, batches: Any, made: deque[tuple[Tensor, dict[str, Tensor]]]):
+        self.batches = batches
+        self.made = made
+
+    def next_epoch_itr(self, *args: Any, **kwargs: Any) -> Iterator[dict[str, Any]]:
+        for batch in self.batches.next_epoch_itr(*args, **kwargs):
+            net_input = batch["net_input"]
+            self.made.append((net_input["src_tokens"], net_input.pop("src_syntax")))
+            yield batch
 
 
 def _ignore_syntax(model: Any) -> None:

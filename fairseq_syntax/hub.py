@@ -1,0 +1,46 @@
+"""Translating raw text from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairseq.hub_utils import GeneratorHubInterface
+
+from fairseq_syntax.inference import SourceTokens
+
+
+class SyntaxHubInterface(GeneratorHubInterface):
+    """fairseq's hub interface, which also parses: ``translate("A sentence.")`` and ``translate(["One.", "Two."])``.
+
+    Sentences are tokenised, split into subwords, parsed, translated and detokenised; the parser is loaded at the first
+    one. Not for several threads at a time.
+    """
+
+    def sample(
+        self, sentences: str | Sequence[str], beam: int = 1, verbose: bool = False, **kwargs: Any
+    ) -> str | list[str]:
+        """As fairseq's: the best translation of each sentence.
+
+        Raises:
+            ValueError: a sentence is longer than the model can read.
+        """
+        if isinstance(sentences, str):
+            return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
+        hypotheses = self.generate(self.read(sentences), beam, verbose, **kwargs)
+        return [self.decode(found[0]["tokens"]) for found in hypotheses]
+
+    def read(self, sentences: Sequence[str]) -> SourceTokens | list[Any]:
+        """Sentences as :meth:`generate` takes them: tokenised, as subwords, parsed if the model needs that.
+
+        Raises:
+            ValueError: a sentence is longer than the model can read.
+        """
+        tokens, lengths = self.task.get_interactive_tokens_and_lengths(
+            sentences, lambda sentence: self.apply_bpe(self.tokenize(sentence))
+        )
+        longest = self.max_positions[0]
+        for number, length in enumerate(lengths, start=1):
+            if length > longest:
+                raise ValueError(f"sentence {number}: expected at most {longest} subwords with </s>, found {length}")
+        return tokens

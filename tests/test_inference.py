@@ -1,0 +1,242 @@
+"""New text is translated as the same text is from a data-bin: fairseq-interactive and from_pretrained."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import commands
+import fairseq_syntax.parse
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.inference import source_reader
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+
+pytestmark = pytest.mark.usefixtures("fake_parser")
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
+    """A model trained for a few steps on parses of the fake parser."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(fake_parser_site))
+        for name in ("train", "valid", "test"):
+            text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
+            fairseq_syntax.parse.main(["--input", str(text), "--parser", "fake"])
+        data = commands.copy(plain_data_bin, folder / "data-bin")
+        (folder / "bpe").mkdir()
+        for name in ("train", "valid", "test"):
+            shutil.copy(corpus / f"bpe/{name}.src", folder / f"bpe/{name}.src")
+        commands.binarize(folder, data)
+        commands.train(data, folder / "run", "--max-update=40", "--syntax-masks=slr,sdoi")
+    return SimpleNamespace(
+        data=data,
+        checkpoint=folder / "run/checkpoint_last.pt",
+        lines=(corpus / "test.src").read_text().splitlines(),
+        parses=folder / "test.src",
+        bpe=("--bpe=subword_nmt", f"--bpe-codes={corpus / 'codes.src'}", "--remove-bpe"),
+        codes=corpus / "codes.src",
+        subwords=(corpus / "bpe/test.src").read_text().splitlines(),
+    )
+
+
+def interactive(trained, lines, tmp_path, *more):
+    return commands.interactive(lines, trained.data, trained.checkpoint, folder=tmp_path, more=more)
+
+
+def equal(found, expected) -> None:
+    assert {n: text for n, (_, text) in found.items()} == {n: text for n, (_, text) in expected.items()}
+    for n, (score, _) in found.items():
+        assert score == pytest.approx(expected[n][0], abs=1e-4)
+
+
+def hub(trained, **more):
+    return GatedSyntaxTransformerModel.from_pretrained(
+        str(trained.checkpoint.parent), "checkpoint_last.pt", str(trained.data), bpe="subword_nmt",
+        bpe_codes=str(trained.codes), **more,
+    )  # fmt: skip
+
+
+def test_all_ways_give_the_same_translations(trained, tmp_path):
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    assert len(expected) == len(trained.lines)
+    buffered = ("--buffer-size=7", "--batch-size=4")
+    equal(interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered)[0], expected)
+    equal(interactive(trained, trained.subwords, tmp_path, "--remove-bpe", *buffered)[0], expected)
+    equal(
+        interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered, f"--input-parses={trained.parses}")[0],
+        expected,
+    )
+    model = hub(trained)
+    texts = [text for _, (_, text) in sorted(expected.items())]
+    assert model.translate(trained.lines, beam=2, max_len_b=20) == texts
+    assert model.translate(trained.lines[0], beam=2, max_len_b=20) == texts[0]
+    found = model.generate(model.read(trained.lines), beam=2, max_len_b=20)
+    for n, hypotheses in enumerate(found):
+        assert hypotheses[0]["score"].item() / torch.log(torch.tensor(2.0)).item() == pytest.approx(
+            expected[n][0], abs=1e-4
+        )
+
+
+def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, tmp_path):
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    found, printed = interactive(trained, trained.lines, tmp_path, *trained.bpe, "--parser=none")
+    assert printed.count("plain Transformer") == 1
+    assert max(abs(found[n][0] - expected[n][0]) for n in found) > 1e-2
+    commands.interactive(
+        trained.lines, trained.data, trained.checkpoint, folder=tmp_path, more=(*trained.bpe, "--parser=none")
+    )
+
+
+@pytest.mark.parametrize("more", [(), ("--buffer-size=8", "--batch-size=2"), ("--num-workers=2", "--buffer-size=4")])
+def test_the_same_line_with_two_parses_has_two_translations(trained, tmp_path, more):
+    line = max(trained.lines, key=lambda line: len(line.split()))
+    words = line.split()
+    flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
+    nested = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
+    chain = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{i - 1}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
+    star = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
+    (tmp_path / "side.trees").write_text(flat + nested + nested + flat)
+    (tmp_path / "side.conllu").write_text(star + chain + chain + star)
+    found, _ = interactive(trained, [line] * 4, tmp_path, *trained.bpe, *more, f"--input-parses={tmp_path / 'side'}")
+    scores = [found[n][0] for n in range(4)]
+    assert scores[0] == pytest.approx(scores[3], abs=1e-4)
+    assert scores[1] == pytest.approx(scores[2], abs=1e-4)
+    assert abs(scores[0] - scores[1]) > 1e-3
+
+
+def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path):
+    good = trained.lines[0]
+    long = " ".join(["x"] * 2000)
+    tokens = " ".join(trained.lines[1].split() * 60)
+    lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "<pad> </s>", tokens, "   "]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=10", "--batch-size=3")
+    assert sorted(found) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    equal({0: found[6]}, {0: found[0]})
+    assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
+    assert "line 4 has no parse: RuntimeError('told to fail')" in printed
+    assert "line 8: <pad>, </s> is taken for an unknown word" in printed
+    assert "line 9 has no parse: more than 250 tokens are not parsed" in printed
+    alone = interactive(trained, [good], tmp_path, *trained.bpe)[0]
+    equal({0: found[0]}, alone)
+
+
+def test_a_line_longer_than_a_batch_is_not_the_end(trained, tmp_path):
+    lines = [trained.lines[0], " ".join(["x"] * 60), trained.lines[1]]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--max-tokens=50", "--buffer-size=3")
+    assert sorted(found) == [0, 2]
+    assert "line 2 is not translated" in printed
+
+
+def test_only_lines_that_are_too_long(trained, tmp_path):
+    found, printed = interactive(trained, [" ".join(["x"] * 2000)], tmp_path, *trained.bpe)
+    assert found == {}
+    assert "line 1 is not translated" in printed
+
+
+def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
+    for kind in ("trees", "conllu"):
+        shutil.copy(f"{trained.parses}.{kind}", tmp_path / f"side.{kind}")
+    side = (*trained.bpe, f"--input-parses={tmp_path / 'side'}")
+    with pytest.raises(InputError, match=r"side\.trees:1: line 1 of the input: expected the same text"):
+        interactive(trained, trained.lines[:0:-1], tmp_path, *side)
+    with pytest.raises(InputError, match=f"found none for line {len(trained.lines) + 1}"):
+        interactive(trained, [*trained.lines, "one more"], tmp_path, *side)
+    with pytest.raises(InputError, match=r"elsewhere\.\w+: expected the parses of the input"):
+        interactive(trained, trained.lines, tmp_path, f"--input-parses={tmp_path / 'elsewhere'}")
+    with pytest.raises(ValueError, match="expected --input-parses or --parser, found both"):
+        interactive(trained, trained.lines, tmp_path, *side, "--parser=fake")
+
+
+def test_side_files_with_more_parses_than_lines_are_reported(trained, tmp_path, caplog):
+    task = commands.load(trained.checkpoint)[1]
+    task.cfg.data = str(trained.data)
+    task.cfg.input_parses = str(trained.parses)
+    reader = source_reader(task.cfg, {"distance"})
+    reader.read(trained.lines[:2], trained.lines[:2], task.source_dictionary)
+    reader.source._report_rest()
+    assert f"each of the 2 lines of the input, found {len(trained.lines) - 2} more" in caplog.text
+
+
+def test_lexical_constraints(trained, tmp_path):
+    line = trained.lines[0]
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    word = next(w for w in (trained.lines[1]).split())
+    found, printed = interactive(
+        trained, [f"{line}\t{word}", line], tmp_path, *trained.bpe, "--constraints", "--buffer-size=2"
+    )
+    assert "C-0\t" in printed
+    assert sorted(found) == [0, 1]
+    assert found[1][1] == expected[0][1]
+
+
+def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, trained, tmp_path):
+    commands.train(data_bin, tmp_path / "run", "--max-update=1")
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+    arguments = trained.lines[:1], data_bin, checkpoint
+    with pytest.raises(ValueError, match=r"trees: expected a parser that can be run here .*, found none; --parser"):
+        commands.interactive(*arguments, folder=tmp_path, more=trained.bpe)
+    with pytest.raises(ValueError, match=r"found 'nobody'"):
+        commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=nobody"))
+    with pytest.raises(ValueError, match="the parser conllu cannot be started"):
+        commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=conllu"))
+    assert commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=fake"))[0]
+
+
+def test_another_version_of_the_parser_is_mentioned(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_VERSION", "2")
+    _, printed = interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)
+    assert "the parser's version differs from the training data's: expected 1, found 2" in printed
+
+
+def test_a_stock_model_needs_no_parser(plain_data_bin, trained, tmp_path):
+    commands.train(plain_data_bin, tmp_path / "run", "--max-update=1", model=commands.STOCK)
+    found, printed = commands.interactive(
+        trained.lines[:3], plain_data_bin, tmp_path / "run/checkpoint_last.pt", folder=tmp_path, more=trained.bpe
+    )
+    assert len(found) == 3
+    assert "parser" not in printed.replace("'parser", "").replace("input_parses", "")
+
+
+def test_python_interface_refuses_what_it_cannot_translate(trained):
+    model = hub(trained)
+    with pytest.raises(ValueError, match="sentence 2: expected at most 1024 subwords with </s>, found 2001"):
+        model.translate([trained.lines[0], " ".join(["x"] * 2000)])
+    with pytest.raises(ValueError, match="token ids have none"):
+        model.generate([torch.tensor([4, 5, 2])])
+    assert model.translate([]) == []
+    assert len(model.translate(["", trained.lines[0]], max_len_b=20)) == 2
+
+
+def test_the_parser_is_loaded_once(trained, monkeypatch):
+    import fake_parser
+
+    made = []
+    monkeypatch.setattr(
+        fake_parser.FakeParser, "__init__", lambda self, seconds: made.append(self) or setattr(self, "seconds", seconds)
+    )
+    model = hub(trained)
+    model.translate(trained.lines[0], max_len_b=20)
+    model.translate(trained.lines, max_len_b=20)
+    assert len(made) == 1
+
+
+def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, plain_data_bin, tmp_path):
+    commands.train(trained.data, tmp_path / "stock", "--max-update=2", model=commands.STOCK)
+    commands.train(trained.data, tmp_path / "sdoi", "--max-update=2", "--syntax-masks=sdoi")
+    paths = [trained.checkpoint, *(tmp_path / name / "checkpoint_last.pt" for name in ("stock", "sdoi"))]
+    expected = commands.generate_scored(trained.data, *paths)
+    found, _ = commands.interactive(
+        trained.lines, trained.data, *paths, folder=tmp_path, more=(*trained.bpe, "--buffer-size=9", "--batch-size=4")
+    )
+    equal(found, expected)
+    folder = Path(*paths[0].parts[:-1])
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(folder.parent), ":".join(str(p) for p in paths), str(trained.data), bpe="subword_nmt",
+        bpe_codes=str(trained.codes),
+    )  # fmt: skip
+    assert model.translate(trained.lines, beam=2, max_len_b=20) == [expected[n][1] for n in sorted(expected)]
