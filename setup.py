@@ -42,6 +42,7 @@ setup(
             "fairseq-syntax-parse = fairseq_syntax.parse:main",
             "fairseq-syntax-binarize = fairseq_syntax.binarize:main",
             "fairseq-syntax-average-checkpoints = fairseq_syntax.average_checkpoints:main",
+            "fairseq-syntax-score = fairseq_syntax.score:main",
             "fairseq-syntax-dump = fairseq_syntax.dump:main",
         ],
     },
