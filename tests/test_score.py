@@ -12,7 +12,7 @@ from fairseq_syntax import score
 
 REFERENCES = [
     "Der Hund, der bellt, läuft nach Hause.",
-    'Peter\'s Freund sagte: "Komm!"',
+    'Peters Freund sagte: "Komm!"',
     "Ein Mann & eine Frau gehen.",
     "Das kostet 3,5 Euro (ungefähr).",
     "Zwei Kinder spielen im Garten.",
