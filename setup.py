@@ -34,8 +34,9 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "dev": ["hypothesis", "mypy", "pytest", "ruff"],
+        "dev": ["fastapi", "httpx", "hypothesis", "mypy", "playwright", "pytest", "ruff", "uvicorn"],
         "ray": ["ray[data]"],  # for examples/parse_at_scale
+        "serve": ["fastapi", "uvicorn"],  # for examples/serve
     },
     entry_points={
         "console_scripts": [

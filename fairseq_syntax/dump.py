@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,29 +25,10 @@ import torch
 from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
+from fairseq_syntax.analysis import CONTENTS, by_sentence
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from fairseq_syntax.modules.calls import outputs_of
-
-CONTENTS = ("gates", "masks", "attention")
-
-
-def analyse(model: GatedSyntaxTransformerModel, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """Gates, masks and attention of a batch, by these names, the batch being the first axis; padding included."""
-    guided = list(model.guided.values())
-    for attention in guided:
-        attention.implementation = "plain"  # fused attention has no A to show
-    net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
-    with torch.no_grad(), outputs_of([*model.gates.values(), *(a.dropout_module for a in guided)]) as outputs:
-        model.encoder(**net_input)
-    found = {
-        "masks": model.encoder.masks(net_input["src_syntax"]).masks,
-        "attention": torch.stack([outputs[attention.dropout_module][0] for attention in guided], dim=1),
-    }
-    if model.gates:
-        found["gates"] = torch.stack([outputs[gate][0] for gate in model.gates.values()], dim=1)
-    return found
 
 
 def sentences(
@@ -56,18 +37,16 @@ def sentences(
     """For each sentence of a split its number and arrays, in batches of like lengths."""
     dataset = task.dataset(split)
     device = next(model.parameters()).device
+    pad = task.source_dictionary.pad()
     iterator = task.get_batch_iterator(dataset, max_sentences=batch_size, disable_iterator_cache=True)
     for batch in iterator.next_epoch_itr(shuffle=False):
-        tokens = batch["net_input"]["src_tokens"]
-        found = analyse(model, utils.move_to_cuda(batch, device) if device.type == "cuda" else batch)
-        arrays = {name: found[name].float().cpu().numpy() for name in contents if name in found}
-        for row, number in enumerate(batch["id"].tolist()):
-            real = tokens[row].ne(task.source_dictionary.pad()).numpy()
-            sentence = {"tokens": np.array([task.source_dictionary[int(t)] for t in tokens[row, real]])}
-            for name, array in arrays.items():
-                values = array[row]
-                sentence[name] = values if name == "gates" else values[..., real, :][..., real]
-            yield number, sentence
+        tokens = {
+            n: row[row.ne(pad)].tolist()
+            for n, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True)
+        }
+        moved = utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
+        for number, arrays in by_sentence(model, moved, pad=pad, contents=contents):
+            yield number, {"tokens": np.array([task.source_dictionary[t] for t in tokens[number]]), **arrays}
 
 
 def dump(args: argparse.Namespace) -> int:

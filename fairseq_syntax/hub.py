@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from fairseq import utils
 from fairseq.hub_utils import GeneratorHubInterface
 
+from fairseq_syntax.analysis import by_sentence
 from fairseq_syntax.inference import SourceTokens
 
 
@@ -39,8 +42,17 @@ class SyntaxHubInterface(GeneratorHubInterface):
         tokens, lengths = self.task.get_interactive_tokens_and_lengths(
             sentences, lambda sentence: self.apply_bpe(self.tokenize(sentence))
         )
-        longest = self.max_positions[0]
+        longest = min(self.max_positions[0], self.cfg.dataset.max_tokens or self.max_positions[0])
         for number, length in enumerate(lengths, start=1):
             if length > longest:
                 raise ValueError(f"sentence {number}: expected at most {longest} subwords with </s>, found {length}")
         return tokens
+
+    def analyse(self, tokens: SourceTokens) -> list[dict[str, np.ndarray]]:
+        """Gates, masks and attention of each sentence of :meth:`read` in the first of the models; see
+        :func:`fairseq_syntax.analysis.by_sentence`."""
+        dataset = self.task.build_dataset_for_inference(tokens, [len(ids) for ids in tokens])
+        batch = dataset.collater([dataset[i] for i in range(len(tokens))])
+        batch = utils.apply_to_sample(lambda tensor: tensor.to(self.device), batch)
+        found = dict(by_sentence(self.models[0], batch, pad=self.src_dict.pad()))
+        return [found[i] for i in range(len(tokens))]

@@ -84,6 +84,24 @@ def generate(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, 
 
 def generate_scored(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, tuple[float, str]]:
     """As :func:`generate`, with the hypotheses' scores."""
+    return scored(generate_log(data, *paths, more=more), "H")
+
+
+def scored(log: str, kind: str) -> dict[int, tuple[float, str]]:
+    """Scores and texts of a log's lines H-0, H-1, … or D-0, D-1, …, by number; the last of each."""
+    lines = (line[2:].split("\t") for line in log.splitlines() if line.startswith(f"{kind}-"))
+    return {int(n): (float(score), text) for n, score, text in lines}
+
+
+def assert_same(found: dict[int, tuple[float, str]], expected: dict[int, tuple[float, str]]) -> None:
+    """The same hypotheses, and scores to 1e-4."""
+    assert {n: text for n, (_, text) in found.items()} == {n: text for n, (_, text) in expected.items()}
+    for n, (score, _) in found.items():
+        assert abs(score - expected[n][0]) < 1e-4
+
+
+def generate_log(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> str:
+    """What fairseq-generate prints for the test set."""
     arguments = [
         str(data), *USER_DIR, "--path", ":".join(map(str, paths)), "--cpu", "--num-workers", "0", "--beam", "2",
         "--max-len-b", "20", "--remove-bpe", *more,
@@ -94,8 +112,7 @@ def generate_scored(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dic
         fairseq_cli.generate.main(convert_namespace_to_omegaconf(args))
     for name in ("fairseq_cli.generate",):  # its handler holds the stream that is gone
         logging.getLogger(name).handlers.clear()
-    hypotheses = (line[2:].split("\t") for line in out.getvalue().splitlines() if line[:2] == "H-")
-    return {int(n): (float(score), text) for n, score, text in hypotheses}
+    return out.getvalue()
 
 
 def interactive(
@@ -117,8 +134,7 @@ def interactive(
             fairseq_cli.interactive.main(convert_namespace_to_omegaconf(args))
     finally:
         logging.getLogger().removeHandler(handler)
-    hypotheses = (line[2:].split("\t") for line in out.getvalue().splitlines() if line[:2] == "D-")
-    return {int(n): (float(score), text) for n, score, text in hypotheses}, out.getvalue()
+    return scored(out.getvalue(), "D"), out.getvalue()
 
 
 def validate(data: Path, path: Path) -> None:

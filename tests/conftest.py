@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +16,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import commands
+import fairseq_syntax.parse
 
 QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"
 
@@ -81,3 +84,30 @@ def data_bin(corpus, plain_data_bin) -> Path:
     data = commands.copy(plain_data_bin, corpus / "data-bin")
     commands.binarize(corpus, data)
     return data
+
+
+@pytest.fixture(scope="session")
+def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
+    """A model trained for a few steps on parses of the fake parser."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(fake_parser_site))
+        for name in ("train", "valid", "test"):
+            text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
+            fairseq_syntax.parse.main(["--input", str(text), "--parser", "fake"])
+        data = commands.copy(plain_data_bin, folder / "data-bin")
+        (folder / "bpe").mkdir()
+        for name in ("train", "valid", "test"):
+            shutil.copy(corpus / f"bpe/{name}.src", folder / f"bpe/{name}.src")
+        commands.binarize(folder, data)
+        commands.train(data, folder / "run", "--max-update=40", "--syntax-masks=slr,sdoi")
+    return SimpleNamespace(
+        data=data,
+        checkpoint=folder / "run/checkpoint_last.pt",
+        lines=(corpus / "test.src").read_text().splitlines(),
+        parses=folder / "test.src",
+        bpe=("--bpe=subword_nmt", f"--bpe-codes={corpus / 'codes.src'}", "--remove-bpe"),
+        codes=corpus / "codes.src",
+        bpe_text=corpus / "bpe",
+        subwords=(corpus / "bpe/test.src").read_text().splitlines(),
+    )

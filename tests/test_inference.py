@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 import commands
-import fairseq_syntax.parse
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.inference import source_reader
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
@@ -18,40 +16,8 @@ from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransforme
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
 
-@pytest.fixture(scope="module")
-def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
-    """A model trained for a few steps on parses of the fake parser."""
-    folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(fake_parser_site))
-        for name in ("train", "valid", "test"):
-            text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
-            fairseq_syntax.parse.main(["--input", str(text), "--parser", "fake"])
-        data = commands.copy(plain_data_bin, folder / "data-bin")
-        (folder / "bpe").mkdir()
-        for name in ("train", "valid", "test"):
-            shutil.copy(corpus / f"bpe/{name}.src", folder / f"bpe/{name}.src")
-        commands.binarize(folder, data)
-        commands.train(data, folder / "run", "--max-update=40", "--syntax-masks=slr,sdoi")
-    return SimpleNamespace(
-        data=data,
-        checkpoint=folder / "run/checkpoint_last.pt",
-        lines=(corpus / "test.src").read_text().splitlines(),
-        parses=folder / "test.src",
-        bpe=("--bpe=subword_nmt", f"--bpe-codes={corpus / 'codes.src'}", "--remove-bpe"),
-        codes=corpus / "codes.src",
-        subwords=(corpus / "bpe/test.src").read_text().splitlines(),
-    )
-
-
 def interactive(trained, lines, tmp_path, *more):
     return commands.interactive(lines, trained.data, trained.checkpoint, folder=tmp_path, more=more)
-
-
-def equal(found, expected) -> None:
-    assert {n: text for n, (_, text) in found.items()} == {n: text for n, (_, text) in expected.items()}
-    for n, (score, _) in found.items():
-        assert score == pytest.approx(expected[n][0], abs=1e-4)
 
 
 def hub(trained, **more):
@@ -65,9 +31,9 @@ def test_all_ways_give_the_same_translations(trained, tmp_path):
     expected = commands.generate_scored(trained.data, trained.checkpoint)
     assert len(expected) == len(trained.lines)
     buffered = ("--buffer-size=7", "--batch-size=4")
-    equal(interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered)[0], expected)
-    equal(interactive(trained, trained.subwords, tmp_path, "--remove-bpe", *buffered)[0], expected)
-    equal(
+    commands.assert_same(interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered)[0], expected)
+    commands.assert_same(interactive(trained, trained.subwords, tmp_path, "--remove-bpe", *buffered)[0], expected)
+    commands.assert_same(
         interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered, f"--input-parses={trained.parses}")[0],
         expected,
     )
@@ -113,16 +79,23 @@ def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path)
     good = trained.lines[0]
     long = " ".join(["x"] * 2000)
     tokens = " ".join(trained.lines[1].split() * 60)
-    lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "<pad> </s>", tokens, "   "]
+    lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "x", tokens, "   "]
     found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=10", "--batch-size=3")
     assert sorted(found) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
-    equal({0: found[6]}, {0: found[0]})
+    commands.assert_same({0: found[6]}, {0: found[0]})
     assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
     assert "line 4 has no parse: told to fail" in printed
-    assert "line 8: <pad>, </s> is taken for an unknown word" in printed
     assert "line 9 has no parse: more than 250 tokens are not parsed" in printed
     alone = interactive(trained, [good], tmp_path, *trained.bpe)[0]
-    equal({0: found[0]}, alone)
+    commands.assert_same({0: found[0]}, alone)
+
+
+def test_symbols_of_fairseqs_are_unknown_words(trained, tmp_path):
+    lines = ["<pad> the </s>", f"the {'☃'}", "<unk> the <unk>"]
+    found, printed = interactive(trained, lines, tmp_path, "--remove-bpe", "--buffer-size=3")
+    assert "line 1: <pad>, </s> is taken for an unknown word" in printed
+    assert sorted(found) == [0, 1, 2]
+    assert found[0][0] == pytest.approx(found[2][0], abs=1e-4)
 
 
 def test_a_line_longer_than_a_batch_is_not_the_end(trained, tmp_path):
@@ -233,7 +206,7 @@ def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, plain_data_bin, t
     found, _ = commands.interactive(
         trained.lines, trained.data, *paths, folder=tmp_path, more=(*trained.bpe, "--buffer-size=9", "--batch-size=4")
     )
-    equal(found, expected)
+    commands.assert_same(found, expected)
     folder = Path(*paths[0].parts[:-1])
     model = GatedSyntaxTransformerModel.from_pretrained(
         str(folder.parent), ":".join(str(p) for p in paths), str(trained.data), bpe="subword_nmt",

@@ -1,0 +1,90 @@
+"""All that fairseq-generate can do, it does with parses."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import commands
+
+
+def generated(trained, *more: str, data=None) -> str:
+    return commands.generate_log(data or trained.data, trained.checkpoint, more=more)
+
+
+def lines(log: str, kind: str) -> list[str]:
+    return [line for line in log.splitlines() if line.startswith(f"{kind}-")]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        ("--sampling", "--sampling-topk=5", "--nbest=2", "--seed=1"),
+        ("--diverse-beam-groups=2", "--diverse-beam-strength=0.7", "--beam=4"),
+        ("--diversity-rate=0.5",),
+        ("--lenpen=2", "--unnormalized", "--no-repeat-ngram-size=2", "--batch-size=3"),
+    ],
+)
+def test_every_search_sees_the_parse(trained, plain_data_bin, corpus, tmp_path, search):
+    log = generated(trained, *search)
+    assert len({line.split("\t")[0] for line in lines(log, "H")}) == len(trained.lines)
+    assert generated(trained, *search).count("H-") == log.count("H-")
+    other = commands.copy(plain_data_bin, tmp_path / "data")
+    commands.binarize(corpus, other)  # the corpus's own trees, not the fake parser's
+    assert lines(generated(trained, *search, data=other), "H") != lines(log, "H")
+    assert lines(generated(trained, *search), "H") == lines(log, "H")
+
+
+def test_a_test_set_without_references(trained, tmp_path):
+    data = commands.copy(trained.data, tmp_path / "data")
+    for path in data.glob("test.src-tgt.tgt.*"):
+        path.unlink()
+    log = generated(trained, data=data)
+    assert lines(log, "T") == []
+    commands.assert_same(commands.scored(log, "H"), commands.generate_scored(trained.data, trained.checkpoint))
+
+
+def test_prefix_tokens_are_kept(trained):
+    whole = "--post-process=none"  # subwords stay subwords
+
+    def starts(log: str, kind: str) -> dict[str, list[str]]:
+        fields = [line.split("\t") for line in lines(log, kind)]
+        return {number[2:]: rest[-1].split()[:2] for number, *rest in fields}
+
+    log = generated(trained, "--prefix-size=2", whole)
+    assert starts(log, "H") == starts(log, "T")
+    assert starts(generated(trained, whole), "H") != starts(log, "T")
+
+
+def test_alignments_are_printed(trained):
+    found = lines(generated(trained, "--print-alignment"), "A")
+    assert len(found) == len(trained.lines)
+    assert all("-" in line.split("\t")[1] for line in found)
+
+
+def test_unknown_words_are_replaced_by_what_they_stand_for(trained, tmp_path):
+    data = commands.copy(trained.data, tmp_path / "data")
+    for path in data.glob("test.src-tgt.*.bin"):
+        if path.name in ("test.src-tgt.src.bin", "test.src-tgt.tgt.bin"):
+            path.unlink()
+            path.with_suffix(".idx").unlink()
+    for side in ("src", "tgt"):
+        shutil.copy(trained.bpe_text / f"test.{side}", data / f"test.src-tgt.{side}")
+    raw = "--dataset-impl=raw", "--unkpen=-100"
+    assert "<unk>" in generated(trained, *raw, data=data)
+    log = generated(trained, *raw, "--replace-unk", data=data)
+    assert len(lines(log, "H")) == len(trained.lines)
+    assert "<unk>" not in "".join(lines(log, "H"))
+
+
+def test_ensembles_of_other_masks_and_stock_models_score_references(trained, tmp_path):
+    commands.train(trained.data, tmp_path / "b", "--max-update=2", "--syntax-masks=sdoi")
+    commands.train(trained.data, tmp_path / "c", "--max-update=2", model=commands.STOCK)
+    paths = [trained.checkpoint, *(tmp_path / name / "checkpoint_last.pt" for name in "bc")]
+    log = commands.generate_log(trained.data, *paths, more=("--score-reference",))
+    targets = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in lines(log, "T")}
+    assert {n: text for n, (_, text) in commands.scored(log, "H").items()} == targets
+    assert len(targets) == len(trained.lines)
+    for path in paths:
+        commands.validate(trained.data, path)
