@@ -215,7 +215,7 @@ def _load_part(
     missing = [name for name in names if name not in made or not indexed_dataset.dataset_exists(prefixes[name], "mmap")]
     if missing:
         raise FileNotFoundError(_missing_message(data, split, pair, lang, missing))
-    tokens = data_utils.load_indexed_dataset(split_prefix(data, split, pair, lang), None, dataset_impl)
+    tokens = data_utils.load_indexed_dataset(split_prefix(data, split, pair, lang), dictionary, dataset_impl)
     features = {}
     for name, prefix in prefixes.items():
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")
