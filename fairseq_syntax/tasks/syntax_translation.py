@@ -20,6 +20,7 @@ from omegaconf import II
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from fairseq_syntax import unknown_words
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
 from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
@@ -74,6 +75,7 @@ class SyntaxTranslationTask(TranslationTask):
         self.syntax_features: set[str] = set()
         #: Tokens and features of the batches of new text that were made, until they are translated.
         self._made: deque[tuple[Tensor, dict[str, Tensor]]] = deque()
+        self._aligns = False
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
@@ -184,6 +186,14 @@ class SyntaxTranslationTask(TranslationTask):
                 mean = sum(log[name] for log in logging_outputs) / sentences
                 metrics.log_scalar(name, mean, weight=sentences, round=3)
 
+    def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
+        """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word."""
+        generator = super().build_generator(models, args, *more, **kwargs)
+        self._aligns = getattr(args, "replace_unk", None) is not None and not getattr(args, "print_alignment", None)
+        if self._aligns:
+            unknown_words.keep_attention(models)
+        return generator
+
     @cached_property
     def source_reader(self) -> SourceReader:
         """Parses new text as the options say."""
@@ -259,7 +269,10 @@ class SyntaxTranslationTask(TranslationTask):
             for model in models:
                 if not hasattr(model, "syntax_features"):
                     _ignore_syntax(model)
-        return super().inference_step(generator, models, sample, *args, **kwargs)
+        hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
+        if self._aligns:
+            unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
+        return hypotheses
 
 
 class _HandedOver:

@@ -73,9 +73,14 @@ def test_unknown_words_are_replaced_by_what_they_stand_for(trained, tmp_path):
         shutil.copy(trained.bpe_text / f"test.{side}", data / f"test.src-tgt.{side}")
     raw = "--dataset-impl=raw", "--unkpen=-100"
     assert "<unk>" in generated(trained, *raw, data=data)
-    log = generated(trained, *raw, "--replace-unk", data=data)
+    table = tmp_path / "table"  # fairseq takes --replace-unk without a file for the file "@@ "
+    table.write_text("the zuz\n")
+    log = generated(trained, *raw, f"--replace-unk={table}", data=data)
     assert len(lines(log, "H")) == len(trained.lines)
-    assert "<unk>" not in "".join(lines(log, "H"))
+    sources = {line[2:].split("\t")[0]: line.split("\t")[1].split() for line in lines(log, "S")}
+    for line in lines(log, "H"):
+        number, _, text = line[2:].split("\t")
+        assert set(text.split()) <= {"zuz", "<eos>", *sources[number]} - {"the"}
 
 
 def test_ensembles_of_other_masks_and_stock_models_score_references(trained, tmp_path):
