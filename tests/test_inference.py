@@ -147,6 +147,17 @@ def test_lexical_constraints(trained, tmp_path):
     assert found[1][1] == expected[0][1]
 
 
+def test_unknown_words_are_replaced(trained, tmp_path):
+    table = tmp_path / "table"
+    table.write_text("the zuz\n")
+    found, _ = interactive(
+        trained, trained.lines[:4], tmp_path, "--unkpen=-100", f"--replace-unk={table}", "--buffer-size=4"
+    )
+    for n, line in enumerate(trained.lines[:4]):
+        assert set(found[n][1].split()) <= {"zuz", "<eos>", "<unk>", *line.split()} - {"the"}
+        assert found[n][1]
+
+
 def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, trained, tmp_path):
     commands.train(data_bin, tmp_path / "run", "--max-update=1")
     checkpoint = tmp_path / "run/checkpoint_last.pt"

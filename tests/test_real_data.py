@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from sacremoses import MosesTokenizer
 
+import commands
 from fairseq_syntax import binarize, parse
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.trees import DependencyTree, NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
@@ -199,3 +201,52 @@ def test_multi30k_example_for_a_few_steps(tmp_path):
     for name, line in zip(("transformer", "gated", "gated-slr-sdoi"), done.stdout.splitlines()[-3:], strict=True):
         assert line.startswith(f"{name}: BLEU|nrefs:1")
     assert len((tmp_path / "work/gated.de").read_text().splitlines()) == 20
+
+
+@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
+def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options):
+    """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
+    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:150]
+    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:150]
+    moses = MosesTokenizer("en")
+    (tmp_path / "bpe").mkdir()
+    for side, lines in (("en", raw), ("de", german)):
+        tokens = [moses.tokenize(line, aggressive_dash_splits=True, return_str=True) for line in lines]
+        (tmp_path / f"tok.{side}").write_text("".join(f"{line}\n" for line in tokens))
+    (tmp_path / "raw.en").write_text("".join(f"{line}\n" for line in raw))
+    codes = tmp_path / "codes"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", tmp_path / "tok.en", "-o", codes], check=True)
+    for side in ("en", "de"):
+        command = ["subword-nmt", "apply-bpe", "-c", codes, "-i", tmp_path / f"tok.{side}"]
+        subprocess.run([*command, "-o", tmp_path / f"bpe/x.{side}"], check=True)
+    text = tmp_path / ("tok.en" if options else "raw.en")
+    parse.main(["--input", str(text), *STANZA, *options])
+    data = tmp_path / "data-bin"
+    prefixes = [f"--{name}pref={tmp_path}/bpe/x" for name in ("train", "valid", "test")]
+    preprocess = ["fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", data]
+    subprocess.run(preprocess, check=True, capture_output=True)
+    parses = [f"--{name}parse={text.with_suffix('')}" for name in ("train", "valid", "test")]
+    binarize.main(["-s", "en", "-t", "de", *prefixes, *parses, "--destdir", str(data)])
+    commands.train(data, tmp_path / "run", "--max-update=30", "--syntax-masks=slr,sdoi")
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+
+    expected = commands.generate_scored(data, checkpoint)
+    assert len(expected) == 150
+    models = f"{DATA}/stanza_resources"
+    encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
+    buffers = "--buffer-size=60", "--batch-size=16"
+    live = f"--stanza-dir={models}", "--parser-device=cpu"
+    for name, more in (("live", live), ("side", (f"--input-parses={text}",))):
+        read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
+        commands.assert_same(commands.scored(log, "H"), expected)
+        assert "no parse" not in log, name
+        assert "differs from the training data" not in log
+    _, plain = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, "--parser=none"))
+    without = commands.scored(plain, "H")
+    assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses", source_lang="en", target_lang="de",
+        bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
+    )  # fmt: skip
+    translations = model.translate(raw, beam=2, max_len_b=20)
+    assert translations == [read[n][1] for n in range(150)]
