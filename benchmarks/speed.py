@@ -201,7 +201,7 @@ def peak_memory(name: str, size: int, cpu: bool) -> float:
 
 
 def _peak_memory(name: str, size: int, cpu: bool) -> float:
-    _be_quiet()
+    be_quiet()
     system = System(name, size, cpu)
     batches = random_batches(SIZES[size][3], 3)
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
@@ -212,7 +212,7 @@ def _peak_memory(name: str, size: int, cpu: bool) -> float:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 
-def _be_quiet() -> None:
+def be_quiet() -> None:
     """fairseq's and hydra's deprecation warnings would stand between the tables."""
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
     args = parser.parse_args()
-    _be_quiet()
+    be_quiet()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None

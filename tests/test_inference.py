@@ -6,12 +6,19 @@ import shutil
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import torch
+from fairseq.data import indexed_dataset
 
 import commands
+import fairseq_syntax.parse
+import small
+from fairseq_syntax import binarize
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.features import FEATURES
 from fairseq_syntax.inference import source_reader
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -133,6 +140,32 @@ def test_side_files_with_more_parses_than_lines_are_reported(trained, tmp_path, 
     reader.read(trained.lines[:2], trained.lines[:2], task.source_dictionary)
     reader.source._report_rest()
     assert f"each of the 2 lines of the input, found {len(trained.lines) - 2} more" in caplog.text
+
+
+@pytest.mark.parametrize("marks", ["subword_nmt", "sentencepiece", "words"])
+def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, marks):
+    text = shutil.copy(corpus / "test.src", tmp_path / "test.src")
+    lines = (corpus / "test.src").read_text().splitlines()
+    fairseq_syntax.parse.main(["--input", str(text), "--parser", "fake"])
+    if marks == "sentencepiece":
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(tmp_path / "spm"), vocab_size=45, minloglevel=2
+        )
+        model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+        encoded = [" ".join(model.encode(line, out_type=str)) for line in lines]
+    else:
+        encoded = lines if marks == "words" else (corpus / "bpe/test.src").read_text().splitlines()
+    (tmp_path / "bpe.src").write_text("".join(f"{line}\n" for line in encoded))
+    prefixes = [f"--testpref={tmp_path}/bpe", f"--testparse={tmp_path}/test", f"--destdir={tmp_path}/data"]
+    binarize.main(["-s", "src", "-t", "tgt", "--subwords", marks, *prefixes])
+    files = {name: f"{tmp_path}/data/test.src-tgt.src.{name}" for name in FEATURES}
+    made = {name: indexed_dataset.make_dataset(path, "mmap") for name, path in files.items()}
+    cfg = SyntaxTranslationConfig(data=f"{tmp_path}/data", source_lang="src", target_lang="tgt")
+    for given in (lines, encoded):
+        found = source_reader(cfg, FEATURES).read(given, encoded, small.dictionary())
+        for name, dataset in made.items():
+            assert [row.tolist() for row in found.syntax[name]] == [row.tolist() for row in dataset], name
+        assert [len(ids) for ids in found] == [len(line.split()) + 1 for line in encoded]
 
 
 def test_lexical_constraints(trained, tmp_path):

@@ -1,0 +1,90 @@
+"""What translating new text costs beside its two parts: fairseq-interactive of ours with the live parser, side by side
+with stanza called directly and then fairseq-interactive of a stock Transformer of the same size.
+
+    python benchmarks/interactive.py TEXT --stanza-dir DIR [--lang en] [--size 128]
+
+In one run, in turn, medians. Models have random weights and write 30 subwords for each line, beam 5; loading is not
+counted. A ratio is the parts' time over ours: above 1 is faster than the parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from fairseq_cli.interactive import make_batches
+from speed import SYSTEMS, System, be_quiet
+
+from fairseq_syntax.parsers.stanza import StanzaParser
+
+
+def interactive(system: System, lines: list[str], buffer_size: int, batch_size: int) -> float:
+    """Seconds that the loop of fairseq-interactive takes for the lines."""
+    system.model.eval()
+    cfg = SimpleNamespace(
+        generation=SimpleNamespace(constraints=None),
+        dataset=SimpleNamespace(max_tokens=None, batch_size=batch_size, skip_invalid_size_inputs_valid_test=False),
+    )
+    begin = time.perf_counter()
+    for first in range(0, len(lines), buffer_size):
+        buffer = lines[first : first + buffer_size]
+        for batch in make_batches(buffer, cfg, system.task, (1024, 1024), lambda line: line):
+            sample = {"net_input": {"src_tokens": batch.src_tokens, "src_lengths": batch.src_lengths}}
+            system.task.inference_step(system.generator, [system.model], sample)
+    return time.perf_counter() - begin
+
+
+def stanza(parser: StanzaParser, lines: list[str], buffer_size: int) -> float:
+    """Seconds that stanza's pipeline takes for the lines."""
+    begin = time.perf_counter()
+    for first in range(0, len(lines), buffer_size):
+        parser.pipeline.bulk_process(lines[first : first + buffer_size])
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", type=Path, help="raw text")
+    parser.add_argument("--stanza-dir", required=True, help="folder of stanza's models")
+    parser.add_argument("--lang", default="en")
+    parser.add_argument("--size", type=int, default=128, help="width of the models (default: 128)")
+    parser.add_argument("--lines", type=int, default=400)
+    parser.add_argument("--buffer-size", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    be_quiet()
+    torch.set_num_threads(args.threads)
+    lines = args.text.read_text(encoding="utf-8").splitlines()[: args.lines]
+    print(f"{platform.machine()}, {args.threads} threads, torch {torch.__version__}, {len(lines)} lines\n")
+    systems = {name: System(name, args.size, cpu=True) for name in SYSTEMS}
+    print("| | stanza | transformer | ours, parser included | ratio |\n| --- | --- | --- | --- | --- |")
+    stock = systems.pop("transformer")
+    for name, system in systems.items():
+        cfg = system.task.cfg
+        cfg.parser, cfg.stanza_dir, cfg.parser_device, cfg.source_lang = "stanza", args.stanza_dir, "cpu", args.lang
+        (live, *_), *_ = system.task.source_reader.source.parsers
+        interactive(system, lines, args.buffer_size, args.batch_size)  # to warm up
+        interactive(stock, lines, args.buffer_size, args.batch_size)
+        turns = [
+            (
+                stanza(live, lines, args.buffer_size),
+                interactive(stock, lines, args.buffer_size, args.batch_size),
+                interactive(system, lines, args.buffer_size, args.batch_size),
+            )
+            for _ in range(args.repeats)
+        ]
+        seconds = [statistics.median(column) for column in zip(*turns, strict=True)]
+        ratio = statistics.median((a + b) / c for a, b, c in turns)
+        print(f"| {name}, seconds | {' | '.join(f'{s:.1f}' for s in seconds)} | {ratio:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
