@@ -235,7 +235,7 @@ def compare(size: int, repeats: int, cpu: bool) -> None:
     encode, ratios = in_turn({name: system.encode for name, system in systems.items()}, batches, 4 * repeats)
     row("encoder forward, words/s", [words / value for value in encode.values()], ratios)
     some = [random_batch(Random(1), [24] * (tokens // 128))]
-    generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 3 * repeats)
+    generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 8 * repeats)
     row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
     memory = [peak_memory(name, size, cpu) for name in systems]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +17,12 @@ from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
+from fairseq_syntax.chunks import in_lockstep
 from fairseq_syntax.data.feature_files import Signature, SplitSignature, signature_path
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES
 from fairseq_syntax.masks import UNKNOWN
-from fairseq_syntax.parsers import Line, Parser, parse_lines, parser_class, parser_names
+from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence
 from fairseq_syntax.trees import NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
 
@@ -101,46 +104,71 @@ class LiveParses(ParseSource):
 
     def __init__(self, parsers: Sequence[tuple[Parser, Sequence[str], int]]):
         self.parsers = parsers
+        self._outcomes: list[Counter[str]] = [Counter() for _ in parsers]
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         found: list[Parses] = [{} for _ in lines]
-        for parser, kinds, max_tokens in self.parsers:
+        for (parser, kinds, max_tokens), outcomes in zip(self.parsers, self._outcomes, strict=True):
+
+            def failed(line: Line, error: Exception, kinds: Sequence[str] = kinds) -> None:
+                _warn(line, kinds, error)
+
             given = [Line(x.number, " ".join(x.subwords.words) if parser.pretokenized else x.text) for x in lines]
-            parses = parse_lines(parser, given, max_tokens=max_tokens, failed=_warn)
+            parses = parse_lines(parser, given, max_tokens=max_tokens, failed=failed)
             for line, parse, by_kind in zip(lines, parses, found, strict=True):
                 if isinstance(parse, NoParse):
+                    outcomes[parse.reason] += 1
                     by_kind.update(dict.fromkeys(kinds, parse))
-                    if parse.reason == "too_long":
-                        _warn(line, f"more than {max_tokens} tokens are not parsed")
+                    if parse.reason not in ("empty", "failed"):
+                        _warn(line, kinds, _REASONS.get(parse.reason, parse.reason).format(max_tokens=max_tokens))
                 else:
-                    by_kind.update({"trees": parse.trees, "conllu": parse.dependencies})
+                    outcomes["parsed"] += 1
+                    made = {"trees": parse.trees, "conllu": parse.dependencies}
+                    by_kind.update({kind: made[kind] for kind in kinds})
+            if outcomes["failed"] >= HOPELESS and not outcomes["parsed"]:
+                raise RuntimeError(
+                    f"the parser {parser.describe()['name']} failed on all lines, and said what is above"
+                )
         return found
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
-        _warn(line, error)
+        _warn(line, [kind], error)
         return NoParse("mismatch")
 
 
-def _warn(line: Line | SourceLine, why: object) -> None:
-    logger.warning("line %d has no parse: %s", line.number, why)
+_REASONS = {"too_long": "more than {max_tokens} tokens are not parsed"}
+
+
+def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
+    logger.warning("line %d has no parse (%s): %s", line.number, ", ".join(kinds), why)
 
 
 class SideFiles(ParseSource):
     """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
 
-    Raises :class:`InputError` for a file that is not there, or ends before the input does. What is left of it when the
-    program ends is reported.
+    Raises :class:`InputError` for a file that is not there, or ends before the input does, or, where the input is a
+    file, goes on after it. Where the input is a pipe, parses that are left at its end are an error in the log.
+
+    Args:
+        prefix: of the files.
+        kinds: which of them to read.
+        on_mismatch: ``fail`` or ``neutral``, see fairseq-syntax-binarize.
+        text: path of the input, or whatever fairseq has in its place.
     """
 
-    def __init__(self, prefix: str, kinds: Sequence[str], on_mismatch: str):
+    def __init__(self, prefix: str, kinds: Sequence[str], on_mismatch: str, text: str):
         self.paths = {kind: f"{prefix}.{kind}" for kind in kinds}
         self.on_mismatch = on_mismatch
         for path in self.paths.values():
             if not os.path.isfile(path):
                 raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
+        if os.path.isfile(text):
+            for _ in in_lockstep(text, self.paths, units=1 << 20):
+                pass
         self._units = {kind: _units(kind, path) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
+        self._failed = False
         atexit.register(self._report_rest)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
@@ -154,7 +182,7 @@ class SideFiles(ParseSource):
                 message = f"expected a parse for every line of the input, found none for line {line.number}"
                 raise InputError(self.paths[kind], None, message)
         except InputError:
-            self._units.clear()  # nobody reads on
+            self._failed = True
             raise
         self._read = line.number
         self._places[kind, line.number] = place
@@ -163,22 +191,20 @@ class SideFiles(ParseSource):
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
         if self.on_mismatch == "fail":
             place = self._places[kind, line.number]
-            self._units.clear()
+            self._failed = True
             raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
-        _warn(line, error)
+        _warn(line, [kind], error)
         return NoParse("mismatch")
 
     def _report_rest(self) -> None:
+        if self._failed or hasattr(sys, "last_value"):  # the program ended by an error, perhaps another one
+            return
         for kind, units in self._units.items():
-            try:
-                rest = sum(1 for _ in units)
-            except InputError as error:
-                logger.error("%s", error)
-                continue
-            if rest:
+            place, _ = next(units, (0, None))
+            if place:
                 logger.error(
-                    "%s: expected a parse for each of the %d lines of the input, found %d more; are they of that text?",
-                    self.paths[kind], self._read, rest,
+                    "%s:%d: expected the end, after a parse for each of the %d lines of the input",
+                    self.paths[kind], place, self._read,
                 )  # fmt: skip
 
 
@@ -208,6 +234,10 @@ class SourceReader:
         self.settings = settings
         self.features = features
         self._numbers = {name: {label: i for i, label in enumerate(known)} for name, known in labels.items()}
+        self._lines = 0
+
+    def restart(self) -> None:
+        """The next line is the first again, where messages number lines."""
         self._lines = 0
 
     def read(self, lines: Sequence[str], encoded: Sequence[str], dictionary: Any) -> SourceTokens:
@@ -271,13 +301,17 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     """
     signature, split = _recorded(cfg)
     settings = Settings(**split.settings) if split else Settings()
+    if split is None:
+        logger.warning(
+            "%s has no signature of syntax features: subwords are taken for those of %s", cfg.data, settings.subwords
+        )
     wanted = sorted(features)
     kinds = sorted({kind for name in wanted if (kind := FEATURES[name].source)})
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:
             raise ValueError("expected --input-parses or --parser, found both")
-        source = SideFiles(cfg.input_parses, kinds, settings.on_mismatch)
+        source = SideFiles(cfg.input_parses, kinds, settings.on_mismatch, str(cfg.interactive_input))
     elif cfg.parser == "none":
         source = NoParses()
     else:
@@ -303,11 +337,11 @@ def _parsers(cfg: Any, kinds: Sequence[str], split: SplitSignature | None) -> li
     for kind in kinds:
         description = dict(recorded.get(kind, {}))
         if cfg.parser is not None and description.get("name") != cfg.parser:
-            description = {"name": cfg.parser, "lang": cfg.source_lang}
-        if description.get("name") not in parser_names():
-            name = description.get("name")
+            description = {"name": cfg.parser}
+        description.setdefault("lang", cfg.source_lang)
+        if (name := description.get("name")) not in (startable := _startable()):
             raise ValueError(
-                f"{kind}: expected a parser that can be run here ({', '.join(parser_names())}) in the signature of the "
+                f"{kind}: expected a parser that can be run here ({', '.join(startable)}) in the signature of the "
                 f"training data, found {repr(name) if name else 'none'}; --parser names another one, --input-parses "
                 "PREFIX takes parses that were made before, --parser none translates without syntax"
             )
@@ -317,7 +351,13 @@ def _parsers(cfg: Any, kinds: Sequence[str], split: SplitSignature | None) -> li
             by_parser.append((description, [kind]))
         else:
             same.append(kind)
-    return [(_start(cfg, d, k), k, d.get("settings", {}).get("max_tokens", 250)) for d, k in by_parser]
+    return [(_start(cfg, d, k), k, d.get("settings", {}).get("max_tokens", MAX_TOKENS)) for d, k in by_parser]
+
+
+def _startable() -> list[str]:
+    """The parsers that can be started from a description."""
+    own = Parser.from_description.__func__  # type: ignore[attr-defined]
+    return [name for name in parser_names() if parser_class(name).from_description.__func__ is not own]  # type: ignore[attr-defined]
 
 
 def _start(cfg: Any, description: dict[str, Any], kinds: Sequence[str]) -> Parser:

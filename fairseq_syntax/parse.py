@@ -27,11 +27,8 @@ from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
-from fairseq_syntax.parsers import Line, Parser, parse_lines, parser_class, parser_names
+from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
-
-#: A block in which so many lines fail, and none is parsed, means that the parser is broken, not the text.
-HOPELESS = 10
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -51,7 +48,11 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         help="stanza parses; conllu and trees check and normalise what another parser made (default: stanza)",
     )
     parser.add_argument(
-        "--max-tokens", type=int, default=250, metavar="N", help="lines of more tokens get no parse (default: 250)"
+        "--max-tokens",
+        type=int,
+        default=MAX_TOKENS,
+        metavar="N",
+        help="lines of more tokens get no parse (default: %(default)s)",
     )
     parser.add_argument(
         "--batch-size",

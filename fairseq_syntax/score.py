@@ -45,7 +45,10 @@ def read_translations(path: str) -> list[str]:
         return [line for _, line in read_lines(path)]
     first: dict[int, str] = {}
     for match in matches:
-        first.setdefault(int(match[1]), match[2].decode("utf-8"))
+        try:
+            first.setdefault(int(match[1]), match[2].decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(path, None, f"H-{int(match[1])}: expected UTF-8, found {error.reason}") from None
     missing = sorted(set(range(max(first) + 1)) - first.keys())
     if missing:
         raise InputError(
@@ -196,7 +199,7 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     try:
         result = score(args)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:  # the last two: sacreBLEU lacks a tokeniser
         sys.exit(f"fairseq-syntax-score: error: {error}")
     if args.format == "json":
         print(json.dumps(result, indent=1, ensure_ascii=False))

@@ -1,23 +1,13 @@
 """What ``--replace-unk`` needs to know: which source token each target token looks at most.
 
-fairseq 0.12 asks its generator for that, which does not say, and turns the attention off that says so.
+fairseq 0.12 takes that from its generator, which does not say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
-from torch import Tensor, nn
-
-
-def keep_attention(models: Iterable[nn.Module]) -> None:
-    """Makes the models' decoders give their attention on the source during generation."""
-    for model in models:
-        for module in model.modules():
-            if isinstance(module, TransformerDecoderLayerBase):
-                module.need_attn = True
+from torch import Tensor
 
 
 def align(hypotheses: list[list[dict[str, Any]]], src_tokens: Tensor, pad: int) -> None:

@@ -104,8 +104,10 @@ def generate_log(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> str:
     """What fairseq-generate prints for the test set."""
     arguments = [
         str(data), *USER_DIR, "--path", ":".join(map(str, paths)), "--cpu", "--num-workers", "0", "--beam", "2",
-        "--max-len-b", "20", "--remove-bpe", *more,
+        "--max-len-b", "20", *more,
     ]  # fmt: skip
+    if not any(option.startswith(("--replace-unk", "--post-process")) for option in more):
+        arguments.append("--remove-bpe")
     out = io.StringIO()
     args = options.parse_args_and_arch(options.get_generation_parser(), arguments)
     with contextlib.redirect_stdout(out):

@@ -59,7 +59,7 @@ def test_parser_of_the_contributors_guide():
     parser = space["LeftToRight"].from_arguments(None)
     found = parser.parse([Line(1, "a b c"), Line(2, "")])
     assert found == [Parse(dependencies=DependencyTree(["a", "b", "c"], [0, 1, 2])), NoParse("empty")]
-    assert parser.describe()["name"] == "left-to-right"
+    assert parser.describe()["name"] == "left_to_right"
     assert space["LeftToRight"].from_description(parser.describe(), kinds=["conllu"], models=None, device=None)
 
 

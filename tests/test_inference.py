@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,16 @@ from fairseq.data import indexed_dataset
 import commands
 import fairseq_syntax.parse
 import small
-from fairseq_syntax import binarize
+from fairseq_syntax import binarize, unknown_words
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES
-from fairseq_syntax.inference import source_reader
+from fairseq_syntax.inference import LiveParses, SourceReader, source_reader
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.parsers import Parse, Parser
+from fairseq_syntax.sentence import Settings
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from fairseq_syntax.trees import NoParse
+from fake_parser import FakeParser
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -55,31 +60,60 @@ def test_all_ways_give_the_same_translations(trained, tmp_path):
         )
 
 
-def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, tmp_path):
-    expected = commands.generate_scored(trained.data, trained.checkpoint)
-    found, printed = interactive(trained, trained.lines, tmp_path, *trained.bpe, "--parser=none")
+def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, plain_data_bin, tmp_path):
+    found, printed = interactive(trained, trained.lines, tmp_path, *trained.bpe, "--parser=none", "--buffer-size=5")
     assert printed.count("plain Transformer") == 1
-    assert max(abs(found[n][0] - expected[n][0]) for n in found) > 1e-2
-    commands.interactive(
-        trained.lines, trained.data, trained.checkpoint, folder=tmp_path, more=(*trained.bpe, "--parser=none")
-    )
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    (tmp_path / "none.src.trees").write_text("(()) unknown\n" * len(trained.lines))
+    (tmp_path / "none.src.conllu").write_text("# no_parse = unknown\n\n" * len(trained.lines))
+    text = f"--testpref={trained.bpe_text}/test", f"--testparse={tmp_path}/none"
+    binarize.main(["-s", "src", "-t", "tgt", *text, "--destdir", str(data)])
+    commands.assert_same(found, commands.generate_scored(data, trained.checkpoint))
+    parsed = commands.generate_scored(trained.data, trained.checkpoint)
+    assert max(abs(found[n][0] - parsed[n][0]) for n in found) > 1e-2
 
 
-@pytest.mark.parametrize("more", [(), ("--buffer-size=8", "--batch-size=2"), ("--num-workers=2", "--buffer-size=4")])
-def test_the_same_line_with_two_parses_has_two_translations(trained, tmp_path, more):
-    line = max(trained.lines, key=lambda line: len(line.split()))
+def two_parses(line: str, folder: Path, order: str) -> None:
+    """Side files for a line that comes several times, under a flat tree and a star (f) or a deep one and a chain (d)."""
     words = line.split()
     flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
-    nested = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
+    deep = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
     chain = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{i - 1}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
     star = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
-    (tmp_path / "side.trees").write_text(flat + nested + nested + flat)
-    (tmp_path / "side.conllu").write_text(star + chain + chain + star)
-    found, _ = interactive(trained, [line] * 4, tmp_path, *trained.bpe, *more, f"--input-parses={tmp_path / 'side'}")
+    (folder / "side.src.trees").write_text("".join({"f": flat, "d": deep}[which] for which in order))
+    (folder / "side.src.conllu").write_text("".join({"f": star, "d": chain}[which] for which in order))
+
+
+def check_two_translations(found: dict[int, tuple[float, str]]) -> None:
+    """Those of the order fddf."""
     scores = [found[n][0] for n in range(4)]
     assert scores[0] == pytest.approx(scores[3], abs=1e-4)
     assert scores[1] == pytest.approx(scores[2], abs=1e-4)
     assert abs(scores[0] - scores[1]) > 1e-3
+
+
+@pytest.mark.parametrize("more", [(), ("--buffer-size=8", "--batch-size=2"), ("--buffer-size=3",)])
+def test_the_same_line_with_two_parses_has_two_translations(trained, tmp_path, more):
+    line = max(trained.lines, key=lambda line: len(line.split()))
+    two_parses(line, tmp_path, "fddf")
+    side = f"--input-parses={tmp_path / 'side.src'}"
+    check_two_translations(interactive(trained, [line] * 4, tmp_path, *trained.bpe, *more, side)[0])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_same_sentence_with_two_parses_in_a_data_bin(trained, tmp_path, workers):
+    number = max(range(len(trained.lines)), key=lambda n: len(trained.lines[n].split()))
+    two_parses(trained.lines[number], tmp_path, "fddf")
+    (tmp_path / "bpe.src").write_text(f"{trained.subwords[number]}\n" * 4)
+    data = tmp_path / "data"
+    text = ["-s=src", "-t=tgt", f"--testpref={tmp_path}/bpe", f"--destdir={data}"]
+    dictionaries = [f"--{name}dict={trained.data}/dict.{name}.txt" for name in ("src", "tgt")]
+    preprocess = ["fairseq-preprocess", *text, *dictionaries, "--only-source"]
+    subprocess.run(preprocess, check=True, capture_output=True)
+    shutil.copy(trained.data / "dict.tgt.txt", data)
+    binarize.main([*text, f"--testparse={tmp_path}/side"])
+    more = f"--num-workers={workers}", "--batch-size=2"
+    check_two_translations(commands.generate_scored(data, trained.checkpoint, more=more))
 
 
 def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path):
@@ -91,8 +125,8 @@ def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path)
     assert sorted(found) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
     commands.assert_same({0: found[6]}, {0: found[0]})
     assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
-    assert "line 4 has no parse: told to fail" in printed
-    assert "line 9 has no parse: more than 250 tokens are not parsed" in printed
+    assert "line 4 has no parse (conllu, trees): told to fail" in printed
+    assert "line 9 has no parse (conllu, trees): more than 250 tokens are not parsed" in printed
     alone = interactive(trained, [good], tmp_path, *trained.bpe)[0]
     commands.assert_same({0: found[0]}, alone)
 
@@ -122,9 +156,11 @@ def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
     for kind in ("trees", "conllu"):
         shutil.copy(f"{trained.parses}.{kind}", tmp_path / f"side.{kind}")
     side = (*trained.bpe, f"--input-parses={tmp_path / 'side'}")
+    with pytest.raises(InputError, match=r"side\.\w+:\d+: expected 23 parses, one for each line of .*, found more"):
+        interactive(trained, trained.lines[1:], tmp_path, *side)
     with pytest.raises(InputError, match=r"side\.trees:1: line 1 of the input: expected the same text"):
-        interactive(trained, trained.lines[:0:-1], tmp_path, *side)
-    with pytest.raises(InputError, match=f"found none for line {len(trained.lines) + 1}"):
+        interactive(trained, trained.lines[::-1], tmp_path, *side)
+    with pytest.raises(InputError, match=r"expected a parse for every line of .*, found only 24"):
         interactive(trained, [*trained.lines, "one more"], tmp_path, *side)
     with pytest.raises(InputError, match=r"elsewhere\.\w+: expected the parses of the input"):
         interactive(trained, trained.lines, tmp_path, f"--input-parses={tmp_path / 'elsewhere'}")
@@ -132,14 +168,68 @@ def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
         interactive(trained, trained.lines, tmp_path, *side, "--parser=fake")
 
 
-def test_side_files_with_more_parses_than_lines_are_reported(trained, tmp_path, caplog):
+def test_side_files_beside_a_pipe(trained, caplog):
     task = commands.load(trained.checkpoint)[1]
     task.cfg.data = str(trained.data)
     task.cfg.input_parses = str(trained.parses)
+    count = len(trained.lines)
     reader = source_reader(task.cfg, {"distance"})
     reader.read(trained.lines[:2], trained.lines[:2], task.source_dictionary)
     reader.source._report_rest()
-    assert f"each of the 2 lines of the input, found {len(trained.lines) - 2} more" in caplog.text
+    assert "trees:3: expected the end, after a parse for each of the 2 lines of the input" in caplog.text
+    reader = source_reader(task.cfg, {"distance"})
+    lines = [*trained.lines, "one more"]
+    with pytest.raises(InputError, match=f"found none for line {count + 1}"):
+        reader.read(lines, lines, task.source_dictionary)
+    caplog.clear()
+    reader.source._report_rest()
+    assert caplog.text == ""
+
+
+class OneKind(Parser):
+    """Only one of the two kinds of the fake parser."""
+
+    pretokenized = True
+
+    def __init__(self, kind: str):
+        self.kinds = (kind,)
+        self.fake = FakeParser(0.0)
+
+    @classmethod
+    def from_arguments(cls, args):
+        raise NotImplementedError
+
+    def describe(self):
+        return {"name": self.kinds[0]}
+
+    def parse(self, lines):
+        return [Parse(**{f: getattr(p, f)}) if isinstance(p, Parse) else p for p in self.fake.parse(lines)
+                for f in ("dependencies" if self.kinds == ("conllu",) else "trees",)]  # fmt: skip
+
+
+def test_each_kind_may_have_a_parser_of_its_own(trained):
+    lines = trained.lines[:5]
+    both = LiveParses([(FakeParser(0.0), ("trees", "conllu"), 250)])
+    each = [(OneKind(kind), (kind,), 250) for kind in ("trees", "conllu")]
+    found = [
+        SourceReader(source, Settings("words"), ["distance", "head", "word"], {}).read(lines, lines, small.dictionary())
+        for source in (both, LiveParses(each), LiveParses(each[::-1]))
+    ]
+    for other in found[1:]:
+        for name, rows in found[0].syntax.items():
+            assert [row.tolist() for row in other.syntax[name]] == [row.tolist() for row in rows]
+    assert all(len(row) for row in found[0].syntax["head"])
+
+
+def test_every_line_without_a_parse_is_mentioned_and_a_broken_parser_ends_the_run(
+    trained, tmp_path, caplog, monkeypatch
+):
+    interactive(trained, ["FAIL", trained.lines[0]] * 12, tmp_path, *trained.bpe, "--buffer-size=4")
+    with pytest.raises(RuntimeError, match="the parser fake failed on all lines"):
+        interactive(trained, ["FAIL"] * 12, tmp_path, *trained.bpe)
+    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: [NoParse("unsupported")] * len(lines))
+    _, printed = interactive(trained, trained.lines[:3], tmp_path, *trained.bpe)
+    assert printed.count("has no parse (conllu, trees): unsupported") == 3
 
 
 @pytest.mark.parametrize("marks", ["subword_nmt", "sentencepiece", "words"])
@@ -180,6 +270,16 @@ def test_lexical_constraints(trained, tmp_path):
     assert found[1][1] == expected[0][1]
 
 
+def test_unknown_words_are_those_that_their_tokens_look_at():
+    tokens = torch.tensor([[1, 1, 5, 6, 2], [7, 8, 9, 5, 2]])
+    attention = torch.zeros(2, 5, 3)
+    for row, looked_at in enumerate([[3, 2, 4], [0, 3, 1]]):
+        attention[row, looked_at, range(3)] = 1
+    hypotheses = [[{"attention": a, "alignment": torch.empty(0)}] for a in attention]
+    unknown_words.align(hypotheses, tokens, pad=1)
+    assert [h["alignment"].tolist() for (h,) in hypotheses] == [[1, 0, 2], [0, 3, 1]]
+
+
 def test_unknown_words_are_replaced(trained, tmp_path):
     table = tmp_path / "table"
     table.write_text("the zuz\n")
@@ -188,18 +288,23 @@ def test_unknown_words_are_replaced(trained, tmp_path):
     )
     for n, line in enumerate(trained.lines[:4]):
         assert set(found[n][1].split()) <= {"zuz", "<eos>", "<unk>", *line.split()} - {"the"}
-        assert found[n][1]
+        assert set(found[n][1].split()) - {"<unk>"}
+    for more in (trained.bpe, ("--print-alignment",)):
+        with pytest.raises(ValueError, match="--replace-unk: expected neither --remove-bpe nor --print-alignment"):
+            interactive(trained, trained.lines[:1], tmp_path, f"--replace-unk={table}", *more)
 
 
 def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, trained, tmp_path):
     commands.train(data_bin, tmp_path / "run", "--max-update=1")
     checkpoint = tmp_path / "run/checkpoint_last.pt"
     arguments = trained.lines[:1], data_bin, checkpoint
-    with pytest.raises(ValueError, match=r"trees: expected a parser that can be run here .*, found none; --parser"):
+    with pytest.raises(
+        ValueError, match=r"trees: expected a parser that can be run here \(fake, stanza\) .*, found none; --parser"
+    ):
         commands.interactive(*arguments, folder=tmp_path, more=trained.bpe)
     with pytest.raises(ValueError, match=r"found 'nobody'"):
         commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=nobody"))
-    with pytest.raises(ValueError, match="the parser conllu cannot be started"):
+    with pytest.raises(ValueError, match=r"expected a parser that can be run here .*, found 'conllu'"):
         commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=conllu"))
     assert commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=fake"))[0]
 

@@ -245,7 +245,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options)
     without = commands.scored(plain, "H")
     assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
     model = GatedSyntaxTransformerModel.from_pretrained(
-        str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses", source_lang="en", target_lang="de",
+        str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
         bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
     )  # fmt: skip
     translations = model.translate(raw, beam=2, max_len_b=20)

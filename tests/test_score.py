@@ -153,4 +153,9 @@ def test_what_cannot_be_scored_is_refused_and_nothing_is_written(tmp_path, refer
         score.main(["--hypotheses", str(broken), "--references", str(references), *output])
     with pytest.raises(SystemExit, match="nowhere"):
         score.main(["--hypotheses", str(tmp_path / "nowhere"), "--references", str(references), *output])
+    broken.write_bytes(b"H-0\t-1\tgut\nH-1\t-1\t\xff\n")
+    with pytest.raises(SystemExit, match=r"broken: H-1: expected UTF-8"):
+        score.main(["--hypotheses", str(broken), "--references", str(references), *output])
     assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit, match=r"expected the folder .* to write to"):
+        score.main(["--hypotheses", str(references), "--references", str(references), "--output", f"{tmp_path}/no/x"])

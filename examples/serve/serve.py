@@ -19,10 +19,11 @@ from typing import Any
 import torch
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from pydantic import BaseModel, Field
 
-from fairseq_syntax.hub import SyntaxHubInterface
+from fairseq_syntax.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.sentence import AlignedSentence
 from fairseq_syntax.trees import DependencyTree, format_trees
@@ -102,7 +103,8 @@ class Translator:
             return []
         tokens = self.hub.read([source.text for source in sources])
         hypotheses = self.hub.generate(tokens, beam=self.beam)
-        analyses = self.hub.analyse(tokens)
+        contents = ("gates", "attention") if any(source.attention for source in sources) else ("gates",)
+        analyses = self.hub.analyse(tokens, contents)
         model = self.hub.models[0]
         answers = []
         for i, source in enumerate(sources):
@@ -161,6 +163,11 @@ def make_app(translator: Translator, *, max_chars: int, timeout: float) -> FastA
     async def page() -> FileResponse:
         return FileResponse(PAGE)
 
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        # Without what was sent, which JSON cannot always hold.
+        return JSONResponse({"detail": "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in error.errors())}, 422)
+
     @app.post("/translate")
     async def translate(source: Source) -> JSONResponse:
         if len(source.text) > max_chars:
@@ -173,7 +180,7 @@ def make_app(translator: Translator, *, max_chars: int, timeout: float) -> FastA
             raise HTTPException(503, "too many requests are waiting; try again later") from None
         except TimeoutError:
             raise HTTPException(504, f"there was no translation after {timeout:g} seconds") from None
-        except ValueError as error:  # of the text: it is too long for the model, say
+        except SentenceTooLong as error:
             raise HTTPException(422, str(error)) from None
         except Exception:
             logger.exception("%r", source.text)

@@ -22,6 +22,7 @@ from fairseq.models.transformer import (
     base_architecture,
 )
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from omegaconf import open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.hub import SyntaxHubInterface
@@ -97,8 +98,9 @@ class _SyntaxOptions(TransformerConfig):
     cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
         default="fast",
         metadata={
-            "help": "how all dropouts of the model draw on a CPU: 16 random bits an entry, their probabilities rounded "
-            "to multiples of 2^-16 (fast), or as torch does, 64 bits an entry (torch); default: fast"
+            "help": "how the model's dropout modules draw on a CPU: 16 random bits an entry, their probabilities "
+            "rounded to multiples of 2^-16 (fast), or as torch does, 64 bits an entry (torch); attention that fairseq "
+            "leaves to torch has torch's; default: fast"
         },
     )
     gate_batch_norm_statistics: ChoiceEnum(["running", "batch"]) = field(  # type: ignore[valid-type]
@@ -283,12 +285,21 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
             checkpoint_file: its name there; several, with ``:`` between them, are an ensemble.
             data_name_or_path: folder of the dictionaries and the features' signature, that is a data-bin.
             **kwargs: options of the checkpoint's configuration to change, such as ``tokenizer="moses"``,
-                ``bpe="subword_nmt"``, ``bpe_codes=...``, ``parser``, ``stanza_dir``, ``parser_device``.
+                ``bpe="subword_nmt"``, ``bpe_codes=...``, ``parser``, ``stanza_dir``, ``parser_device``. A tokenizer is
+                by default that of the model's languages.
         """
         loaded = hub_utils.from_pretrained(
             model_name_or_path, checkpoint_file, data_name_or_path, archive_map=cls.hub_models(), **kwargs
         )
-        return SyntaxHubInterface(loaded["args"], loaded["task"], loaded["models"])
+        cfg, task = loaded["args"], loaded["task"]
+        with open_dict(cfg):
+            # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.
+            for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
+                setattr(task.cfg, name, kwargs.get(name, getattr(task.cfg, name)))
+            for name in ("source_lang", "target_lang"):
+                if name in (cfg.tokenizer or {}) and name not in kwargs:
+                    cfg.tokenizer[name] = getattr(task.cfg, name)
+        return SyntaxHubInterface(cfg, task, loaded["models"])
 
     @property
     def syntax_features(self) -> tuple[str, ...]:

@@ -33,7 +33,11 @@ def _kept(x: Tensor, dropped: int) -> Tensor:
 
 
 def use_fast_dropout(model: nn.Module) -> None:
-    """Puts :class:`FastDropout` in the place of each of fairseq's dropouts in a model."""
+    """Puts :class:`FastDropout` in the place of each of fairseq's dropout modules in a model.
+
+    Attention that fairseq hands to torch in training (the decoder's own, and layers without syntax) uses of its module
+    the probability alone, and torch's dropout.
+    """
     for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child) is FairseqDropout:

@@ -15,6 +15,11 @@ from fairseq_syntax.trees import DependencyTree, NoParse, Tree, format_conllu, p
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
 
+#: Lines of more tokens than this are not parsed, unless one says otherwise.
+MAX_TOKENS = 250
+#: A parser that fails on so many lines, and has parsed none, is broken; not the text.
+HOPELESS = 10
+
 _OURS = {
     "stanza": "fairseq_syntax.parsers.stanza:StanzaParser",
     "conllu": "fairseq_syntax.parsers.files:ConlluParser",
@@ -98,7 +103,8 @@ class Parser(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Its name, version, models and whatever else of it the parses depend on, as JSON can hold it."""
+        """Its name (that of its entry point), version, models and whatever else of it the parses depend on, as JSON can
+        hold it."""
 
     @abstractmethod
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:

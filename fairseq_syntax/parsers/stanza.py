@@ -11,7 +11,7 @@ from typing import Any
 
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.parse_record import file_hash
-from fairseq_syntax.parsers import Line, Parse, Parser
+from fairseq_syntax.parsers import MAX_TOKENS, Line, Parse, Parser
 from fairseq_syntax.text import unescape_moses
 from fairseq_syntax.trees import DependencyTree, NoParse, Tree, merge_leaves, parse_conllu
 
@@ -45,7 +45,7 @@ class StanzaParser(Parser):
         lang: str,
         processors: Sequence[str] = ("depparse", "constituency"),
         pretokenized: bool = False,
-        max_tokens: int = 250,
+        max_tokens: int = MAX_TOKENS,
         device: str | None = None,
         stanza_dir: str | None = None,
         download: bool = False,
@@ -126,7 +126,7 @@ class StanzaParser(Parser):
             # Where a multi-word token stands in a tree depends on whether dependencies are parsed, too.
             processors=wanted if pretokenized or not recorded else recorded,
             pretokenized=pretokenized,
-            max_tokens=description.get("settings", {}).get("max_tokens", 250),
+            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
             device=device,
             stanza_dir=models,
         )

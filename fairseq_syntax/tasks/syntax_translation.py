@@ -3,6 +3,7 @@
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
 import logging
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,8 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
 
+    interactive_input: str = II("interactive.input")
+    post_process: Optional[str] = II("common_eval.post_process")
     tpu: bool = II("common.tpu")
     ddp_backend: str = II("distributed_training.ddp_backend")
 
@@ -187,12 +190,18 @@ class SyntaxTranslationTask(TranslationTask):
                 metrics.log_scalar(name, mean, weight=sentences, round=3)
 
     def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
-        """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word."""
-        generator = super().build_generator(models, args, *more, **kwargs)
-        self._aligns = getattr(args, "replace_unk", None) is not None and not getattr(args, "print_alignment", None)
-        if self._aligns:
-            unknown_words.keep_attention(models)
-        return generator
+        """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word.
+
+        Raises:
+            ValueError: it would replace by the wrong words.
+        """
+        self._aligns = getattr(args, "replace_unk", None) is not None
+        if self._aligns and (self.cfg.post_process or getattr(args, "print_alignment", None)):
+            raise ValueError(
+                "--replace-unk: expected neither --remove-bpe nor --print-alignment beside it, under which fairseq "
+                "counts words otherwise (fairseq-syntax-score --remove-bpe undoes subwords afterwards)"
+            )
+        return super().build_generator(models, args, *more, **kwargs)
 
     @cached_property
     def source_reader(self) -> SourceReader:
@@ -228,19 +237,19 @@ class SyntaxTranslationTask(TranslationTask):
     def _batches_of_new_text(
         self,
         dataset: SyntaxLanguagePairDataset,
-        *args: Any,
-        max_positions: Any,
         max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        max_positions: Any = None,
         **kwargs: Any,
     ) -> Any:
         """fairseq's batches. A line that is too long is left out, and a message says so.
 
         fairseq-interactive makes of a batch another one that knows only tokens. So a batch's features are kept here
-        until that one comes, in the same order.
+        until that one comes, in the same order: these batches are for :meth:`inference_step` alone.
         """
         source = cast(SourceTokens, dataset.src)
         longest, *rest = max_positions if isinstance(max_positions, tuple) else (max_positions,)
-        longest = min(longest, max_tokens or longest)
+        longest = min((limit for limit in (longest, max_tokens) if limit is not None), default=sys.maxsize)
         for number, tokens in zip(source.numbers, source, strict=True):
             if len(tokens) > longest:
                 logger.warning(
@@ -249,7 +258,7 @@ class SyntaxTranslationTask(TranslationTask):
                 )  # fmt: skip
         kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
         batches = super().get_batch_iterator(
-            dataset, *args, max_positions=(longest, *rest), max_tokens=max_tokens, **kwargs
+            dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs
         )
         self._made.clear()
         return _HandedOver(batches, self._made)

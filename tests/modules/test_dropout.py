@@ -65,7 +65,7 @@ def test_evaluation_drops_nothing_unless_dropout_is_retained():
     assert dropout(x).eq(0).any()
 
 
-def test_all_dropouts_of_a_model_are_fast_unless_torch_is_asked_for():
+def test_all_dropout_modules_of_a_model_are_fast_unless_torch_is_asked_for():
     options = {"dropout": 0.2, "attention_dropout": 0.1, "syntax_dropout": 0.3, "activation_dropout": 0.4}
     fast, torchs = small.model(**options), small.model(**options, cpu_dropout="torch")
     kinds = [
