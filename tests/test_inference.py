@@ -74,7 +74,7 @@ def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, plai
 
 
 def two_parses(line: str, folder: Path, order: str) -> None:
-    """Side files for a line that comes several times, under a flat tree and a star (f) or a deep one and a chain (d)."""
+    """Side files for a line that comes several times, under a flat tree and star (f) or a deep one and chain (d)."""
     words = line.split()
     flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
     deep = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
