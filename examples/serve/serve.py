@@ -116,10 +116,10 @@ class Translator:
                 **parse_of(tokens.sentences[i]),
                 "layers": list(model.guided),
                 "masks": list(model.encoder.masks.names),
-                "gates": analyses[i]["gates"].round(4).tolist() if "gates" in analyses[i] else None,
+                "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,
             }
             if source.attention:
-                answer["attention"] = analyses[i]["attention"].round(3).tolist()
+                answer["attention"] = analyses[i]["attention"].astype(float).round(3).tolist()
             answers.append(answer)
         return answers
 
