@@ -334,6 +334,32 @@ def test_python_interface_refuses_what_it_cannot_translate(trained):
     assert len(model.translate(["", trained.lines[0]], max_len_b=20)) == 2
 
 
+def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained, tmp_path):
+    state = torch.load(trained.checkpoint, weights_only=False)
+    for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
+        del state["cfg"]["task"][name]
+    torch.save(state, tmp_path / "old.pt")
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(tmp_path), "old.pt", str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes), parser="none",
+        tokenizer="moses",
+    )  # fmt: skip
+    assert model.task.cfg.parser == "none"
+    assert model.task.cfg.input_parses is None
+    assert (model.cfg.tokenizer.source_lang, model.cfg.tokenizer.target_lang) == ("src", "tgt")
+
+
+def test_analysis_leaves_the_model_as_it_was(trained):
+    model = hub(trained)
+    tokens = model.read(trained.lines[:3])
+    before = [attention.implementation for attention in model.models[0].guided.values()]
+    found = model.analyse(tokens)
+    assert [attention.implementation for attention in model.models[0].guided.values()] == before == ["auto", "auto"]
+    assert [set(arrays) for arrays in found] == [{"gates", "masks", "attention"}] * 3
+    assert [set(arrays) for arrays in model.analyse(tokens, ("gates",))] == [{"gates"}] * 3
+    for arrays, ids in zip(found, tokens, strict=True):
+        assert arrays["attention"].shape == (2, 4, len(ids), len(ids))
+
+
 def test_the_parser_is_loaded_once(trained, monkeypatch):
     import fake_parser
 
