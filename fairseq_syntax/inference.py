@@ -168,7 +168,7 @@ class SideFiles(ParseSource):
         self._units = {kind: _units(kind, path) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
-        self._failed = False
+        self._over = False
         atexit.register(self._report_rest)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
@@ -182,7 +182,7 @@ class SideFiles(ParseSource):
                 message = f"expected a parse for every line of the input, found none for line {line.number}"
                 raise InputError(self.paths[kind], None, message)
         except InputError:
-            self._failed = True
+            self._over = True
             raise
         self._read = line.number
         self._places[kind, line.number] = place
@@ -191,14 +191,15 @@ class SideFiles(ParseSource):
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
         if self.on_mismatch == "fail":
             place = self._places[kind, line.number]
-            self._failed = True
+            self._over = True
             raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
         _warn(line, [kind], error)
         return NoParse("mismatch")
 
     def _report_rest(self) -> None:
-        if self._failed or hasattr(sys, "last_value"):  # the program ended by an error, perhaps another one
+        if self._over or hasattr(sys, "last_value"):  # the program ended by an error, perhaps another one
             return
+        self._over = True
         for kind, units in self._units.items():
             place, _ = next(units, (0, None))
             if place:
