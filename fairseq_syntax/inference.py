@@ -24,7 +24,7 @@ from fairseq_syntax.features import FEATURES
 from fairseq_syntax.masks import UNKNOWN
 from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence
-from fairseq_syntax.trees import NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.trees import NoParse, parse_brackets, read_conllu, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +119,10 @@ class LiveParses(ParseSource):
                 if isinstance(parse, NoParse):
                     outcomes[parse.reason] += 1
                     by_kind.update(dict.fromkeys(kinds, parse))
-                    if parse.reason not in ("empty", "failed"):
-                        _warn(line, kinds, _REASONS.get(parse.reason, parse.reason).format(max_tokens=max_tokens))
+                    if parse.reason == "too_long":
+                        _warn(line, kinds, f"more than {max_tokens} tokens are not parsed")
+                    elif parse.reason not in ("empty", "failed"):
+                        _warn(line, kinds, parse.reason)
                 else:
                     outcomes["parsed"] += 1
                     made = {"trees": parse.trees, "conllu": parse.dependencies}
@@ -134,9 +136,6 @@ class LiveParses(ParseSource):
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
         _warn(line, [kind], error)
         return NoParse("mismatch")
-
-
-_REASONS = {"too_long": "more than {max_tokens} tokens are not parsed"}
 
 
 def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
@@ -214,8 +213,7 @@ def _units(kind: str, path: str) -> Iterator[tuple[int, Any]]:
         for place, line in read_lines(path):
             yield place, parse_brackets(line, path=path, line=place)
     else:
-        for place, block in conllu_blocks(read_lines(path)):
-            yield place, parse_conllu(block, path=path, line=place)
+        yield from read_conllu(path)
 
 
 class SourceReader:

@@ -13,8 +13,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, cast
 
 import sacrebleu.tokenizers
@@ -62,39 +61,35 @@ def read_translations(path: str) -> list[str]:
     return [first[number] for number in range(len(first))]
 
 
-@dataclass(frozen=True)
-class Restoring:
-    """How text that people read is made of what a model writes.
+def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, detokenize: str | None) -> list[str]:
+    """The text that people read of what a model wrote; says so if it seems that something of the model's is left.
 
-    Attributes:
+    Args:
+        path: of the translations, for messages.
         remove_bpe: what marks subwords, ``subword_nmt`` or ``sentencepiece``; ``None``: there are none.
         detokenize: the language by whose rules Moses' tokenisation and escapes are undone; ``None``: they are not.
     """
-
-    remove_bpe: str | None
-    detokenize: str | None
-
-    def __call__(self, path: str, translations: Iterable[str]) -> list[str]:
-        """The text of each translation; says so if it seems that something of the model's is left."""
-        texts = [post_process(text, self.remove_bpe) if self.remove_bpe else text for text in translations]
-        for name, mark in _MARKS.items():
-            if marked := sum(mark in f"{text} " for text in texts):
-                print(f"{path}: {marked} translations have {mark!r} in them (--remove-bpe {name}?)", file=sys.stderr)
-        if self.detokenize:
-            detokenizer = MosesDetokenizer(lang=self.detokenize)
-            return [detokenizer.detokenize(text.split()) for text in texts]
-        if escaped := sum(bool(re.search(r"&(apos|quot|amp|lt|gt|#\d+);| @-@ ", text)) for text in texts):
-            print(f"{path}: {escaped} translations have escapes of Moses in them (--detokenize LANG?)", file=sys.stderr)
-        return texts
+    texts = [post_process(text, remove_bpe) for text in translations]
+    for name, mark in _MARKS.items():
+        if marked := sum(mark in f"{text} " for text in texts):
+            print(f"{path}: {marked} translations have {mark!r} in them (--remove-bpe {name}?)", file=sys.stderr)
+    if detokenize:
+        detokenizer = MosesDetokenizer(lang=detokenize)
+        return [detokenizer.detokenize(text.split()) for text in texts]
+    if escaped := sum(bool(re.search(r"&(apos|quot|amp|lt|gt|#\d+);| @-@ ", text)) for text in texts):
+        print(f"{path}: {escaped} translations have escapes of Moses in them (--detokenize LANG?)", file=sys.stderr)
+    return texts
 
 
 def score(args: argparse.Namespace) -> dict[str, Any]:
     """The scores of all systems, as ``--format json`` prints them."""
     references = [[line for _, line in read_lines(path)] for path in args.references]
-    restore = Restoring(args.remove_bpe, args.detokenize)
     # sacreBLEU's tests compare all others with the first.
     paths = [*([args.baseline] if args.baseline else []), *args.hypotheses]
-    systems: list[tuple[str, Sequence[str]]] = [(path, restore(path, read_translations(path))) for path in paths]
+    systems: list[tuple[str, Sequence[str]]] = [
+        (path, restore(path, read_translations(path), remove_bpe=args.remove_bpe, detokenize=args.detokenize))
+        for path in paths
+    ]
     for path, texts in [*systems, *zip(args.references[1:], references[1:], strict=True)]:
         if len(texts) != len(references[0]):
             raise InputError(

@@ -205,6 +205,12 @@ def conllu_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[
         yield number - len(block) + 1, block
 
 
+def read_conllu(path: str) -> Iterator[tuple[int, DependencyTree | NoParse]]:
+    """Yields each block of a CoNLL-U file, read by :func:`parse_conllu`, with the number of its first line."""
+    for line, block in conllu_blocks(read_lines(path)):
+        yield line, parse_conllu(block, path=path, line=line)
+
+
 def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
     """Reads one CoNLL-U block, whose first line is line `line` of `path`.
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,16 @@ def binarize(corpus: Path, data: Path, *more: str) -> None:
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
     parses = [f"--{n}parse={corpus}/{n}" for n in ("train", "valid", "test")]
     fairseq_syntax.binarize.main(["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more])
+
+
+def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) -> Path:
+    """A data-bin of a test set without references, by the dictionaries of another data-bin."""
+    options = ["--source-lang=src", "--target-lang=tgt", f"--testpref={text}", f"--destdir={data}"]
+    known = [f"--{name}dict={dictionaries}/dict.{name}.txt" for name in ("src", "tgt")]
+    subprocess.run(["fairseq-preprocess", *options, *known, "--only-source"], check=True, capture_output=True)
+    shutil.copy(dictionaries / "dict.tgt.txt", data)
+    fairseq_syntax.binarize.main([*options, f"--testparse={parses}"])
+    return data
 
 
 def binarize_more(corpus: Path, data: Path) -> None:

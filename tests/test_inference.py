@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -105,13 +104,7 @@ def test_the_same_sentence_with_two_parses_in_a_data_bin(trained, tmp_path, work
     number = max(range(len(trained.lines)), key=lambda n: len(trained.lines[n].split()))
     two_parses(trained.lines[number], tmp_path, "fddf")
     (tmp_path / "bpe.src").write_text(f"{trained.subwords[number]}\n" * 4)
-    data = tmp_path / "data"
-    text = ["-s=src", "-t=tgt", f"--testpref={tmp_path}/bpe", f"--destdir={data}"]
-    dictionaries = [f"--{name}dict={trained.data}/dict.{name}.txt" for name in ("src", "tgt")]
-    preprocess = ["fairseq-preprocess", *text, *dictionaries, "--only-source"]
-    subprocess.run(preprocess, check=True, capture_output=True)
-    shutil.copy(trained.data / "dict.tgt.txt", data)
-    binarize.main([*text, f"--testparse={tmp_path}/side"])
+    data = commands.binarize_source(tmp_path / "bpe", tmp_path / "side", trained.data, tmp_path / "data")
     more = f"--num-workers={workers}", "--batch-size=2"
     check_two_translations(commands.generate_scored(data, trained.checkpoint, more=more))
 
@@ -230,6 +223,8 @@ def test_every_line_without_a_parse_is_mentioned_and_a_broken_parser_ends_the_ru
     monkeypatch.setattr(FakeParser, "parse", lambda self, lines: [NoParse("unsupported")] * len(lines))
     _, printed = interactive(trained, trained.lines[:3], tmp_path, *trained.bpe)
     assert printed.count("has no parse (conllu, trees): unsupported") == 3
+    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: [NoParse("{odd}")] * len(lines))
+    assert "has no parse (conllu, trees): {odd}" in interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)[1]
 
 
 @pytest.mark.parametrize("marks", ["subword_nmt", "sentencepiece", "words"])

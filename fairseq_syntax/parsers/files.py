@@ -18,9 +18,8 @@ from fairseq_syntax.trees import (
     DependencyTree,
     NoParse,
     Tree,
-    conllu_blocks,
     parse_brackets,
-    parse_conllu,
+    read_conllu,
     read_lines,
 )
 
@@ -154,8 +153,7 @@ class ConlluParser(FileParser[DependencyTree]):
         return sum(blocks.units for blocks in block_ranges(self.path, 1 << 20))
 
     def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
-        for place, block in conllu_blocks(read_lines(self.path)):
-            yield place, parse_conllu(block, path=self.path, line=place)
+        return read_conllu(self.path)
 
     def _tokens(self, part: DependencyTree) -> list[str]:
         return part.tokens

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 
 import commands
-from fairseq_syntax import binarize
 
 
 def generated(trained, *more: str, data=None) -> str:
@@ -38,13 +36,8 @@ def test_every_search_sees_the_parse(trained, plain_data_bin, corpus, tmp_path, 
 
 
 def test_a_test_set_without_references(trained, tmp_path):
-    data = tmp_path / "data"
-    text = ["--source-lang=src", "--target-lang=tgt", f"--testpref={trained.bpe_text / 'test'}", f"--destdir={data}"]
-    dictionaries = [f"--{name}dict={trained.data}/dict.{name}.txt" for name in ("src", "tgt")]
-    preprocess = ["fairseq-preprocess", *text, *dictionaries, "--only-source"]
-    subprocess.run(preprocess, check=True, capture_output=True)
-    shutil.copy(trained.data / "dict.tgt.txt", data)
-    binarize.main([*text, f"--testparse={trained.parses.with_suffix('')}"])
+    parses = trained.parses.with_suffix("")
+    data = commands.binarize_source(trained.bpe_text / "test", parses, trained.data, tmp_path / "data")
     log = generated(trained, data=data)
     assert lines(log, "T") == []
     commands.assert_same(commands.scored(log, "H"), commands.generate_scored(trained.data, trained.checkpoint))
