@@ -32,14 +32,19 @@ import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.modules.calls import outputs_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
+import gate_variants
 import run as quickstart
 
+PLAIN = "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 1e-5"
 SETTINGS = {
     "none": "--no-gate-batch-norm",
-    "plain": "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 1e-5",
+    "plain": PLAIN,
     "floor": "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 0.1",
     "running": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 1e-5",
     "running, floor": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 0.1",
+    "slow": PLAIN,
+    "accumulated": PLAIN,
+    "frozen": PLAIN,
 }
 UPDATES = 1000
 CONVERGED = 5  # so many of the last epochs are looked at one by one
@@ -50,8 +55,11 @@ def train(setting: str, seed: int, folder: Path, constant_lr: bool) -> None:
     schedule = f"--warmup-updates {UPDATES // 10} --total-num-update {UPDATES} --max-update {UPDATES}"
     if constant_lr:
         schedule += " --lr 0.002 --end-learning-rate 0.002"
+    program = "fairseq-train"
+    if setting in gate_variants.VARIANTS:
+        program = f"{sys.executable} {gate_variants.__file__} {setting}"
     command = (
-        f"fairseq-train data-bin/true --user-dir fairseq_syntax {model} {schedule} {SETTINGS[setting]} --seed {seed} "
+        f"{program} data-bin/true --user-dir fairseq_syntax {model} {schedule} {SETTINGS[setting]} --seed {seed} "
         f"--save-dir {folder} --cpu"
     )
     with open(f"{folder}.log", "w") as log:

@@ -19,9 +19,9 @@ from types import SimpleNamespace
 
 import torch
 from fairseq_cli.interactive import make_batches
-from speed import SYSTEMS, System, be_quiet
 
 from fairseq_syntax.parsers.stanza import StanzaParser
+from speed import SYSTEMS, System, be_quiet
 
 
 def interactive(system: System, buffer: list[str], batch_size: int) -> float:

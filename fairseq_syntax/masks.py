@@ -123,7 +123,7 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
     visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
     ancestor = first
     for level in itertools.count():
-        if level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
+        if level and level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
             break
         visible.scatter_(2, ancestor.unsqueeze(2), True)
         ancestor = parent.gather(1, ancestor)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ import pytest
 
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
 
 import commands
 import fairseq_syntax.parse
@@ -25,6 +28,17 @@ QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"
 def elsewhere(tmp_path_factory) -> None:
     """Tests run outside the checkout, so that the installed package is what they test."""
     os.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture
+def half_precision(monkeypatch) -> bool:
+    """fairseq's --fp16 and --amp compute in float16: on a GPU if there is one (the answer), else on the CPU, where
+    fairseq, which thinks of GPUs alone, would fail with --fp16 and compute in float32 with --amp."""
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # the index of the device "cpu"
+        monkeypatch.setattr(torch.cuda.amp, "autocast", partial(torch.autocast, "cpu", dtype=torch.float16))
+        monkeypatch.setattr(torch.cuda.amp, "GradScaler", partial(torch.amp.GradScaler, "cpu"))
+    return torch.cuda.is_available()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -149,6 +150,20 @@ class SyntaxGate(nn.Module):
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
 
 
+def _statistics(gates: Iterable[SyntaxGate]) -> list[Tensor]:
+    norms = [gate.batch_norm for gate in gates if gate.batch_norm is not None]
+    return [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
+
+
+@contextmanager
+def kept_statistics(gates: Iterable[SyntaxGate]) -> Iterator[None]:
+    """After the block, the running statistics are what they were before it."""
+    before = [(statistic, statistic.clone()) for statistic in _statistics(gates)]
+    yield
+    for statistic, value in before:
+        statistic.copy_(value)
+
+
 def average_statistics(gates: Iterable[SyntaxGate]) -> None:
     """Under data parallel training, gives all ranks the mean of their running statistics, in one small all-reduce.
 
@@ -156,12 +171,11 @@ def average_statistics(gates: Iterable[SyntaxGate]) -> None:
     What a step takes from a batch, it takes from its rank's own.
     """
     world_size = distributed_utils.get_data_parallel_world_size()
-    norms = [gate.batch_norm for gate in gates if gate.batch_norm is not None]
-    if world_size == 1 or not norms:
+    statistics = _statistics(gates)
+    if world_size == 1 or not statistics:
         return
-    statistics = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var)]
     flat = torch.cat(statistics)
     distributed_utils.all_reduce(flat, group=distributed_utils.get_data_parallel_group())
     flat /= world_size
-    for buffer, mean in zip(statistics, flat.split([len(buffer) for buffer in statistics]), strict=True):
-        buffer.copy_(mean)
+    for statistic, mean in zip(statistics, flat.split([len(statistic) for statistic in statistics]), strict=True):
+        statistic.copy_(mean)

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairD
 from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
 from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
-from fairseq_syntax.modules.gate import average_statistics
+from fairseq_syntax.modules.gate import average_statistics, kept_statistics
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +159,25 @@ class SyntaxTranslationTask(TranslationTask):
         super().begin_epoch(epoch, model)
         if hasattr(model, "set_epoch"):
             model.set_epoch(epoch)
+
+    def train_step(
+        self,
+        sample: dict[str, Any],
+        model: Any,
+        criterion: Any,
+        optimizer: Any,
+        update_num: int,
+        ignore_grad: bool = False,
+        **kwargs: Any,
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """As fairseq's. A batch that is to teach nothing (`ignore_grad`: it stands in where a process of several has no
+        batch left) does not move the gates' statistics either."""
+        gates = getattr(model, "gates", {})
+        with kept_statistics(gates.values()) if ignore_grad else nullcontext():
+            result: tuple[Any, Any, dict[str, Any]] = super().train_step(
+                sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
+            )
+        return result
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """Steps, leaving the parameters that the model holds frozen exactly as they are."""

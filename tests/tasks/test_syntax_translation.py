@@ -226,30 +226,19 @@ def test_batches_do_not_depend_on_the_first_epoch(data_bin):
     assert any(list(a) != list(b) for a, b in zip(renewed.frozen_batches, fresh.frozen_batches, strict=True))
 
 
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
 class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize(
-    "precision",
-    [
-        [],
-        pytest.param(["--amp"], marks=CUDA),
-        pytest.param(["--fp16"], marks=CUDA),
-    ],
-    ids=["fp32", "amp", "fp16"],
-)
+@pytest.mark.parametrize("precision", [[], ["--amp"], ["--fp16"]], ids=["fp32", "amp", "fp16"])
 def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
-    data_bin, tmp_path, precision, monkeypatch
+    data_bin, tmp_path, precision, half_precision, monkeypatch
 ):
     options = [
         "--gate-warmup-epochs=2", "--weight-decay=0.1", "--max-epoch=3", "--dropout=0.2", "--syntax-dropout=0.1",
         "--clip-norm=0.1", "--save-interval-updates=2", *precision,
     ]  # fmt: skip
-    cpu = not precision
+    cpu = not (precision and half_precision)
     commands.train(data_bin, tmp_path / "whole", *options, cpu=cpu)
     states = {
         name: commands.parameters(tmp_path / f"whole/checkpoint{name}.pt")
@@ -274,16 +263,20 @@ def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
             raise Killed
         return train_step(self, sample, model, criterion, optimizer, update_num, **kwargs)
 
-    monkeypatch.setattr(SyntaxTranslationTask, "train_step", killed)
-    with pytest.raises(Killed):
-        commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(SyntaxTranslationTask, "train_step", killed)
+        with pytest.raises(Killed):
+            commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
     assert not (tmp_path / "broken/checkpoint2.pt").exists()
     commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
     resumed = commands.parameters(tmp_path / "broken/checkpoint_last.pt")
     unbroken = commands.parameters(tmp_path / "whole/checkpoint_last.pt")
-    for name in unbroken:
-        assert torch.equal(resumed[name], unbroken[name]), name
+    if "--fp16" in precision:  # its checkpoints, of stock models too, hold weights rounded to float16
+        apart = torch.cat([(resumed[name] - weight).abs().flatten() for name, weight in unbroken.items()])
+        assert apart.mean() < 1e-3
+        return
+    for name, weight in unbroken.items():
+        assert torch.equal(resumed[name], weight), name
 
 
 def test_gates_start_moving_after_pre_warmup_only_then(data_bin, tmp_path):

@@ -22,7 +22,6 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(["--amp"], marks=CUDA),  # on a CPU, fairseq takes it and trains in float32
         ["--update-freq=3"],
         ["--checkpoint-activations"],
         ["--encoder-layerdrop=0.5"],
@@ -32,19 +31,23 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
         ["--store-ema", "--ema-decay=0.9"],
         ["--store-ema", "--ema-decay=0.9", "--ema-fp32"],
         pytest.param(["--quant-noise-scalar=0.1"], marks=CUDA),
-        pytest.param(["--fp16"], marks=CUDA),
-        pytest.param(["--fp16", "--memory-efficient-fp16"], marks=CUDA),
+        ["--amp"],
+        ["--amp", "--update-freq=3", "--checkpoint-activations"],
+        ["--fp16"],
+        ["--fp16", "--fp16-no-flatten-grads", "--checkpoint-activations"],
+        ["--fp16", "--memory-efficient-fp16"],
+        ["--fp16", "--store-ema", "--ema-decay=0.9", "--ema-fp32"],
     ],
     ids=lambda options: " ".join(options).replace("--", ""),
 )
-def test_trains_and_generates(data_bin, tmp_path, options):
+def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
     trainer = commands.train(
         data_bin,
         tmp_path,
         "--max-epoch=2",
         "--syntax-masks=slr,sdoi",
         *options,
-        cpu=not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
+        cpu=not half_precision or not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
     )
     assert metrics.get_smoothed_value("valid", "loss") < 8
     model = trainer.get_model()
@@ -55,7 +58,8 @@ def test_trains_and_generates(data_bin, tmp_path, options):
     if "--store-ema" in options:
         averaged = trainer.ema.get_model().state_dict()
         assert any(not torch.equal(averaged[name], weight) for name, weight in model.state_dict().items())
-    assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt")
+    more = ("--fp16",) if "--fp16" in options else ()
+    assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt", more=more)
 
 
 def test_shares_all_embeddings(corpus, tmp_path):
@@ -99,6 +103,22 @@ def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
         found.append(torch.cat([outputs[gate][0].flatten() for gate in model.gates.values()]))
     distance = (found[0] - found[1]).abs().max()
     assert distance < 1e-5 if statistics == "running" else distance > 1e-2
+
+
+@pytest.mark.parametrize("options", [[], ["--checkpoint-activations"]], ids=["", "checkpoint-activations"])
+def test_a_batch_that_fills_up_a_step_moves_no_statistics(data_bin, tmp_path, options):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=2", *options)
+
+    def statistics():
+        state = trainer.get_model().state_dict()
+        return torch.cat([state[name] for name in state if "running" in name])
+
+    before = statistics()
+    trainer.train_step([{}])
+    assert torch.equal(statistics(), before)
+    dataset = trainer.task.dataset("train")
+    trainer.train_step([dataset.collater([dataset[i] for i in range(5)])])
+    assert statistics().ne(before).all()
 
 
 def test_the_option_of_the_task_is_not_on_its_command_line():
