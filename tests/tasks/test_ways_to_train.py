@@ -9,7 +9,7 @@ import subprocess
 import pytest
 import torch
 from fairseq import tasks
-from fairseq.logging import metrics
+from fairseq.logging import metrics, progress_bar
 
 import commands
 import small
@@ -153,8 +153,27 @@ def test_finetunes_a_stock_transformer(data_bin, tmp_path, caplog):
         commands.train(data_bin, tmp_path / "x", "--max-update=1", f"--finetune-from-model={begun}", model=other)
 
 
-def test_gates_are_in_the_log_of_validation(data_bin, tmp_path):
-    trainer = commands.train(data_bin, tmp_path, "--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2")
+class Writer(list):
+    """Stands in for tensorboard's SummaryWriter."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def add_text(self, *_):
+        pass
+
+    def add_scalar(self, name, value, step):
+        self.append((name, value, step))
+
+    def flush(self):
+        pass
+
+
+def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer, raising=False)
+    monkeypatch.setattr(progress_bar, "_tensorboard_writers", {})
+    options = ["--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2", f"--tensorboard-logdir={tmp_path}/tb"]
+    trainer = commands.train(data_bin, tmp_path, *options)
     logged = metrics.get_smoothed_values("valid")
     gates = {name: value for name, value in logged.items() if name.startswith("gate")}
     assert list(gates) == [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
@@ -168,6 +187,10 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path):
         sums += outputs[model.gates[2]][0].flatten()
     torch.testing.assert_close(torch.tensor(list(gates.values())), sums / len(dataset), rtol=0, atol=6e-4)
     assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
+    written = progress_bar._tensorboard_writers["valid"]
+    assert written.folder == f"{tmp_path}/tb/valid"
+    scalars = {name: value for name, value, step in written if step == trainer.get_num_updates()}
+    assert {name: round(value, 3) for name, value in scalars.items() if name.startswith("gate")} == gates
 
 
 @pytest.mark.parametrize("bf16", ["false", "true"])
