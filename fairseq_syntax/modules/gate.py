@@ -11,7 +11,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.numerics import at_least_float32, hiding
+from fairseq_syntax.modules.numerics import at_least_float32, hiding, no_autocast
 
 
 class GateBatchNorm(nn.Module):
@@ -28,7 +28,8 @@ class GateBatchNorm(nn.Module):
     In any case a batch of one sentence trains, normalised by the running statistics. These stay float32 under
     ``--fp16``, move once a batch under activation checkpointing (which runs the forward pass twice, first without
     gradients), stay where they are for a logit that overflowed, and are not accompanied by an integer counter. Under
-    ``--update-freq`` N a step has N batches, and they move with each.
+    ``--update-freq`` N a step has N batches, and they move with each; also with a batch that loss scaling skips or
+    tries again.
 
     Args:
         num_features: the number of logits.
@@ -143,7 +144,9 @@ class SyntaxGate(nn.Module):
             x = x + hiding(padding_mask, x.dtype).t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
         pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        logits = at_least_float32(self.fc2(self.layer_norm(F.relu(self.fc1(pooled)))))
+        hidden = self.layer_norm(F.relu(self.fc1(pooled)))
+        with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
+            logits = F.linear(*map(at_least_float32, (hidden, self.fc2.weight, self.fc2.bias)))
         if self.batch_norm is not None:
             logits = self.batch_norm(logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
@@ -167,7 +170,7 @@ def kept_statistics(gates: Iterable[SyntaxGate]) -> Iterator[None]:
 def average_statistics(gates: Iterable[SyntaxGate]) -> None:
     """Under data parallel training, gives all ranks the mean of their running statistics, in one small all-reduce.
 
-    Evaluation, checkpoints, and the next step if it normalises by running statistics, so use the same on all ranks.
+    After it evaluation, checkpoints, and a step that normalises by running statistics use the same on all ranks.
     What a step takes from a batch, it takes from its rank's own.
     """
     world_size = distributed_utils.get_data_parallel_world_size()

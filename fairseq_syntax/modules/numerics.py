@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -15,3 +17,9 @@ def hiding(padding: Tensor, dtype: torch.dtype) -> Tensor:
 def at_least_float32(x: Tensor) -> Tensor:
     """Half precision as float32; float32 and float64 as they are."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def no_autocast(device: torch.device) -> AbstractContextManager:
+    """Inside the block, mixed precision leaves precisions on `device` as they are."""
+    kind = device.type
+    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()

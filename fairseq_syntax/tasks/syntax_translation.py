@@ -187,6 +187,12 @@ class SyntaxTranslationTask(TranslationTask):
         if hasattr(model, "gates"):
             average_statistics(model.gates.values())
 
+    def begin_valid_epoch(self, epoch: int, model: Any) -> None:
+        """As fairseq's. All ranks validate with the same gates, also after a step that loss scaling skipped."""
+        super().begin_valid_epoch(epoch, model)
+        if hasattr(model, "gates"):
+            average_statistics(model.gates.values())
+
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's; the log also gets each gate's sum over the batch's sentences."""
         gates = getattr(model, "gates", {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -65,6 +67,33 @@ def test_by_running_statistics_training_computes_what_evaluation_does():
         logits = torch.randn(9, 4) * 1e-3 + 7
         torch.testing.assert_close(norm(logits), _evaluated(norm, logits), rtol=1e-4, atol=1e-5)
     assert norm.running_mean.gt(2).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("amp", [False, True])
+@pytest.mark.parametrize("spread", [3e-2, 1e-3])
+def test_half_precision_does_not_blur_gates_that_hardly_vary(dtype, amp, spread):
+    net = gate(embed_dim=32, hidden_dim=16).eval()
+    x = torch.randn(6, 64, 32)
+    with torch.no_grad():
+        net.fc2.weight *= spread
+        net.fc2.bias.uniform_(-1, 1)
+        net.batch_norm = None  # the logits; which statistics there are depends on rounding of weights
+        if not amp:
+            net, x = net.to(dtype), x.to(dtype)
+        exact = copy.deepcopy(net).double()
+        logits = exact(x.double(), None)[:, 0].logit()
+        net.batch_norm, exact.batch_norm = GateBatchNorm(3), GateBatchNorm(3).double()
+        for norm in (net.batch_norm, exact.batch_norm):
+            norm.running_mean, norm.running_var = (
+                logits.mean(0).to(norm.running_mean),
+                logits.var(0).to(norm.running_var),
+            )
+            norm.eval().eps = 0
+        with torch.autocast("cpu", dtype=dtype, enabled=amp):
+            apart = (net(x, None) - exact(x.double(), None)).abs()
+    assert exact(x.double(), None).std() > 0.1
+    assert apart.max() < {torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
 
 
 def _evaluated(norm: GateBatchNorm, logits: torch.Tensor) -> torch.Tensor:

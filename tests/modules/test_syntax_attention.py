@@ -162,16 +162,18 @@ def test_shared_equals_plain_under_dropout_of_the_same_random_numbers():
 
 def test_gradients_are_those_of_the_function():
     bias, padding = mixed_bias(6)
-    bias = SyntaxBias(bias.log_masks.double(), bias.parsed)
+    finite = -torch.rand_like(bias.log_masks, dtype=torch.float64).mul(3).requires_grad_()
     for implementation in ("plain", "shared", "fused"):
         net = attention(implementation=implementation).double()
         x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
 
-        def real(x: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
-            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+        def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
+            syntax = SyntaxBias(log_masks, bias.parsed)
+            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
             return output.transpose(0, 1)[~padding]
 
-        assert torch.autograd.gradcheck(real, (x, *net.parameters()), fast_mode=True)
+        for log_masks in (bias.log_masks.double(), finite):
+            assert torch.autograd.gradcheck(real, (x, log_masks, *net.parameters()), fast_mode=True)
 
 
 @pytest.mark.parametrize("logit", [-1e4, -100.0, 0.0, 30.0, 100.0, 1e4])
