@@ -49,6 +49,7 @@ def step(optimizer, params, still):
     for parameter in still:
         parameter.grad = torch.zeros_like(parameter)
     optimizer._needs_sync = True
+    optimizer.clip_grad_norm(0.0)  # as the trainer does
     with frozen(still, optimizer):
         optimizer.step()
 
@@ -76,20 +77,43 @@ def test_decay_would_move_them_otherwise():
     assert not torch.equal(params[1], before)
 
 
-@pytest.mark.parametrize("flatten", [True, False])
-def test_fp16_master_copies_are_put_back(flatten, monkeypatch):
+def fp16(monkeypatch, *, flatten, betas="(0.9, 0.98)"):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # a CPU tensor's device index
     params = parameters(torch.float16)
     cfg = configuration()
+    cfg.optimizer.adam_betas = betas
     cfg.common.fp16_no_flatten_grads = not flatten
-    optimizer = FP16Optimizer.build_optimizer(cfg, params)
-    masters = optimizer.fp32_params[None] if flatten else optimizer.fp32_params[1]
+    return params, FP16Optimizer.build_optimizer(cfg, params)
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_fp16_copies_stay_where_they_are(flatten, monkeypatch):
+    params, optimizer = fp16(monkeypatch, flatten=flatten)
+    copies = optimizer.fp32_params[None] if flatten else optimizer.fp32_params[1]
     before = [p.detach().clone() for p in params]
-    master_before = masters.detach().clone()
+    copies_before = copies.detach().clone()
     for _ in range(3):
         step(optimizer, params, still=[params[1]])
     assert torch.equal(params[1], before[1])
     part = slice(6, 12) if flatten else slice(None)
-    assert torch.equal(masters.detach()[part], master_before[part])
+    assert torch.equal(copies.detach()[part], copies_before[part])
     assert not torch.equal(params[0], before[0])
     assert not torch.equal(params[2], before[2])
+
+
+@pytest.mark.parametrize(
+    ("flatten", "betas", "steps", "largest"),
+    [(False, "(0.9, 0.999)", 500, 1.0), (True, "(0.9, 0.98)", 500, 1.55), (True, "(0.9, 0.999)", 5000, 6.5)],
+)
+def test_the_first_steps_afterwards_are_as_large_as_is_said(flatten, betas, steps, largest, monkeypatch):
+    params, optimizer = fp16(monkeypatch, flatten=flatten, betas=betas)
+    optimizer.fp32_optimizer.optimizer.param_groups[0].update(weight_decay=0.0, lr=0.01)
+    for _ in range(steps):
+        step(optimizer, params, still=[params[1]])
+    moved = []
+    for _ in range(50):
+        before = (optimizer.fp32_params[None][6:12] if flatten else optimizer.fp32_params[1]).detach().clone()
+        step(optimizer, params, still=[])
+        after = (optimizer.fp32_params[None][6:12] if flatten else optimizer.fp32_params[1]).detach()
+        moved.append((after - before).abs().max() / 0.01)
+    assert max(moved) == pytest.approx(largest, rel=0.01)
