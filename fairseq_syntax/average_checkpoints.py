@@ -127,6 +127,8 @@ def main(argv: list[str] | None = None) -> None:
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
     if count is not None and (count < 1 or len(args.inputs) > 1):
         parser.error("the number of checkpoints is at least 1, and --inputs then one folder")
+    if count is None and os.path.isdir(args.inputs[0]):
+        parser.error("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
     if count is None and args.checkpoint_upper_bound is not None:
         parser.error("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
     try:

@@ -49,6 +49,12 @@ def test_tied_weights_stay_tied_and_what_goes_on_training_is_left_out(tmp_path, 
     assert state["extra_state"] == {"metrics": 1}
 
 
+def test_a_folder_wants_a_number(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main([f"--inputs={tmp_path}", f"--output={tmp_path}/out.pt"])
+    assert "a folder as --inputs goes with --num-epoch-checkpoints" in capsys.readouterr().err
+
+
 def test_no_checkpoints_have_no_average(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["--inputs", str(tmp_path), "--num-epoch-checkpoints", "0", "--output", str(tmp_path / "x.pt")])

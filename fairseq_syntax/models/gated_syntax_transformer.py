@@ -7,7 +7,8 @@ import itertools
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from enum import EnumType
 from typing import Any, Optional
 
 from fairseq import hub_utils
@@ -147,7 +148,7 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
     def syntax_layer_numbers(self) -> set[int]:
         """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers."""
         layers: set[int] = set()
-        for part in (self.syntax_layers or f"1-{self.encoder.layers}").split(","):
+        for part in str(self.syntax_layers or f"1-{self.encoder.layers}").split(","):  # a number, if YAML says 2
             match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
             if not match:
                 raise ValueError(f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}")
@@ -157,8 +158,28 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             layers.update(range(first, last + 1))
         return layers
 
+    @classmethod
+    def from_namespace(cls, args: Any) -> "GatedSyntaxTransformerConfig":
+        """From a command line's arguments, or from the keys that fairseq-hydra-train read.
+
+        Raises:
+            ValueError: a key is called like an option of ours, and is none.
+        """
+        known = {option.name for option in fields(cls)}
+        given = {} if isinstance(args, cls) else vars(args) if isinstance(args, argparse.Namespace) else args
+        for key in given:
+            if key.startswith(("gate_", "slr", "sdoi", "syntax_", "cpu_dropout")) and key not in known:
+                raise ValueError(f"{key}: gated_syntax_transformer has no such option")
+        cfg: GatedSyntaxTransformerConfig = super().from_namespace(args)
+        return cfg
+
     def check(self) -> None:
         """Raises :class:`ValueError`, naming the option, for a value that cannot be meant."""
+        for name, kind in _SyntaxOptions.__annotations__.items():
+            choices = list(map(str, kind)) if isinstance(kind, EnumType) else None
+            if choices and str(getattr(self, name)) not in choices:
+                option, found = name.replace("_", "-"), getattr(self, name)
+                raise ValueError(f"--{option}: expected one of {', '.join(choices)}, found {found!r}")
         names = self.syntax_mask_names
         if len(set(names)) < len(names) or not set(names) <= set(MASK_FEATURES):
             raise ValueError(

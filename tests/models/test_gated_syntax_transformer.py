@@ -291,11 +291,28 @@ def test_pre_warmup_freezes_by_epoch():
         ("slr_temperature", 0.0),
         ("syntax_dropout", 1.0),
         ("encoder_xformers_att_config", "{}"),
+        # From a file of fairseq-hydra-train, which does not know what may be chosen:
+        ("slr", "sotf"),
+        ("sdoi_subwords", "all"),
+        ("syntax_combination", "avg"),
+        ("syntax_attention", "Plain"),
+        ("gate_batch_norm_statistics", "runing"),
+        ("cpu_dropout", "slow"),
     ],
 )
 def test_impossible_options_are_refused_by_name(option, value):
     with pytest.raises(ValueError, match="--" + option.replace("_", "-")):
         model(**{option: value})
+
+
+def test_an_option_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="gate_warmup_epoch: gated_syntax_transformer has no such option"):
+        model(gate_warmup_epoch=3)
+
+
+@pytest.mark.parametrize("layers", ["2", 2])
+def test_one_layer(layers):
+    assert list(model(syntax_layers=layers).gates) == [2]
 
 
 def test_every_option_reaches_the_model():

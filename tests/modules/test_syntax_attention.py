@@ -214,6 +214,37 @@ def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, log
     torch.testing.assert_close(output.float(), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_no_nan_for_any_mask_and_logits(implementation, dtype):
+    random = Random(3)
+    for trial in range(15):
+        torch.manual_seed(trial)
+        n, largest = random.choice([1, 2, 3, 5, 12, 33]), random.choice([1e4, 1e3, 10.0])
+        masks = torch.rand(3, 2, n, n) ** random.choice([1, 20, 80])
+        masks = torch.where(torch.rand(3, 2, n, n) < random.random(), torch.zeros(()), masks)
+        masks[:, :, range(n), range(n)] = 1
+        net = attention(
+            implementation=implementation,
+            combination=random.choice(["gate", "average", "pure"]),
+            gate_batch_norm=random.choice([None, "running", "batch"]),
+            syntax_heads=random.choice([2, 4]),
+            syntax_dropout=random.choice([0.0, 0.3]),
+        )
+        with torch.no_grad():  # the logits are x_i·x_j/√4, head by head
+            for projection in (net.q_proj, net.k_proj):
+                projection.weight.copy_(torch.eye(16))
+                projection.bias.zero_()
+        x = torch.randn(n, 3, 16)
+        x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
+        x, net = x.to(dtype).requires_grad_(), net.to(dtype)
+        syntax = SyntaxBias(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        output, _ = net(x, x, x, need_weights=False, syntax=syntax)
+        output.float().square().mean().backward()
+        for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
+            assert tensor.isfinite().all(), trial
+
+
 @pytest.mark.parametrize("implementation", ["plain", "shared"])
 def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only(implementation):
     net = attention(syntax_dropout=0.5, num_masks=1, implementation=implementation)

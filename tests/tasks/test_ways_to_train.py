@@ -14,6 +14,7 @@ from fairseq.logging import metrics, progress_bar
 import commands
 import small
 from fairseq_syntax.modules.calls import outputs_of
+from fairseq_syntax.modules.syntax_attention import SyntaxAttention
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -40,7 +41,16 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
     ],
     ids=lambda options: " ".join(options).replace("--", ""),
 )
-def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
+def test_trains_and_generates(data_bin, tmp_path, options, half_precision, monkeypatch):
+    computed = set()
+    weights_of = SyntaxAttention._weights
+
+    def recorded(self, query, *args):
+        if self.training:
+            computed.add(self.k_proj(query).dtype)
+        return weights_of(self, query, *args)
+
+    monkeypatch.setattr(SyntaxAttention, "_weights", recorded)
     trainer = commands.train(
         data_bin,
         tmp_path,
@@ -49,6 +59,8 @@ def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
         *options,
         cpu=not half_precision or not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
     )
+    # (fairseq's activation checkpointing computes for the second time without --amp)
+    assert (torch.float16 in computed) == bool({"--amp", "--fp16"} & set(options))
     assert metrics.get_smoothed_value("valid", "loss") < 8
     model = trainer.get_model()
     assert all(weight.isfinite().all() for weight in model.state_dict().values())
