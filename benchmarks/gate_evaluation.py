@@ -4,7 +4,8 @@
 
 Trains the quickstart's gated syntax Transformer on its corpus, keeps every epoch's checkpoint, and asks of each, on the
 test set with greedy search: how often does it translate exactly, with the gates in evaluation mode and in the mode in
-which they were trained? How far apart are the gates in the two?
+which they were trained? How far apart are the gates in the two? (For `frozen`, training mode normalises by batch, which
+its training no longer does: there the difference tells how far the statistics have aged.)
 Finished runs are kept in WORK, so it can be stopped and called again.
 """
 
