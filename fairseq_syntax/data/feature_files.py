@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import logging
 import os
 import struct
 import tempfile
@@ -28,6 +29,8 @@ from torch.utils.data import Dataset
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES
 from fairseq_syntax.versioned_json import read_versioned
+
+logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
 _DTYPE_CODES = {"uint8": 1, "uint16": 8}  # in the index of fairseq's format
@@ -221,7 +224,23 @@ def _load_part(
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")
         _check_lengths(prefix, np.asarray(features[name].sizes), np.asarray(tokens.sizes), name)
     _check_samples(path, split, signature.splits[split].samples, tokens, dictionary)
+    _tell_about(split, signature, features)
     return features
+
+
+def _tell_about(split: str, signature: Signature, features: dict[str, Any]) -> None:
+    """Logs how many sentences are parsed; warns if none is, or if trees were changed otherwise than in training."""
+    for kind in sorted({source for name in features if (source := FEATURES[name].source)}):
+        sizes = next(np.asarray(f.sizes) for name, f in features.items() if FEATURES[name].source == kind)
+        parsed = int((sizes > 0).sum())
+        log = logger.info if parsed else logger.warning
+        log("%s: %d of %d sentences have a parse (%s)", split, parsed, len(sizes), kind)
+    if "train" in signature.splits:
+        for setting in ("control", "binarize_trees"):
+            found, expected = (signature.splits[name].settings.get(setting) or "none" for name in (split, "train"))
+            if found != expected:
+                option = setting.replace("_", "-")
+                logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
 
 
 def _check_samples(path: str, split: str, samples: dict[str, str], tokens: Any, dictionary: Dictionary) -> None:

@@ -332,8 +332,13 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
 
         `epoch` is fairseq's, counted from 1: resuming goes on counting, ``--reset-dataloader`` starts again.
         """
+        frozen = epoch <= self.cfg.gate_warmup_epochs
         for gate in self.gates.values():
-            gate.frozen = epoch <= self.cfg.gate_warmup_epochs
+            gate.frozen = frozen
+        if frozen:
+            logger.info(
+                "pre-warmup: the gates are frozen in epoch %d, up to epoch %d", epoch, self.cfg.gate_warmup_epochs
+            )
 
     def frozen_parameters(self) -> list[nn.Parameter]:
         """The parameters that optimizer steps must not move at present."""

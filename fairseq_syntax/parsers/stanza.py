@@ -76,7 +76,8 @@ class StanzaParser(Parser):
                 **({"device": device} if device else {}),
             )
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
-            hint = "" if download else "; --download fetches stanza's models, --stanza-dir names their folder"
+            known = download or isinstance(error, RuntimeError)  # a device that is not there
+            hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
             raise ValueError(f"stanza cannot start for {', '.join(processors)} of {lang!r}: {error!r}{hint}") from error
 
     @classmethod

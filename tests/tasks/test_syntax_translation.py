@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 import commands
+from fairseq_syntax import binarize
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
@@ -88,6 +90,27 @@ def test_missing_features_name_the_files_and_the_command(plain_data_bin, tmp_pat
     assert "valid.src-tgt.src.word.{bin,idx}" in message
     assert "distance" not in message
     assert "fairseq-syntax-binarize --source-lang src --target-lang tgt --validpref" in message
+
+
+def test_the_log_tells_what_a_split_knows_of_syntax(corpus, data_bin, tmp_path, caplog):
+    data = commands.copy(data_bin, tmp_path / "data")
+    options = ["--source-lang=src", "--target-lang=tgt", f"--destdir={data}"]
+    binarize.main([*options, f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test", "--control=random"])
+    lines = (corpus / "valid.src").read_text().splitlines()
+    (tmp_path / "valid.src.trees").write_text("(())\n" * len(lines))
+    binarize.main([*options, f"--validpref={corpus}/bpe/valid", f"--validparse={tmp_path}/valid"])
+    task = SyntaxTranslationTask.setup_task(SyntaxTranslationConfig(data=str(data), dataset_impl=None))
+    task.syntax_features = {"distance"}
+    with caplog.at_level(logging.INFO):
+        for split in ("train", "valid", "test"):
+            task.load_dataset(split)
+    told = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "fairseq_syntax.data.feature_files"]
+    assert told == [
+        ("INFO", "train: 120 of 120 sentences have a parse (trees)"),
+        ("WARNING", f"valid: 0 of {len(lines)} sentences have a parse (trees)"),
+        ("INFO", "test: 24 of 24 sentences have a parse (trees)"),
+        ("WARNING", "test has features of --control random, train of none"),
+    ]
 
 
 def test_a_data_bin_of_the_other_direction(corpus, plain_data_bin, tmp_path):
