@@ -9,6 +9,7 @@ import subprocess
 import pytest
 import torch
 from fairseq import tasks
+from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics, progress_bar
 
 import commands
@@ -131,6 +132,17 @@ def test_a_batch_that_fills_up_a_step_moves_no_statistics(data_bin, tmp_path, op
     dataset = trainer.task.dataset("train")
     trainer.train_step([dataset.collater([dataset[i] for i in range(5)])])
     assert statistics().ne(before).all()
+
+
+def test_ranks_validate_with_the_same_statistics(data_bin, tmp_path, monkeypatch):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=2")
+    norm = trainer.get_model().gates[1].batch_norm
+    before = norm.running_mean.clone()
+    monkeypatch.setattr(distributed_utils, "get_data_parallel_world_size", lambda: 2)
+    monkeypatch.setattr(distributed_utils, "get_data_parallel_group", lambda: None)
+    monkeypatch.setattr(distributed_utils, "all_reduce", lambda tensor, group: tensor.add_(7))  # the other rank's
+    trainer.begin_valid_epoch(1)
+    torch.testing.assert_close(norm.running_mean, (before + 7) / 2)
 
 
 def test_the_option_of_the_task_is_not_on_its_command_line():
