@@ -23,7 +23,7 @@ their files is empty.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fairseq_syntax.trees import DependencyTree, Tree
@@ -62,6 +62,11 @@ FEATURES = {
     "case": Feature(None, "uint8", CASES),
     "position": Feature(None, "uint8", POSITIONS),
 }
+
+
+def parse_kinds(names: Iterable[str]) -> list[str]:
+    """The kinds of parses that these features are made of, each once, in order."""
+    return sorted({kind for name in names if (kind := FEATURES[name].source)})
 
 
 def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> list[int]:

@@ -20,7 +20,7 @@ from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, plain_w
 from fairseq_syntax.chunks import in_lockstep
 from fairseq_syntax.data.feature_files import Signature, SplitSignature, signature_path
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.features import FEATURES
+from fairseq_syntax.features import parse_kinds
 from fairseq_syntax.masks import UNKNOWN
 from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence
@@ -305,7 +305,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
             "%s has no signature of syntax features: subwords are taken for those of %s", cfg.data, settings.subwords
         )
     wanted = sorted(features)
-    kinds = sorted({kind for name in wanted if (kind := FEATURES[name].source)})
+    kinds = parse_kinds(wanted)
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:

@@ -27,7 +27,7 @@ from fairseq.data import ConcatDataset, Dictionary, data_utils, indexed_dataset
 from torch.utils.data import Dataset
 
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.features import FEATURES
+from fairseq_syntax.features import FEATURES, parse_kinds
 from fairseq_syntax.versioned_json import read_versioned
 
 logger = logging.getLogger(__name__)
@@ -230,7 +230,7 @@ def _load_part(
 
 def _tell_about(split: str, signature: Signature, features: dict[str, Any]) -> None:
     """Logs how many sentences are parsed; warns if none is, or if trees were changed otherwise than in training."""
-    for kind in sorted({source for name in features if (source := FEATURES[name].source)}):
+    for kind in parse_kinds(features):
         sizes = next(np.asarray(f.sizes) for name, f in features.items() if FEATURES[name].source == kind)
         parsed = int((sizes > 0).sum())
         log = logger.info if parsed else logger.warning
@@ -284,7 +284,7 @@ def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: s
 
 def _missing_message(data: str, split: str, pair: tuple[str, str], lang: str, missing: Sequence[str]) -> str:
     files = ", ".join(f"{feature_prefix(data, split, pair, lang, f)}.{{bin,idx}}" for f in missing)
-    kinds = sorted({source for f in missing if (source := FEATURES[f].source)})
+    kinds = parse_kinds(missing)
     kind = split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
     text, parses = ("TEXT", "PARSES") if split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")
