@@ -122,11 +122,11 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
 
     visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
     ancestor = first
-    for level in itertools.count():
-        if level and level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
-            break
+    for level in itertools.count(1):
         visible.scatter_(2, ancestor.unsqueeze(2), True)
         ancestor = parent.gather(1, ancestor)
+        if level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
+            break
     if subwords == "share":
         visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
     else:

@@ -166,8 +166,7 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             ValueError: a key is called like an option of ours, and is none.
         """
         known = {option.name for option in fields(cls)}
-        given = {} if isinstance(args, cls) else vars(args) if isinstance(args, argparse.Namespace) else args
-        for key in given:
+        for key in vars(args) if isinstance(args, (argparse.Namespace, cls)) else args:
             if key.startswith(("gate_", "slr", "sdoi", "syntax_", "cpu_dropout")) and key not in known:
                 raise ValueError(f"{key}: gated_syntax_transformer has no such option")
         cfg: GatedSyntaxTransformerConfig = super().from_namespace(args)
@@ -176,10 +175,9 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
     def check(self) -> None:
         """Raises :class:`ValueError`, naming the option, for a value that cannot be meant."""
         for name, kind in _SyntaxOptions.__annotations__.items():
-            choices = list(map(str, kind)) if isinstance(kind, EnumType) else None
-            if choices and str(getattr(self, name)) not in choices:
+            if isinstance(kind, EnumType) and str(getattr(self, name)) not in map(str, kind):
                 option, found = name.replace("_", "-"), getattr(self, name)
-                raise ValueError(f"--{option}: expected one of {', '.join(choices)}, found {found!r}")
+                raise ValueError(f"--{option}: expected one of {', '.join(map(str, kind))}, found {found!r}")
         names = self.syntax_mask_names
         if len(set(names)) < len(names) or not set(names) <= set(MASK_FEATURES):
             raise ValueError(

@@ -27,7 +27,7 @@ from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairD
 from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
 from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
-from fairseq_syntax.modules.gate import average_statistics, kept_statistics
+from fairseq_syntax.modules.gate import SyntaxGate, average_statistics, kept_statistics
 
 logger = logging.getLogger(__name__)
 
@@ -172,8 +172,7 @@ class SyntaxTranslationTask(TranslationTask):
     ) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's. A batch that is to teach nothing (`ignore_grad`: it stands in where a process of several has no
         batch left) does not move the gates' statistics either."""
-        gates = getattr(model, "gates", {})
-        with kept_statistics(gates.values()) if ignore_grad else nullcontext():
+        with kept_statistics(_gates(model).values()) if ignore_grad else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
                 sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
             )
@@ -184,18 +183,16 @@ class SyntaxTranslationTask(TranslationTask):
         parameters = model.frozen_parameters() if hasattr(model, "frozen_parameters") else []
         with frozen(parameters, optimizer):
             super().optimizer_step(optimizer, model, update_num)
-        if hasattr(model, "gates"):
-            average_statistics(model.gates.values())
+        average_statistics(_gates(model).values())
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         """As fairseq's. All ranks validate with the same gates, also after a step that loss scaling skipped."""
         super().begin_valid_epoch(epoch, model)
-        if hasattr(model, "gates"):
-            average_statistics(model.gates.values())
+        average_statistics(_gates(model).values())
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's; the log also gets each gate's sum over the batch's sentences."""
-        gates = getattr(model, "gates", {})
+        gates = _gates(model)
         with outputs_of(gates.values()) as outputs:
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if gates:  # the first call of each; --eval-bleu makes more
@@ -307,6 +304,12 @@ class SyntaxTranslationTask(TranslationTask):
         if self._aligns:
             unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
         return hypotheses
+
+
+def _gates(model: Any) -> dict[int, SyntaxGate]:
+    """The model's gates by layer; a stock model has none."""
+    gates: dict[int, SyntaxGate] = getattr(model, "gates", {})
+    return gates
 
 
 class _HandedOver:
