@@ -43,9 +43,7 @@ SETTINGS = {
     "floor": "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 0.1",
     "running": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 1e-5",
     "running, floor": "--gate-batch-norm --gate-batch-norm-statistics running --gate-batch-norm-eps 0.1",
-    "slow": PLAIN,
-    "accumulated": PLAIN,
-    "frozen": PLAIN,
+    **dict.fromkeys(gate_variants.VARIANTS, PLAIN),
 }
 UPDATES = 1000
 CONVERGED = 5  # so many of the last epochs are looked at one by one
