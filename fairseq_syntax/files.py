@@ -1,10 +1,10 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and never in the place of what they are made from."""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from fairseq_syntax.errors import InputError
@@ -24,3 +24,13 @@ def whole(path: str) -> Iterator[str]:
         with suppress(FileNotFoundError):
             os.remove(temporary)
         raise
+
+
+def refuse_to_overwrite(output: str, inputs: Iterable[str]) -> None:
+    """Raises :class:`InputError` if `output` is one of the files `inputs`, be it by a link or by another path.
+
+    What is not there yet is no input.
+    """
+    for path in inputs:
+        if os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path):
+            raise InputError(output, None, f"expected another file to write to than those that are read, found {path}")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from fairseq_syntax.files import whole
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.files import refuse_to_overwrite, whole
 
 
 def _stopped(target):
@@ -24,3 +27,18 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         file.write("new")
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "new"
+
+
+def test_an_input_is_not_overwritten_under_whatever_name(tmp_path, monkeypatch):
+    text = tmp_path / "text"
+    text.write_text("precious")
+    os.symlink("text", tmp_path / "symlink")
+    os.link(text, tmp_path / "hardlink")
+    os.symlink(".", tmp_path / "folder")
+    (tmp_path / "other").write_text("precious")
+    monkeypatch.chdir(tmp_path)
+    for name in ("text", "symlink", "hardlink", "folder/text", "./folder/folder/text"):
+        with pytest.raises(InputError, match=f"{name}: expected another file to write to .*, found {text}"):
+            refuse_to_overwrite(name, ["other", str(text)])
+    refuse_to_overwrite("other", ["symlink", "missing"])
+    refuse_to_overwrite("missing", ["text", "missing"])
