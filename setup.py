@@ -24,6 +24,7 @@ setup(
     package_data={"fairseq_syntax": ["py.typed"]},
     install_requires=[
         "fairseq-fixed>=0.12.3",
+        "filelock",
         "numpy",
         "sacrebleu>=2",
         "sacremoses",

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 
@@ -131,7 +131,7 @@ def main(argv: list[str] | None = None) -> None:
         parser.error("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
     if count is None and args.checkpoint_upper_bound is not None:
         parser.error("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
-    try:
+    with command("fairseq-syntax-average-checkpoints"):
         paths = args.inputs
         if count is not None:
             paths = last_checkpoints(
@@ -143,8 +143,6 @@ def main(argv: list[str] | None = None) -> None:
         state = average(paths)
         with whole(args.output) as path:
             torch.save(state, path)
-    except (ValueError, OSError) as error:
-        sys.exit(f"fairseq-syntax-average-checkpoints: error: {error}")
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")
 

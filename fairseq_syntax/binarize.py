@@ -4,6 +4,10 @@ Runs before or after fairseq-preprocess, on the subword text that it reads. For 
 text; PARSE.LANG.trees (one bracketed tree a line) and PARSE.LANG.conllu (one block a line), either or both, are
 its parses: see fairseq_syntax/trees.py for how they say that a line has no parse. If fairseq-syntax-parse made
 them, PARSE.LANG.parse.json tells how, and that neither they nor the text they were made from have changed.
+
+Several of these commands may run at once on different splits of one data-bin. On a split that another one is busy with,
+the command stops at once. They tell by locks: empty files DIR/.syntax.SRC-TGT.LANG.SPLIT.lock, and one without SPLIT.
+These stay, for a lock that is deleted can be had twice, and may be deleted when no such command runs.
 """
 
 from __future__ import annotations
@@ -13,26 +17,23 @@ import itertools
 import os
 import platform
 import shutil
-import signal
-import sys
-import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import metadata
 from typing import Any
 
 import numpy as np
+from fairseq.data.indexed_dataset import data_file_path, index_file_path
 from fairseq.tokenizer import tokenize_line
 from tqdm import tqdm
 
 import fairseq_syntax
 from fairseq_syntax.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
-from fairseq_syntax.chunks import Range, end_with_parent, in_lockstep, in_order
+from fairseq_syntax.chunks import Range, in_lockstep
+from fairseq_syntax.cli import command
 from fairseq_syntax.controls import CONTROLS
 from fairseq_syntax.data.feature_files import (
     SAMPLED,
@@ -46,9 +47,11 @@ from fairseq_syntax.data.feature_files import (
 )
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES, INFINITE, MOST_LABELS
-from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment
+from fairseq_syntax.files import locked, refuse_to_overwrite
+from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment, record_path
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence, greatest_distance
 from fairseq_syntax.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.workers import Workers
 
 LINES_A_CHUNK = 1000
 
@@ -348,12 +351,11 @@ def binarize_split(
     *,
     settings: Settings,
     labels: dict[str, list[str]],
-    executor: Executor | None,
-    ahead: int = 0,
+    workers: Workers,
 ) -> tuple[Report, dict[str, str]]:
     """Writes a split's features to `prefixes`; returns the report, and the hashes of :data:`SAMPLED` sentences.
 
-    Byte ranges of the files are worked on by `executor`, a bounded number at a time, and written in order: memory does
+    Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
     report = Report()
@@ -364,7 +366,7 @@ def binarize_split(
     with open(split.text, "rb") as file:
         sentences = sum(1 for _ in file)
     with tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress:
-        for chunk in in_order(work, ranges, executor, ahead=ahead):
+        for chunk in workers.in_order(work, ranges):
             for name, values in chunk.values.items():
                 if name in chunk.labels:
                     values = _renumber(values, chunk.labels[name], labels[name], f"{split.parses['conllu']}: {name}")
@@ -429,77 +431,134 @@ def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
 
 def binarize(args: argparse.Namespace) -> None:
     """Binarizes the splits that `args` name. All of the output appears at the end, or none."""
-    if args.workers < 1:
-        raise ValueError(f"--workers: expected at least 1, found {args.workers}")
+    most = max(64, 4 * (os.cpu_count() or 1))
+    if not 1 <= args.workers <= most:
+        raise ValueError(f"--workers: expected 1 to {most}, found {args.workers}")
     splits = find_splits(args)
     languages = args.source_lang, args.target_lang
     # A data-bin made in the other direction keeps its names.
     pairs = (existing_pair(args.destdir, split.name, *languages, dataset_impl=None) for split in splits)
     pair = next(filter(None, pairs), languages)
     settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, args.control)
-    os.makedirs(args.destdir, exist_ok=True)
     target = signature_path(args.destdir, pair, args.source_lang)
-    signature = Signature.read(target) if os.path.exists(target) else Signature()
-    temporary = make_folder(args.destdir)
-    try:
-        with ExitStack() as stack:
-            executor = None
-            if args.workers > 1:
-                executor = stack.enter_context(ProcessPoolExecutor(args.workers, initializer=end_with_parent))
-            made = {}
-            others = set(signature.splits) - {split.name for split in splits}
-            known = signature.labels if others else {}  # as long as other splits have them, labels keep their numbers
-            labels = {n: [*known.get(n, ["</s>"])] for n in FEATURES if FEATURES[n].labels == ()}
-            for split in splits:
-                parser = describe_parser(split, args.parser)
-                prefixes = {
-                    name: feature_prefix(temporary, split.name, pair, args.source_lang, name) for name in split.features
-                }
-                report, samples = binarize_split(
-                    split, prefixes, settings=settings, labels=labels, executor=executor, ahead=2 * args.workers
-                )
-                print(f"{split.name}: {report.text(list(split.parses))}")
-                made[split.name] = SplitSignature(
-                    features=split.features,
-                    parser=parser,
-                    settings=asdict(settings),
-                    versions=_versions(),
-                    counts=report.as_dict(list(split.parses)),
-                    samples=samples,
-                )
-        files = sorted(os.listdir(temporary))
-        # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
-        # never vouches for a mixture, wherever this is interrupted.
-        rest = Signature({name: s for name, s in signature.splits.items() if name not in made}, signature.labels)
-        if rest.splits != signature.splits:
-            _replace(rest, target, temporary)
-        for name in files:
-            os.replace(os.path.join(temporary, name), os.path.join(args.destdir, name))
-        _replace(Signature({**rest.splits, **made}, labels), target, temporary)
-    finally:
-        shutil.rmtree(temporary)
+    _refuse_to_overwrite_input(args.destdir, splits, pair, args.source_lang)
+    _make_folder(args.destdir)
+    _read_signature(target)  # what is broken shows now, not in some hours
+    with Workers(args.workers) as workers, ExitStack() as stack:
+        made = {}
+        folders = {}
+        labels = {n: ["</s>"] for n in FEATURES if FEATURES[n].labels == ()}
+        for split in splits:
+            hidden = os.path.join(args.destdir, f".syntax.{pair[0]}-{pair[1]}.{args.source_lang}.{split.name}")
+            alone = f"to be the only one that binarizes {split.name}"
+            stack.enter_context(locked(f"{hidden}.lock", seconds=0, expected=alone))
+            folders[split.name] = stack.enter_context(_temporary_folder(f"{hidden}.tmp"))
+        for split in splits:
+            parser = describe_parser(split, args.parser)
+            prefixes = {
+                name: feature_prefix(folders[split.name], split.name, pair, args.source_lang, name)
+                for name in split.features
+            }
+            report, samples = binarize_split(split, prefixes, settings=settings, labels=labels, workers=workers)
+            print(f"{split.name}: {report.text(list(split.parses))}")
+            made[split.name] = SplitSignature(
+                features=split.features,
+                parser=parser,
+                settings=asdict(settings),
+                versions=_versions(),
+                counts=report.as_dict(list(split.parses)),
+                samples=samples,
+            )
+        _move_into_place(Signature(made, labels), list(folders.values()), target)
     if not all("name" in parser for split in made.values() for parser in split.parser.values()):
         print("the parser of some parses is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
 
 
-def make_folder(destination: str) -> str:
-    """A temporary folder in `destination`; removes those of processes of this machine that were killed."""
-    start = f".syntax-{platform.node()}-"
-    for name in os.listdir(destination):
-        if name.startswith(start) and not _is_alive(int(name.removeprefix(start).partition("-")[0])):
-            shutil.rmtree(os.path.join(destination, name))
-    return tempfile.mkdtemp(prefix=f"{start}{os.getpid()}-", dir=destination)
+def _refuse_to_overwrite_input(destdir: str, splits: Sequence[Split], pair: tuple[str, str], lang: str) -> None:
+    inputs = [path for s in splits for path in (s.text, *s.parses.values(), record_path(s.parse_prefix))]
+    refuse_to_overwrite(signature_path(destdir, pair, lang), inputs)
+    for split in splits:
+        for feature in split.features:
+            prefix = feature_prefix(destdir, split.name, pair, lang, feature)
+            for path in (data_file_path(prefix), index_file_path(prefix)):
+                refuse_to_overwrite(path, inputs)
 
 
-def _is_alive(process: int) -> bool:
+def _make_folder(path: str) -> None:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise InputError(path, None, f"expected a folder to write to, found that it cannot be made: {error}") from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(path, None, "expected a folder to write to, found that this is not allowed")
+
+
+@contextmanager
+def _temporary_folder(path: str) -> Iterator[str]:
+    """A folder that is empty, whatever a run that was killed has left in it, and is deleted in the end."""
+    if os.path.lexists(path):
+        shutil.rmtree(path)
+    os.mkdir(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def _read_signature(path: str) -> Signature:
+    return Signature.read(path) if os.path.exists(path) else Signature()
+
+
+def _move_into_place(made: Signature, folders: Sequence[str], target: str) -> None:
+    """Adds the files of some splits, and their signature, to a data-bin that other runs may be adding to."""
+    with locked(
+        f"{os.path.dirname(target)}/.{os.path.basename(target).removesuffix('.json')}.lock",
+        seconds=600,
+        expected="other runs to have moved their files into place by now",
+    ):
+        signature = _read_signature(target)
+        others = {name: split for name, split in signature.splits.items() if name not in made.splits}
+        # As long as other splits have them, labels keep their numbers.
+        labels = _add_labels(made.labels, signature.labels if others else {}, folders, target)
+        # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
+        # never vouches for a mixture, wherever this is interrupted.
+        if others.keys() != signature.splits.keys():
+            _replace(Signature(others, signature.labels), target, folders[0])
+        for folder in folders:
+            for name in sorted(os.listdir(folder)):
+                os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
+        _replace(Signature({**others, **made.splits}, labels), target, folders[0])
+
+
+def _add_labels(
+    new: Mapping[str, list[str]], known: Mapping[str, list[str]], folders: Sequence[str], target: str
+) -> dict[str, list[str]]:
+    """The labels `known`, and those of the `new` ones that are not, by feature; renumbers the features in `folders`."""
+    labels = {}
+    for feature, found in new.items():
+        labels[feature] = list(dict.fromkeys([*known.get(feature, []), *found]))
+        if len(labels[feature]) > MOST_LABELS + 1:
+            raise InputError(
+                target,
+                None,
+                f"{feature}: expected at most {MOST_LABELS} different labels in all splits, found "
+                f"{len(labels[feature]) - 1} with those of this run",
+            )
+        numbers = np.array([labels[feature].index(label) for label in found], FEATURES[feature].dtype)
+        if (numbers != np.arange(len(numbers))).any():
+            for path in (os.path.join(folder, name) for folder in folders for name in os.listdir(folder)):
+                if path.endswith(f".{feature}.bin"):
+                    _renumber_file(path, numbers)
+    return labels
+
+
+def _renumber_file(path: str, numbers: np.ndarray) -> None:
+    values = np.memmap(path, numbers.dtype, "r+")
+    for start in range(0, len(values), 1 << 20):
+        part = values[start : start + (1 << 20)]
+        part[:] = numbers[part]
+    values.flush()
 
 
 def _replace(signature: Signature, target: str, temporary: str) -> None:
@@ -517,13 +576,8 @@ def _versions() -> dict[str, str]:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("fairseq-syntax-binarize: terminated"))
-    try:
+    with command("fairseq-syntax-binarize"):
         binarize(args)
-    except (ValueError, OSError) as error:
-        sys.exit(f"fairseq-syntax-binarize: error: {error}")
-    except BrokenProcessPool:
-        sys.exit("fairseq-syntax-binarize: error: a worker process died; is there enough memory?")
 
 
 if __name__ == "__main__":

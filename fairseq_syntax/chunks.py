@@ -1,4 +1,4 @@
-"""Files that belong together unit by unit, cut into byte ranges, and work on these by parallel processes.
+"""Files that belong together unit by unit, cut into byte ranges.
 
 A unit is a line of a text or of a file of bracketed trees, or a block of a CoNLL-U file.
 """
@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import io
 import itertools
-import multiprocessing
-import os
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import TypeVar
 
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.trees import conllu_blocks, decode_lines
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,42 +111,3 @@ def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[di
                     f"expected {lines + expected} parses, one for each line of {text}, found more",
                 )
         lines += expected
-
-
-def end_with_parent() -> None:
-    """Makes this worker process end when the one that started it does, however that ends."""
-
-    def wait() -> None:
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def in_order(work: Callable[[T], R], items: Iterable[T], executor: Executor | None, *, ahead: int) -> Iterator[R]:
-    """map(), by `executor` if there is one, at most `ahead` items ahead of what is taken.
-
-    Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.
-    """
-    if executor is None:
-        yield from map(work, items)
-        return
-    futures: deque[Future[R]] = deque()
-    failure = None
-    items = iter(items)
-    while True:
-        try:
-            futures.append(executor.submit(work, next(items)))
-        except StopIteration:
-            break
-        except InputError as error:
-            failure = error
-            break
-        if len(futures) > ahead:
-            yield futures.popleft().result()
-    while futures:
-        yield futures.popleft().result()
-    if failure is not None:
-        raise failure

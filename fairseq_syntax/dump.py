@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +25,7 @@ from fairseq import checkpoint_utils, utils
 from tqdm import tqdm
 
 from fairseq_syntax.analysis import CONTENTS, by_sentence
+from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
@@ -102,10 +102,8 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
-    try:
+    with command("fairseq-syntax-dump"):
         count = dump(args)
-    except (ValueError, OSError) as error:
-        sys.exit(f"fairseq-syntax-dump: error: {error}")
     print(f"{args.output}: {count} sentences of {args.gen_subset}")
 
 

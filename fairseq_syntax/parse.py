@@ -24,6 +24,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fairseq_syntax.chunks import line_ranges
+from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
@@ -326,12 +327,8 @@ def main(argv: list[str] | None = None) -> None:
     asked.add_argument("--parser", choices=parser_names(), default="stanza")
     name = asked.parse_known_args(argv)[0].parser
     args = get_parser(name).parse_args(argv)
-    try:
+    with command("fairseq-syntax-parse", advice="; the same command with --resume goes on"):
         parse(args)
-    except (ValueError, OSError) as error:
-        sys.exit(f"fairseq-syntax-parse: error: {error}")
-    except KeyboardInterrupt:
-        sys.exit("\nfairseq-syntax-parse: stopped; the same command with --resume goes on")
 
 
 if __name__ == "__main__":

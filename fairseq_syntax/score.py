@@ -22,6 +22,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest, Result
 from sacremoses import MosesDetokenizer
 
+from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import whole
 from fairseq_syntax.trees import read_lines
@@ -192,10 +193,8 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
-    try:
+    with command("fairseq-syntax-score", errors=(RuntimeError, ImportError)):  # the errors: sacreBLEU lacks a tokeniser
         result = score(args)
-    except (ValueError, OSError, RuntimeError, ImportError) as error:  # the last two: sacreBLEU lacks a tokeniser
-        sys.exit(f"fairseq-syntax-score: error: {error}")
     if args.format == "json":
         print(json.dumps(result, indent=1, ensure_ascii=False))
     else:

@@ -1,0 +1,86 @@
+"""Parallel processes, and what happens when one of them dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.workers import WorkerDied, Workers
+
+LARGE = 10_000_000  # bytes: more than a pipe takes
+
+
+def half(number: int) -> float:
+    if number == 7:
+        raise InputError("x", 7, "expected another number")
+    return number / 2
+
+
+def process_and_bytes(size: int) -> tuple[int, bytes]:
+    return os.getpid(), bytes(size)
+
+
+def die(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Broken:
+    def __init__(self, after: int):
+        self.after = after
+
+    def __iter__(self):
+        yield from range(self.after)
+        raise InputError("y", None, "expected more")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("items", "results", "error"),
+    [
+        (range(7), 7, None),
+        ([], 0, None),
+        (range(20), 7, "x:7: expected another number"),
+        (Broken(5), 5, "y: expected more"),
+        (Broken(9), 7, "x:7: expected another number"),
+    ],
+)
+def test_results_and_errors_come_in_order(count, items, results, error):
+    found = []
+    failure = None
+    with Workers(count) as workers:
+        try:
+            for result in workers.in_order(half, items):
+                found.append(result)
+        except InputError as raised:
+            failure = str(raised)
+    assert found == [half(i) for i in range(results)]
+    assert failure == error
+
+
+def test_workers_do_one_thing_after_the_other():
+    with Workers(2) as workers:
+        for count in (7, 0, 3):
+            assert list(workers.in_order(half, range(count))) == [half(i) for i in range(count)]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
+def test_a_worker_that_is_killed_while_its_result_is_on_its_way():
+    with Workers(2) as workers:
+        results = workers.in_order(process_and_bytes, [0, 0, *[LARGE] * 20])
+        processes = {next(results)[0], next(results)[0]}
+        assert len(processes) == 2
+        time.sleep(0.2)  # now they wait with a part of a result written
+        os.kill(processes.pop(), signal.SIGKILL)
+        with pytest.raises(WorkerDied, match=r"a worker process died \(by SIGKILL\); is there enough memory\?"):
+            list(results)
+    assert not any(Path(f"/proc/{process}").exists() for process in processes)
+
+
+def test_a_worker_that_kills_itself():
+    with pytest.raises(WorkerDied), Workers(2) as workers:
+        list(workers.in_order(die, range(9)))
