@@ -12,6 +12,7 @@ neither on where a run was stopped nor on how many share the work, so the result
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import platform
@@ -241,7 +242,12 @@ class Job:
         """Deletes the parts, at once as far as other processes can see."""
         doomed = f"{self.parts}.{platform.node()}.{os.getpid()}.done"
         os.rename(self.parts, doomed)
-        shutil.rmtree(doomed)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Deletes parts of which a process that was killed could not delete the last."""
+        for doomed in glob.glob(f"{glob.escape(self.parts)}.*.done"):
+            shutil.rmtree(doomed, ignore_errors=True)  # another process may be at it
 
     def is_finished(self) -> bool:
         """Whether all of this was done and put together before, and nothing has changed since."""
@@ -301,6 +307,7 @@ def parse(args: argparse.Namespace) -> None:
     if not 0 <= (args.shard_id or 0) < args.num_shards:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
     job = Job(args)
+    job.sweep()
     parser = None if args.merge else parser_class(args.parser).from_arguments(args)
     if parser is not None:
         job.describe(parser)
