@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.files import whole
+from fairseq_syntax.files import refuse_to_overwrite, whole
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
@@ -140,9 +140,9 @@ def main(argv: list[str] | None = None) -> None:
                 by_update=by_update,
                 upper_bound=args.checkpoint_upper_bound,
             )
-        state = average(paths)
+        refuse_to_overwrite(args.output, paths)
         with whole(args.output) as path:
-            torch.save(state, path)
+            torch.save(average(paths), path)
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")
 

@@ -489,7 +489,9 @@ def _make_folder(path: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise InputError(path, None, f"expected a folder to write to, found that it cannot be made: {error}") from None
+        raise InputError(
+            path, None, f"expected a folder to write to, found none, nor can it be made: {error.strerror}"
+        ) from None
     if not os.access(path, os.W_OK | os.X_OK):
         raise InputError(path, None, "expected a folder to write to, found that this is not allowed")
 

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from fairseq_syntax.analysis import CONTENTS, by_sentence
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.files import whole
+from fairseq_syntax.files import refuse_to_overwrite, whole
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 
 
@@ -56,6 +56,8 @@ def dump(args: argparse.Namespace) -> int:
         raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
     if not os.path.isfile(args.path):
         raise InputError(args.path, None, "expected a checkpoint, found none")
+    data = (os.path.join(folder, name) for folder in utils.split_paths(args.data) for name in os.listdir(folder))
+    refuse_to_overwrite(args.output, [args.path, *(path for path in data if not path.endswith(".npz"))])
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], arg_overrides={"data": args.data})
     if not isinstance(model, GatedSyntaxTransformerModel):
         raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
@@ -102,7 +104,7 @@ def get_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
-    with command("fairseq-syntax-dump"):
+    with command("fairseq-syntax-dump", errors=(torch.OutOfMemoryError,)):
         count = dump(args)
     print(f"{args.output}: {count} sentences of {args.gen_subset}")
 

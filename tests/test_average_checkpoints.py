@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 
@@ -91,3 +93,23 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path, other, me
     with pytest.raises(SystemExit, match=rf"error: .*1\.pt: {message}"):
         main(["--inputs", f"{tmp_path}/0.pt", f"{tmp_path}/1.pt", "--output", f"{tmp_path}/out.pt"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.pt", "1.pt"]
+
+
+def test_a_checkpoint_that_is_averaged_is_not_overwritten(tmp_path):
+    for i in (1, 2):
+        torch.save({"model": {"w": torch.full((2,), float(i))}}, tmp_path / f"checkpoint{i}.pt")
+    os.symlink("checkpoint2.pt", tmp_path / "checkpoint_last.pt")
+    content = (tmp_path / "checkpoint2.pt").read_bytes()
+    files = [f"{tmp_path}/checkpoint1.pt", f"{tmp_path}/checkpoint2.pt"]
+    for inputs in (files, [str(tmp_path), "--num-epoch-checkpoints=2"]):
+        for name in ("checkpoint2.pt", "checkpoint_last.pt"):
+            with pytest.raises(SystemExit, match=rf"{name}: expected another file to write to .*, found .*2\.pt"):
+                main(["--inputs", *inputs, f"--output={tmp_path}/{name}"])
+    assert (tmp_path / "checkpoint2.pt").read_bytes() == content
+    assert (tmp_path / "checkpoint_last.pt").is_symlink()
+    for output, message in (
+        (tmp_path, "expected a file to write to, found something else"),
+        (tmp_path / "none/x.pt", "expected the folder .* to write to, found none"),
+    ):
+        with pytest.raises(SystemExit, match=f"{output}: {message}"):
+            main([f"--inputs={tmp_path}/checkpoint1.pt", f"--output={output}"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -202,12 +203,54 @@ def test_whitespace_is_split_as_fairseq_does(tmp_path):
         ([], "at least one of --trainpref"),
         (["--trainparse", "x"], "--trainparse: expected --trainpref"),
         (["--trainpref", "a,b", "--trainparse", "a"], "--trainparse: expected 2 prefixes"),
-        (["--trainpref", "a", "--workers", "0"], "--workers"),
+        (["--trainpref", "a", "--workers", "0"], r"--workers: expected 1 to [0-9]+, found 0"),
+        (["--trainpref", "a", "--workers", "-3"], r"--workers: expected 1 to [0-9]+, found -3"),
+        (["--trainpref", "a", "--workers", "1000000"], r"--workers: expected 1 to [0-9]+, found 1000000"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(arguments, expected):
     with pytest.raises(SystemExit, match=expected):
         binarize.main(["-s", "en", "-t", "de", *arguments])
+
+
+def test_a_destination_that_cannot_be_written_to_is_refused(tmp_path):
+    write(tmp_path)
+    (tmp_path / "bin").write_text("no folder")
+    for name in ("bin", "bin/bin"):
+        with pytest.raises(SystemExit, match=f"{tmp_path}/{name}: expected a folder to write to, found"):
+            run(tmp_path, "--destdir", f"{tmp_path}/{name}")
+    assert (tmp_path / "bin").read_text() == "no folder"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_destination_of_others_is_refused(tmp_path):
+    write(tmp_path)
+    (tmp_path / "bin").mkdir(mode=0o500)
+    with pytest.raises(SystemExit, match=f"{tmp_path}/bin: expected a folder to write to, found that this is not allo"):
+        run(tmp_path)
+
+
+def test_names_in_the_data_bin_that_only_look_like_ours_do_no_harm(tmp_path):
+    (write(tmp_path) / "bin").mkdir()
+    names = [f".syntax-{platform.node()}-{rest}" for rest in ("abc", "", "999999999-x", "-1")]
+    for name in names[:2]:
+        (tmp_path / "bin" / name).write_text("x")
+    for name in names[2:]:
+        (tmp_path / "bin" / name).mkdir()
+    run(tmp_path)
+    assert set(names) < set(os.listdir(tmp_path / "bin"))
+
+
+@pytest.mark.parametrize("how", [os.link, os.symlink])
+def test_what_is_read_is_not_overwritten(tmp_path, how):
+    text = write(tmp_path) / "train.en"
+    (tmp_path / "bin").mkdir()
+    for name in ("train.en-de.en.head.bin", "train.en-de.en.word.idx", "syntax.en-de.en.json"):
+        how(text, tmp_path / "bin" / name)
+        with pytest.raises(SystemExit, match=f"{name}: expected another file to write to .*, found {text}"):
+            run(tmp_path)
+        (tmp_path / "bin" / name).unlink()
+    run(tmp_path)
 
 
 def test_another_format_version_is_refused(tmp_path):

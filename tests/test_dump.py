@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -64,3 +67,19 @@ def test_what_cannot_be_dumped_is_refused(plain_data_bin, checkpoint, tmp_path):
         with pytest.raises(SystemExit, match=message):
             main([str(plain_data_bin), "--path", str(path), "--output", str(output), "--cpu", *more])
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["bin/test.src-tgt.src.bin", "bin/dict.src.txt", "bin/syntax.src-tgt.src.json", "x.pt"]
+)
+def test_what_is_read_is_not_overwritten(data_bin, checkpoint, tmp_path, name):
+    commands.copy(data_bin, tmp_path / "bin")
+    shutil.copy(checkpoint, tmp_path / "x.pt")
+    content = (tmp_path / name).read_bytes()
+    os.link(tmp_path / name, tmp_path / "linked")
+    for output in (tmp_path / name, tmp_path / "linked"):
+        with pytest.raises(SystemExit, match=f"{output}: expected another file to write to .*, found .*{name}"):
+            main([f"{tmp_path}/bin", f"--path={tmp_path}/x.pt", f"--output={output}", "--cpu", "--contents=gates"])
+        assert output.read_bytes() == content
+    for _ in range(2):  # a dump is not an input, wherever it is
+        main([f"{tmp_path}/bin", f"--path={checkpoint}", f"--output={tmp_path}/bin/x.npz", "--cpu", "--contents=gates"])
