@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 from argparse import Namespace
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from tqdm import tqdm
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.modules.calls import outputs_of
+from fairseq_syntax.workers import Workers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
 import gate_variants
@@ -92,12 +92,16 @@ def evaluate(path: Path) -> dict[str, float]:
     return {"exact": exact, "as_trained": as_trained, "gap": float((gates - gates_as_trained).abs().mean())}
 
 
-def measure(setting: str, seed: int, constant_lr: bool) -> None:
+def result_of(setting: str, seed: int) -> Path:
+    """Where :func:`measure` writes."""
+    return Path(f"{setting}-{seed}.json".replace(", ", "-"))
+
+
+def measure(run: tuple[str, int, bool]) -> None:
     """Trains and evaluates every epoch, the best (by validation loss) first; writes SETTING-SEED.json."""
-    folder = Path(f"{setting}-{seed}".replace(", ", "-"))
-    result = Path(f"{folder}.json")
-    if result.exists():
-        return
+    setting, seed, constant_lr = run
+    result = result_of(setting, seed)
+    folder = result.with_suffix("")
     train(setting, seed, folder, constant_lr)
     epochs = sorted(folder.glob("checkpoint[0-9]*.pt"), key=lambda path: int(re.findall(r"\d+", path.name)[0]))
     results = [evaluate(path) for path in [folder / "checkpoint_best.pt", *epochs]]
@@ -114,7 +118,7 @@ def report(settings: list[str], seeds: int) -> None:
     )
     print("| --- | --- | --- | --- | --- | --- |")
     for setting in settings:
-        runs = [json.loads(Path(f"{setting}-{s}.json".replace(", ", "-")).read_text()) for s in range(1, seeds + 1)]
+        runs = [json.loads(result_of(setting, s).read_text()) for s in range(1, seeds + 1)]
         best = [run[0]["exact"] for run in runs]
         last = [epoch for run in runs for epoch in run[-CONVERGED:]]
         differences = [abs(epoch["exact"] - epoch["as_trained"]) for epoch in last]
@@ -139,14 +143,15 @@ def main() -> None:
     if not Path("data-bin/true").exists():
         os.makedirs("logs", exist_ok=True)
         quickstart.prepare(train=10000, held_out=100, seed=1)
-    with ProcessPoolExecutor(args.workers, max_tasks_per_child=1) as pool:
-        jobs = [
-            pool.submit(measure, setting, seed, args.constant_lr)
-            for seed in range(1, args.seeds + 1)
-            for setting in settings
-        ]
-        for job in tqdm(as_completed(jobs), total=len(jobs), unit=" runs"):
-            job.result()
+    runs = [
+        (setting, seed, args.constant_lr)
+        for seed in range(1, args.seeds + 1)
+        for setting in settings
+        if not result_of(setting, seed).exists()
+    ]
+    with Workers(args.workers) as workers:
+        for _ in tqdm(workers.in_order(measure, runs), total=len(runs), unit=" runs"):
+            pass
     report(settings, args.seeds)
 
 

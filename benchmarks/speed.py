@@ -24,6 +24,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,6 +39,7 @@ import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.features import distance_feature, head_feature, syntactic_distances, word_feature
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from fairseq_syntax.trees import DependencyTree, Tree
+from fairseq_syntax.workers import end_with_parent
 
 VOCABULARY = 8000
 SIZES = {  # embed dim: (FFN, heads, layers, tokens in a batch)
@@ -196,8 +198,9 @@ def in_turn(
 
 def peak_memory(name: str, size: int, cpu: bool) -> float:
     """MiB that three training steps take at most: all of a process (CPU, Linux), or what torch allocates (CUDA)."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_peak_memory, (name, size, cpu))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
+        return pool.submit(_peak_memory, name, size, cpu).result()
 
 
 def _peak_memory(name: str, size: int, cpu: bool) -> float:

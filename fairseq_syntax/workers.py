@@ -114,7 +114,8 @@ def _alive(process: BaseProcess) -> Iterator[None]:
 
 def _serve(connection: Connection) -> None:
     """What a worker does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends this process
+    # Ctrl-C reaches the parent too, which ends this process. A program that it has started is not to ignore it.
+    signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
     while True:
