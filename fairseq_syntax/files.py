@@ -49,7 +49,7 @@ def locked(path: str, *, seconds: float, expected: str) -> Iterator[None]:
 
     Raises :class:`InputError`, saying what was `expected`, if another process holds it for so many seconds.
     """
-    lock = FileLock(path)
+    lock = FileLock(path, mode=0o666)  # for whoever else may write to the folder
     try:
         lock.acquire(timeout=seconds)
     except Timeout:

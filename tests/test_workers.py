@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.workers import WorkerDied, Workers
+from forked import Forked
 
 LARGE = 10_000_000  # bytes: more than a pipe takes
 
@@ -79,6 +83,20 @@ def test_a_worker_that_is_killed_while_its_result_is_on_its_way():
         with pytest.raises(WorkerDied, match=r"a worker process died \(by SIGKILL\); is there enough memory\?"):
             list(results)
     assert not any(Path(f"/proc/{process}").exists() for process in processes)
+
+
+def start_with_a_signal(number: int) -> None:
+    os.register_at_fork(after_in_parent=lambda: signal.raise_signal(number))
+    with command("x"), Workers(2):
+        print("it went on")
+
+
+@pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="not forked")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_comes_when_a_worker_starts_is_not_lost(tmp_path, number, status):
+    process = Forked(partial(start_with_a_signal, number), tmp_path / "log")
+    assert process.end() == status
+    assert process.said.startswith("\nx: ")
 
 
 def test_a_worker_that_kills_itself():
