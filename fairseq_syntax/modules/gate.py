@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from fairseq.distributed import utils as distributed_utils
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from fairseq_syntax.modules.numerics import at_least_float32, hiding, no_autocast
 
@@ -85,6 +87,18 @@ class GateBatchNorm(nn.Module):
             running.lerp_(torch.where(finite, newest.to(running), running), self.momentum)
 
 
+class _Still(torch.autograd.Function):
+    """A parameter as it is; its gradient is exactly 0, whatever comes in."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor) -> Tensor:
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return torch.zeros_like(gradient)
+
+
 class SyntaxGate(nn.Module):
     """Mixing weights of the syntax masks, one a head and mask (Hou 2024, eq. 4-6).
 
@@ -124,11 +138,12 @@ class SyntaxGate(nn.Module):
         #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
         #: sees them used); the input gets its own.
         self.frozen = False
-        for parameter in self.parameters():
-            parameter.register_hook(self._zero_if_frozen)
 
-    def _zero_if_frozen(self, gradient: Tensor) -> Tensor | None:
-        return torch.zeros_like(gradient) if self.frozen else None
+    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
+        """One of the gate's modules on `x`, its parameters still if they are to be."""
+        if not self.frozen:
+            return module(x)
+        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, x)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Computes the weights.
@@ -144,11 +159,14 @@ class SyntaxGate(nn.Module):
             x = x + hiding(padding_mask, x.dtype).t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
         pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        hidden = self.layer_norm(F.relu(self.fc1(pooled)))
+        hidden = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
+        weight, bias = self.fc2.weight, self.fc2.bias
+        if self.frozen:
+            weight, bias = _Still.apply(weight), _Still.apply(bias)
         with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
-            logits = F.linear(*map(at_least_float32, (hidden, self.fc2.weight, self.fc2.bias)))
+            logits = F.linear(*map(at_least_float32, (hidden, weight, bias)))
         if self.batch_norm is not None:
-            logits = self.batch_norm(logits)
+            logits = self._call(self.batch_norm, logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -182,6 +183,68 @@ def test_frozen_gate_works_but_gets_gradients_of_exactly_zero(batch_norm):
         assert parameter.grad.eq(0).all()
     if batch_norm:
         assert net.batch_norm.running_mean.ne(0).all()  # statistics keep moving
+
+
+COPIES = {
+    "itself": lambda net: net,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda net: pickle.loads(pickle.dumps(net)),
+    "assigned": lambda net: (net.load_state_dict(net.state_dict(), assign=True), net)[1],
+    "other precision": lambda net: net.double().float(),
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("upstream", [1.0, torch.inf, torch.nan])
+def test_copies_of_a_frozen_gate_are_frozen_too_whatever_gradient_comes_in(copied, upstream):
+    net = gate()
+    net.frozen = True
+    net = COPIES[copied](net)
+    x = torch.randn(6, 4, 8, requires_grad=True)
+    net(x, None).backward(torch.full((4, 1, 3), upstream))
+    assert x.grad.ne(0).any()
+    for parameter in net.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.eq(0).all()
+    net.frozen = False
+    net(torch.randn(6, 4, 8), None).square().sum().backward()
+    assert all(parameter.grad.ne(0).any() for parameter in net.parameters())
+
+
+def operations(output: torch.Tensor) -> list[str]:
+    """The names of all operations that a backward pass goes through."""
+    found, todo = [], [output.grad_fn]
+    while todo:
+        node = todo.pop()
+        found.append(type(node).__name__)
+        todo += [following for following, _ in node.next_functions if following is not None]
+    return sorted(found)
+
+
+def test_freezing_leaves_nothing_in_the_graph_afterwards():
+    net, x = gate(), torch.randn(6, 4, 8)
+    before = operations(net(x, None))
+    net.frozen = True
+    assert operations(net(x, None)) != before
+    net.frozen = False
+    assert operations(net(x, None)) == before
+    assert not any(parameter._backward_hooks for parameter in net.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_frozen_gate_in_half_precision(dtype):
+    for amp in (False, True):
+        net = gate().eval() if amp else gate().eval().to(dtype)
+        x = torch.randn(6, 4, 8, dtype=net.fc1.weight.dtype)
+        with torch.autocast("cpu", dtype=dtype, enabled=amp):
+            free = net(x, None)
+            net.frozen = True
+            frozen = net(x, None)
+        assert torch.equal(frozen, free)
+        frozen.sum().backward()
+        for parameter in net.parameters():
+            assert parameter.grad.dtype == parameter.dtype
+            assert parameter.grad.eq(0).all()
 
 
 @pytest.mark.parametrize("training", [True, False])
