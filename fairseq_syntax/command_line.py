@@ -1,7 +1,7 @@
 """Making ``fairseq-train --arch ARCH --help`` list the options of ARCH.
 
 fairseq prints the help as soon as it has read the command line once, which is before it has added the options of the
-architecture and the task. This is the one function of fairseq that this package replaces.
+architecture and the task.
 """
 
 from __future__ import annotations

@@ -196,9 +196,9 @@ class SyntaxTranslationTask(TranslationTask):
         with outputs_of(gates.values()) as outputs:
             loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if gates:  # the first call of each; --eval-bleu makes more
-            sums = torch.stack([outputs[gate][0].sum(dim=0) for gate in gates.values()])
-            logging_output.update(zip(model.gate_names, sums.flatten().tolist(), strict=True))
-            logging_output["gated_sentences"] = len(sample["id"])
+            weights = torch.stack([outputs[gate][0] for gate in gates.values()])  # (gates, batch, masks, heads)
+            logging_output.update(zip(model.gate_names, weights.sum(dim=1).flatten().tolist(), strict=True))
+            logging_output["gated_sentences"] = weights.shape[1]  # R-Drop runs each sentence twice
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:

@@ -18,6 +18,7 @@ from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.syntax_attention import SyntaxAttention
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
+R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -193,11 +194,12 @@ class Writer(list):
         pass
 
 
-def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch):
+@pytest.mark.parametrize("criterion", [[], R_DROP], ids=["", "r-drop"])
+def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, criterion):
     monkeypatch.setattr(progress_bar, "SummaryWriter", Writer, raising=False)
     monkeypatch.setattr(progress_bar, "_tensorboard_writers", {})
     options = ["--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2", f"--tensorboard-logdir={tmp_path}/tb"]
-    trainer = commands.train(data_bin, tmp_path, *options)
+    trainer = commands.train(data_bin, tmp_path, *options, *criterion)
     logged = metrics.get_smoothed_values("valid")
     gates = {name: value for name, value in logged.items() if name.startswith("gate")}
     assert list(gates) == [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
