@@ -1,8 +1,8 @@
 """Making fairseq's R-Drop (``--criterion label_smoothed_cross_entropy_with_rdrop``) repeat whole batches.
 
-fairseq-fixed 0.12.3.1 (fairseq 0.12.2 has no R-Drop) repeats the tensors of ``net_input``, but not those in a dictionary
-there, such as ``src_syntax``. And it writes the repeated ones into the batch that it was given, so that ``--eval-bleu``
-then translates each sentence twice and fails for want of a reference (facebookresearch/fairseq#5410).
+fairseq-fixed 0.12.3.1 (fairseq 0.12.2 has no R-Drop) repeats the tensors of ``net_input``, but not those in a
+dictionary there, such as ``src_syntax``. And it writes the repeated ones into the batch that it was given, so that
+``--eval-bleu`` then translates each sentence twice and fails for want of a reference (facebookresearch/fairseq#5410).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any
 
 import fairseq_cli.generate
 import fairseq_cli.interactive
+import fairseq_cli.preprocess
 import fairseq_cli.train
 import fairseq_cli.validate
 import torch
@@ -37,6 +38,15 @@ STOCK = [
 def copy(data: Path, to: Path) -> Path:
     shutil.copytree(data, to)
     return to
+
+
+def preprocess(corpus: Path, data: Path, *more: str) -> Path:
+    """fairseq-preprocess and fairseq-syntax-binarize; the data-bin."""
+    prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
+    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(data), *more]
+    fairseq_cli.preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    binarize(corpus, data)
+    return data
 
 
 def binarize(corpus: Path, data: Path, *more: str) -> None:
@@ -150,11 +160,11 @@ def interactive(
     return scored(out.getvalue(), "D"), out.getvalue()
 
 
-def validate(data: Path, path: Path) -> None:
+def validate(data: Path, path: Path, *more: str) -> None:
     """fairseq-validate."""
     parser = options.get_validation_parser()
     args = options.parse_args_and_arch(
-        parser, [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8"]
+        parser, [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8", *more]
     )
     fairseq_cli.validate.main(convert_namespace_to_omegaconf(args))
 

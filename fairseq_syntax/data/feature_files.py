@@ -219,6 +219,8 @@ def _load_part(
     if missing:
         raise FileNotFoundError(_missing_message(data, split, pair, lang, missing))
     tokens = data_utils.load_indexed_dataset(split_prefix(data, split, pair, lang), dictionary, dataset_impl)
+    if tokens.supports_prefetch:
+        tokens.prefetch(range(len(tokens)))
     features = {}
     for name, prefix in prefixes.items():
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")

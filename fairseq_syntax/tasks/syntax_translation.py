@@ -105,6 +105,9 @@ class SyntaxTranslationTask(TranslationTask):
         """Loads a split and, for all sentences of it, the features that the models built so far need."""
         with self._no_bucketing():
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        pairs = self.datasets[split]
+        if pairs.supports_prefetch:  # --dataset-impl cached: fairseq's own training reads a batch before it prefetches
+            pairs.prefetch(range(len(pairs)))
         paths = utils.split_paths(self.cfg.data)
         if split != self.cfg.train_subset:
             paths = paths[:1]
@@ -113,7 +116,7 @@ class SyntaxTranslationTask(TranslationTask):
                 self._load_features(path, split, combine)
         features = self._load_features(paths[(epoch - 1) % len(paths)], split, combine)
         self.datasets[split] = SyntaxLanguagePairDataset.from_pairs(
-            self.datasets[split],
+            pairs,
             syntax=features,
             truncated=self.cfg.truncate_source,
             num_buckets=self.cfg.num_batch_buckets,

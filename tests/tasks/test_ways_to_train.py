@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import subprocess
 
 import pytest
 import torch
-from fairseq import tasks
+from fairseq import criterions, tasks
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics, progress_bar
 
@@ -84,6 +85,98 @@ def test_shares_all_embeddings(corpus, tmp_path):
     trainer = commands.train(tmp_path / "data", tmp_path / "run", "--max-update=2", "--share-all-embeddings")
     model = trainer.get_model()
     assert model.encoder.embed_tokens.weight is model.decoder.output_projection.weight
+
+
+#: fairseq's criteria that can train its Transformer to translate, and the options that they need for that.
+CRITERIA = {
+    "cross_entropy": [],
+    "label_smoothed_cross_entropy": ["--report-accuracy", "--ignore-prefix-size=1"],
+    "label_smoothed_cross_entropy_with_alignment": ["--load-alignments"],
+    "label_smoothed_cross_entropy_with_rdrop": ["--rdrop-alpha=5", "--report-accuracy"],
+    "adaptive_loss": ["--adaptive-softmax-cutoff=10,20", "--ddp-backend=legacy_ddp"],
+    "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
+}
+#: Its others, by what they need. None of them trains its Transformer to translate either.
+OTHER_CRITERIA = {
+    "a model or a task for speech": [
+        "ctc", "fastspeech2", "hubert", "label_smoothed_cross_entropy_with_ctc", "speech_dlm_criterion",
+        "speech_to_spectrogram", "speech_to_spectrogram_2pass", "speech_to_unit", "speech_to_unit_2pass",
+        "speech_unit_lm_criterion", "tacotron2", "wav2vec",
+    ],
+    "a masked language model": ["legacy_masked_lm_loss", "masked_lm"],
+    "sentences with labels": ["sentence_prediction", "sentence_prediction_adapters", "sentence_ranking"],
+    "a model that translates in parallel (translation_lev)": ["nat_loss"],
+    "a model that translates as it reads, and SimulEval": ["latency_augmented_label_smoothed_cross_entropy"],
+    "a model with losses of its own": ["model"],
+    "megatron": ["vocab_parallel_cross_entropy"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def aligned(corpus, tmp_path_factory):
+    """The corpus with an alignment of each target subword to some source subword."""
+    folder = tmp_path_factory.mktemp("aligned")
+    shutil.copytree(corpus / "bpe", folder / "bpe")
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.src.trees").symlink_to(corpus / f"{name}.src.trees")
+        (folder / f"{name}.src.conllu").symlink_to(corpus / f"{name}.src.conllu")
+        with open(folder / f"bpe/{name}.src") as source, open(folder / f"bpe/{name}.tgt") as target:
+            lengths = [(len(s.split()), len(t.split())) for s, t in zip(source, target, strict=True)]
+        lines = (" ".join(f"{min(i, m - 1)}-{i}" for i in range(n)) for m, n in lengths)
+        (folder / f"bpe/{name}.align").write_text("".join(f"{line}\n" for line in lines))
+    return commands.preprocess(folder, folder / "data", "--align-suffix=align")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_trains_by_every_criterion(aligned, tmp_path, criterion):
+    model = [option for option in commands.TINY if "share" not in option or criterion != "adaptive_loss"]
+    options = [f"--criterion={criterion}", *CRITERIA[criterion]]
+    trainer = commands.train(aligned, tmp_path, "--max-update=4", *options, model=model)
+    assert 0 < metrics.get_smoothed_value("valid", "loss") < 16
+    assert all(weight.isfinite().all() for weight in trainer.get_model().state_dict().values())
+    if "--load-alignments" in options:
+        assert metrics.get_smoothed_value("valid", "alignment_loss") > 0
+    commands.validate(aligned, tmp_path / "checkpoint_last.pt")
+    assert commands.generate(aligned, tmp_path / "checkpoint_last.pt")
+
+
+def test_other_criteria_do_not_train_a_stock_transformer_either(aligned, tmp_path, monkeypatch):
+    others = [name for names in OTHER_CRITERIA.values() for name in names]
+    assert sorted([*CRITERIA, *others]) == sorted(criterions.CRITERION_REGISTRY)
+    monkeypatch.setattr(commands, "USER_DIR", ["--task=translation"])
+    for name in others:
+        with pytest.raises((Exception, SystemExit)):
+            commands.train(aligned, tmp_path, "--max-update=1", f"--criterion={name}", model=commands.STOCK)
+
+
+def test_alignments_are_those_of_a_plain_batch(aligned, tmp_path):
+    options = ["--load-alignments", "--max-update=1"]
+    ours = commands.train(aligned, tmp_path / "ours", *options).task.dataset("train")
+    plain = commands.train(aligned, tmp_path / "plain", *options, model=commands.STOCK).task.dataset("train")
+    for some in (range(9), [7, 30, 2, 61]):
+        found, expected = (dataset.collater([dataset[i] for i in some]) for dataset in (ours, plain))
+        del found["net_input"]["src_syntax"]
+        assert len(found["alignments"])
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("written", "reads"), [("cached", [None, "cached", "lazy"]), ("raw", ["raw"])])
+def test_reads_every_format_of_data_bins(corpus, data_bin, tmp_path, written, reads):
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+    options = ["--max-update=2", "--truncate-source", "--max-source-positions=12"]
+
+    def trained(data, *how):
+        commands.train(data, checkpoint.parent, *options, *how)
+        commands.validate(data, checkpoint, *how)
+        loss, weights = metrics.get_smoothed_value("valid", "loss"), commands.parameters(checkpoint)
+        checkpoint.unlink()
+        return loss, weights
+
+    expected = trained(data_bin)
+    data = commands.preprocess(corpus, tmp_path / "data", f"--dataset-impl={written}")
+    for read in reads:
+        found = trained(data, *([f"--dataset-impl={read}"] if read else []))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16", "--tpu"])
