@@ -220,6 +220,12 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
             sdoi_subwords=cfg.sdoi_subwords,
         )
 
+    def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
+        raise NotImplementedError(
+            "TorchScript cannot express how an encoder layer gets the syntax features of a batch: "
+            "use torch.compile of the encoder, or the model as it is"
+        )
+
     def build_encoder_layer(self, cfg: GatedSyntaxTransformerConfig) -> nn.Module:
         if next(self._numbers) not in cfg.syntax_layer_numbers:
             return super().build_encoder_layer(cfg)
@@ -278,6 +284,7 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
         cfg = GatedSyntaxTransformerConfig.from_namespace(args)
         model = super().build_model(cfg, task)
+        model.args = args  # as of fairseq's legacy models, for code that asks them for their options
         if str(cfg.cpu_dropout) == "fast":
             use_fast_dropout(model)
         return model

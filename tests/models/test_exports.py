@@ -1,0 +1,69 @@
+"""What else is done with a model: copies, torch.compile, TorchScript, and fairseq's old ways to ask for its options."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from argparse import Namespace
+from random import Random
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+import commands
+import small
+
+
+def batch():
+    random = Random(3)
+    return small.batch([small.features(random, 4, 6), 5, small.features(random, 6, 9)])
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_a_copy_is_the_same_model_and_as_frozen(copied):
+    net = small.model(syntax_masks="slr,sdoi", gate_warmup_epochs=2)
+    net.set_epoch(2)
+    copy_of_it = copied(net)
+    results = []
+    for model in (net, copy_of_it):
+        output = model(**batch())[0]
+        output.square().sum().backward()
+        assert all(p.grad.eq(0).all() for gate in model.gates.values() for p in gate.parameters())
+        results.append([output, *(parameter.grad for parameter in model.parameters())])
+    torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_encoder_compiles(training):
+    inputs = {name: value for name, value in batch().items() if name != "prev_output_tokens"}
+    found = []
+    for compiled in (False, True):
+        net = small.model(gate_warmup_epochs=1).train(training)
+        net.set_epoch(1)
+        encoder = torch.compile(net.encoder, backend="eager") if compiled else net.encoder
+        output = encoder(**inputs)["encoder_out"][0]
+        output.square().sum().backward()
+        assert all(p.grad.eq(0).all() for gate in net.gates.values() for p in gate.parameters())
+        found.append([output, *(p.grad for p in net.encoder.parameters()), *net.encoder.buffers()])
+    torch.testing.assert_close(found[0], found[1])
+
+
+def test_torchscript_is_refused_and_leaves_the_model_as_it_was():
+    net = small.model().eval()
+    before = small.encode(net, batch())
+    generator = SequenceGenerator([net], small.dictionary(), beam_size=2)
+    for module in (net, net.encoder, generator):
+        with pytest.raises(NotImplementedError, match=r"TorchScript .* syntax features .* torch\.compile"):
+            torch.jit.script(module)
+    assert torch.equal(small.encode(net, batch()), before)
+
+
+def test_args_are_the_options_that_the_model_was_built_with(data_bin, tmp_path):
+    assert small.model(gate_hidden_dim=7).args.gate_hidden_dim == 7
+    trainer = commands.train(data_bin, tmp_path, "--max-update=1", "--seed=5")
+    reloaded, _ = commands.load(tmp_path / "checkpoint_last.pt")
+    for model in (trainer.get_model(), reloaded):
+        assert isinstance(model.args, Namespace)
+        assert model.args.seed == 5
+        assert model.args.arch == "gated_syntax_transformer_tiny"
