@@ -22,6 +22,7 @@ from fairseq.models.transformer import (
     TransformerModelBase,
     base_architecture,
 )
+from fairseq.modules import FairseqDropout
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from omegaconf import open_dict
 from torch import Tensor, nn
@@ -203,6 +204,14 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
         _ = self.syntax_layer_numbers
 
 
+#: By the name of their class ``--retain-dropout-modules`` finds modules; ours are fairseq's to it.
+_AS_FAIRSEQ_NAMES_THEM = {
+    "GatedSyntaxTransformerEncoder": "TransformerEncoder",
+    "SyntaxEncoderLayer": "TransformerEncoderLayerBase",
+    "SyntaxAttention": "MultiheadAttention",
+}
+
+
 class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
     """fairseq's Transformer encoder with syntax in the self-attention of the chosen layers.
 
@@ -213,6 +222,9 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
+        for module in self.modules():
+            if isinstance(module, FairseqDropout):
+                module.module_name = _AS_FAIRSEQ_NAMES_THEM.get(module.module_name, module.module_name)
         self.masks = SyntaxMasks(
             names=cfg.syntax_mask_names,
             slr=cfg.slr,

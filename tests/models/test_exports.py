@@ -67,3 +67,16 @@ def test_args_are_the_options_that_the_model_was_built_with(data_bin, tmp_path):
         assert isinstance(model.args, Namespace)
         assert model.args.seed == 5
         assert model.args.arch == "gated_syntax_transformer_tiny"
+
+
+@pytest.mark.parametrize("retained", ["TransformerEncoder", "TransformerEncoderLayerBase", "MultiheadAttention"])
+def test_dropout_modules_are_retained_by_fairseqs_names(retained):
+    """--retain-dropout-modules at generation."""
+    found = []
+    for arch in ("transformer_tiny", "gated_syntax_transformer_tiny"):
+        net = small.model(arch, checkpoint_activations=True)
+        net.make_generation_fast_(retain_dropout=True, retain_dropout_modules=[retained])
+        on = {name for name, module in net.named_modules() if getattr(module, "apply_during_inference", False)}
+        found.append({name for name in on if "syntax_dropout" not in name})
+    assert found[0] == found[1]
+    assert any(name.startswith("encoder") for name in found[1])
