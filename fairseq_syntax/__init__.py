@@ -16,9 +16,11 @@ _as_fairseq_spells_it = os.path.join(os.path.dirname(fairseq.__file__), "..", "f
 if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_it, __path__[0]):
     __path__.append(_as_fairseq_spells_it)
 
-from fairseq_syntax import checkpoints, command_line, models, rdrop, tasks  # noqa: E402
+from fairseq_syntax import checkpoints, command_line, literals, loading, models, rdrop, tasks  # noqa: E402
 
 checkpoints.allow_safe_loading()
+literals.forbid_code()
+loading.look_before_loading()
 command_line.list_all_options_in_help()
 rdrop.repeat_whole_batches()
 

@@ -19,9 +19,11 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_syntax.checkpoints import read
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import refuse_to_overwrite, whole
+from fairseq_syntax.loading import differences, recorded
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
@@ -53,15 +55,22 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     Means are taken in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
 
     Raises:
-        InputError: a checkpoint's parameters have other names or shapes than the first one's.
+        InputError: a checkpoint's parameters have other names or shapes than the first one's, or mean something else.
     """
     remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
-    result = _load(next(remaining))
+    result = read(next(remaining))
+    first = recorded(paths[0], result)
     sums: dict[str, Tensor] = {
         name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in result["model"].items()
     }
     for path in remaining:
-        weights: dict[str, Tensor] = _load(path)["model"]
+        state = read(path)
+        weights: dict[str, Tensor] = state["model"]
+        other = recorded(path, state)
+        for option, expected, found in differences(first.model, other.model):
+            raise InputError(path, None, f"{option}: expected {expected} as in {paths[0]}, found {found}")
+        if first.mask_order != other.mask_order:
+            raise InputError(path, None, f"expected the masks of its gates in the order in which {paths[0]} has them")
         if weights.keys() != sums.keys():
             differing = sorted(weights.keys() ^ sums.keys())
             raise InputError(
@@ -85,17 +94,6 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     for name in ("ema", "ema_fp32_params"):
         result.get("extra_state", {}).pop(name, None)
     return result
-
-
-def _load(path: str) -> dict[str, Any]:
-    if not os.path.isfile(path):
-        raise InputError(path, None, "expected a checkpoint, found none")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        _ = state["model"].items()
-    except Exception as error:  # torch's and pickle's, of many kinds
-        raise InputError(path, None, f"expected a fairseq checkpoint, found {error!r}") from error
-    return state
 
 
 def get_parser() -> argparse.ArgumentParser:

@@ -6,12 +6,14 @@ import argparse
 import itertools
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from enum import EnumType
 from typing import Any, Optional
 
 from fairseq import hub_utils
+from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.dataclass import ChoiceEnum
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.distributed import fsdp_wrap
@@ -24,7 +26,7 @@ from fairseq.models.transformer import (
 )
 from fairseq.modules import FairseqDropout
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
-from omegaconf import open_dict
+from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.hub import SyntaxHubInterface
@@ -142,12 +144,19 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
 
     @property
     def syntax_mask_names(self) -> list[str]:
-        """``syntax_masks``, split."""
-        return [name.strip() for name in self.syntax_masks.split(",")]
+        """``syntax_masks``, split; in the order of :data:`MASK_FEATURES`, not the user's. It is that of the gates."""
+        known = list(MASK_FEATURES)
+        names = [name.strip() for name in self.syntax_masks.split(",")]
+        return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+
+    @property
+    def gated(self) -> bool:
+        """Whether the masks are mixed by gates."""
+        return str(self.syntax_combination) == "gate"
 
     @property
     def syntax_layer_numbers(self) -> set[int]:
-        """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers."""
+        """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers, before pruning."""
         layers: set[int] = set()
         for part in str(self.syntax_layers or f"1-{self.encoder.layers}").split(","):  # a number, if YAML says 2
             match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
@@ -158,6 +167,64 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
                 raise ValueError(f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}")
             layers.update(range(first, last + 1))
         return layers
+
+    @property
+    def built(self) -> dict[str, Any]:
+        """Options, in the place of those that the user wrote, so that a checkpoint records what its weights are.
+
+        Masks have our order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is,
+        with its layers as guided as they were trained.
+
+        Raises:
+            ValueError: pruning leaves no layer that syntax enters.
+        """
+        found: dict[str, Any] = {"syntax_masks": ",".join(self.syntax_mask_names)}
+        if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
+            return found
+        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+            # A list, as fairseq's own command line makes it; none, where fairseq would lose all layers of this side.
+            asked = str(side.layers_to_keep or list(range(side.layers))).strip("[]")
+            found[f"{name}_layers_to_keep"] = asked
+            kept = sorted(int(number) + 1 for number in asked.split(","))
+            if len(kept) >= side.layers:  # nothing to leave out, or done before
+                continue
+            found[f"{name}_layers"] = len(kept)
+            if name == "encoder":
+                guided = [str(new) for new, old in enumerate(kept, start=1) if old in self.syntax_layer_numbers]
+                if not guided:
+                    raise ValueError(
+                        f"--encoder-layers-to-keep: expected one of the layers that syntax enters (from 0, "
+                        f"{', '.join(str(old - 1) for old in sorted(self.syntax_layer_numbers))}), "
+                        f"found {asked}"
+                    )
+                found["syntax_layers"] = ",".join(guided)
+        return found
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What weights mean beyond their names and shapes: the options that say so and have an effect, by name."""
+        built = self.built
+        found: dict[str, Any] = {
+            "syntax_masks": built["syntax_masks"],
+            "syntax_combination": str(self.syntax_combination),
+            "syntax_layers": built.get("syntax_layers", ",".join(map(str, sorted(self.syntax_layer_numbers)))),
+            "syntax_heads": "all" if self.syntax_heads in (None, self.encoder.attention_heads) else self.syntax_heads,
+            "encoder_attention_heads": self.encoder.attention_heads,
+            "decoder_attention_heads": self.decoder.attention_heads,
+            "encoder_normalize_before": self.encoder.normalize_before,
+            "decoder_normalize_before": self.decoder.normalize_before,
+            "activation_fn": str(self.activation_fn),
+            "no_scale_embedding": self.no_scale_embedding,
+        }
+        if "slr" in self.syntax_mask_names:
+            found["slr"] = str(self.slr)
+            if found["slr"] == "soft":
+                found["slr_temperature"] = float(self.slr_temperature)
+        if "sdoi" in self.syntax_mask_names:
+            found["sdoi_subwords"] = str(self.sdoi_subwords)
+        if self.gated and self.gate_batch_norm:
+            found["gate_batch_norm_eps"] = float(self.gate_batch_norm_eps)
+        return found
 
     @classmethod
     def from_namespace(cls, args: Any) -> "GatedSyntaxTransformerConfig":
@@ -295,6 +362,11 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
         cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        cfg.check()
+        with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
+            for name, value in cfg.built.items():
+                setattr(cfg, name, value)
+                setattr(args, name, value)
         model = super().build_model(cfg, task)
         model.args = args  # as of fairseq's legacy models, for code that asks them for their options
         if str(cfg.cpu_dropout) == "fast":
@@ -305,7 +377,6 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
     def build_encoder(
         cls, cfg: GatedSyntaxTransformerConfig, src_dict: Any, embed_tokens: nn.Embedding
     ) -> GatedSyntaxTransformerEncoder:
-        cfg.check()
         return GatedSyntaxTransformerEncoder(cfg, src_dict, embed_tokens)
 
     @classmethod
@@ -383,6 +454,14 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
             for head in range(gate.num_heads)
         ]
 
+    def load_state_dict(
+        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
+        """As fairseq's, which would look for our gates before it has pruned (``encoder_layers_to_keep``)."""
+        if model_cfg is not None:
+            state_dict = prune_state_dict(state_dict, model_cfg)
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
         """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has no gates: they start fresh."""
         super().upgrade_state_dict(state_dict)
@@ -391,6 +470,23 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         if fresh and fresh.keys().isdisjoint(state_dict):
             logger.info("the checkpoint has no gates; these start fresh: %s", ", ".join(fresh))
             state_dict.update(fresh)
+
+    def make_generation_fast_(
+        self, *, retain_dropout_modules: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> None:
+        """As fairseq's. A name in `retain_dropout_modules` stands for the class of that name, with or without fairseq's
+        ``Base``, and for those made from it: ``TransformerEncoderLayer`` for all layers of the encoder."""
+        if retain_dropout_modules is not None:
+            if isinstance(retain_dropout_modules, str):  # as fairseq's command line hands it on
+                retain_dropout_modules = re.findall(r"\w+", retain_dropout_modules)
+            kinds = {type(module) for module in self.modules()}
+            found = {name: {kind for kind in kinds if name in _names(kind)} for name in retain_dropout_modules}
+            for name in (name for name, matching in found.items() if not matching):
+                logger.warning("--retain-dropout-modules: the model has no module %s", name)
+            matching = set().union(*found.values())
+            called = {kind.__name__ for kind in matching} | {kind.__name__.removesuffix("Base") for kind in matching}
+            kwargs["retain_dropout_modules"] = sorted(called)
+        super().make_generation_fast_(**kwargs)
 
     def forward(
         self,
@@ -415,6 +511,12 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         """As fairseq's Transformer, with the source's features for the encoder."""
         with extra_arguments([self.encoder], src_syntax=src_syntax):
             return super().extract_features(src_tokens, src_lengths, prev_output_tokens, **kwargs)
+
+
+def _names(kind: type) -> set[str]:
+    """What a class, and those that it is made from, are called."""
+    names = {base.__name__ for base in kind.__mro__}
+    return names | {name.removesuffix("Base") for name in names}
 
 
 def _architecture(name: str, **defaults: Any) -> Callable[[Any], None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -169,6 +170,13 @@ class SyntaxGate(nn.Module):
             logits = self._call(self.batch_norm, logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
+
+
+def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
+    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now."""
+    for name, weight in state.items():
+        if re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name):
+            state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
 
 
 def _statistics(gates: Iterable[SyntaxGate]) -> list[Tensor]:
