@@ -40,13 +40,12 @@ _MODULES = (
 OPTIONS = frozenset(
     {
         "adafactor_eps", "adam_betas", "adamax_betas", "adaptive_input_cutoff", "adaptive_softmax_cutoff",
-        "character_filters", "conv_aggregator_layers", "conv_feature_layers", "decoder_attention", "decoder_glu",
-        "decoder_kernel_size_list", "decoder_layers", "decoder_xformers_att_config", "decoder_zero_init", "downsample",
-        "encoder_attention", "encoder_glu", "encoder_kernel_size_list", "encoder_layers", "encoder_xformers_att_config",
-        "feature_encoder_spec", "gated_attention", "lamb_betas", "left_pad_source", "left_pad_target",
-        "pipeline_balance", "pipeline_decoder_balance", "pipeline_decoder_devices", "pipeline_devices",
-        "pipeline_encoder_balance", "pipeline_encoder_devices", "pretrained", "project_input", "self_attention",
-        "weight_softmax", "wer_args", "xformers_att_config",
+        "character_filters", "conv_aggregator_layers", "conv_feature_layers", "decoder_attention", "decoder_layers",
+        "decoder_xformers_att_config", "downsample", "encoder_attention", "encoder_layers",
+        "encoder_xformers_att_config", "feature_encoder_spec", "gated_attention", "lamb_betas", "left_pad_source",
+        "left_pad_target", "pipeline_balance", "pipeline_decoder_balance", "pipeline_decoder_devices",
+        "pipeline_devices", "pipeline_encoder_balance", "pipeline_encoder_devices", "pretrained", "project_input",
+        "self_attention", "wer_args", "xformers_att_config",
     }
 )  # fmt: skip
 
