@@ -331,7 +331,7 @@ def test_every_option_reaches_the_model():
         syntax_attention="shared",
     )
     masks = net.encoder.masks
-    assert (masks.names, masks.slr, masks.slr_temperature) == (("sdoi", "slr"), "hard", 2.0)
+    assert (masks.names, masks.slr, masks.slr_temperature) == (("slr", "sdoi"), "hard", 2.0)
     assert masks.sdoi_subwords == "first"
     attention = net.encoder.layers[1].self_attn
     assert (attention.num_masks, attention.syntax_heads) == (2, 3)
