@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import textwrap
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.file_io import PathManager
+from torch import Tensor
 
 from fairseq_syntax import literals
 from fairseq_syntax.errors import InputError
@@ -52,18 +54,22 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
     try:
         mmap = mmap and zipfile.is_zipfile(local)  # other ones are of torch before 1.6
         state = torch.load(local, map_location="cpu", weights_only=True, mmap=mmap)
-        _ = state["model"].items()
     except Exception as error:  # torch's and pickle's, of many kinds
-        raise InputError(path, None, f"expected a fairseq checkpoint, found {_short(error)}") from error
+        raise InputError(
+            path, None, f"expected a fairseq checkpoint, found a file that torch cannot read ({_short(error)})"
+        ) from error
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(weight, Tensor) for weight in weights.values()):
+        raise InputError(path, None, "expected a fairseq checkpoint, found one without a model's weights")
     for name, value in literals.code([state.get("args"), state.get("cfg")]):
         raise InputError(path, None, f"{name}: expected a literal, such as [1, 2], found {value!r}, which is not run")
     return state
 
 
 def _short(error: Exception) -> str:
-    """An error in a line: torch's advice on unsafe loading is long, and its reason stands at the end."""
-    reason = str(error).rpartition("WeightsUnpickler error: ")[2].strip().splitlines()
-    return f"{type(error).__name__}: {reason[0]}" if reason else type(error).__name__
+    """The reason alone: torch puts it after its advice on unsafe loading, and before advice on safe one."""
+    reason = str(error).rpartition("WeightsUnpickler error: ")[2].partition(". Please use")[0].strip()
+    return ": ".join([type(error).__name__, *reason.splitlines()[:1]])
 
 
 @contextmanager
@@ -72,6 +78,5 @@ def weights_of(path: str, fit: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise InputError(
-            path, None, f"expected weights that fit {fit}, found: {' '.join(str(error).split())}"
-        ) from error
+        said = textwrap.shorten(str(error), 500, placeholder=" …")
+        raise InputError(path, None, f"expected weights that fit {fit}, found: {said}") from error

@@ -17,14 +17,16 @@ import argparse
 import os
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils, tasks, utils
 from tqdm import tqdm
 
 from fairseq_syntax.analysis import CONTENTS, by_sentence
+from fairseq_syntax.checkpoints import weights_of
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.files import refuse_to_overwrite, whole
@@ -54,17 +56,22 @@ def dump(args: argparse.Namespace) -> int:
     contents = tuple(args.contents.split(","))
     if not set(contents) <= set(CONTENTS):
         raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
-    if not os.path.isfile(args.path):
-        raise InputError(args.path, None, "expected a checkpoint, found none")
+    state = checkpoint_utils.load_checkpoint_to_cpu(args.path, {"data": args.data})
+    if state.get("cfg") is None:
+        raise InputError(args.path, None, "expected a checkpoint with its configuration, found none")
+    with _of_data_bin(args.data):
+        task = tasks.setup_task(state["cfg"].task)
     data = (os.path.join(folder, name) for folder in utils.split_paths(args.data) for name in os.listdir(folder))
     refuse_to_overwrite(args.output, [args.path, *(path for path in data if not path.endswith(".npz"))])
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], arg_overrides={"data": args.data})
+    with weights_of(args.path, f"its configuration and the dictionaries of {args.data}"):
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task, state=state)
     if not isinstance(model, GatedSyntaxTransformerModel):
         raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
     model.eval()
     if torch.cuda.is_available() and not args.cpu:
         model.cuda()
-    task.load_dataset(args.gen_subset)
+    with _of_data_bin(args.data):
+        task.load_dataset(args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
     with whole(args.output) as path, zipfile.ZipFile(path, "w") as file:
@@ -74,6 +81,18 @@ def dump(args: argparse.Namespace) -> int:
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)
     return count
+
+
+@contextmanager
+def _of_data_bin(path: str) -> Iterator[None]:
+    """Inside the block, what fairseq says of a data-bin that it cannot read is an :class:`InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # of many kinds, plain ones and assertions too
+        said = " ".join(str(error).split())
+        raise InputError(path, None, f"expected a data-bin of the model's, found: {said}") from error
 
 
 def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:

@@ -81,7 +81,9 @@ def test_which_checkpoints_are_the_last(tmp_path):
     [
         ({"model": {"v": torch.zeros(2)}}, r"expected the parameters of .*0\.pt, 2 differ: \['v', 'w'\]"),
         ({"model": {"w": torch.zeros(3)}}, r"w: expected the shape \(2,\) as in .*0\.pt, found \(3,\)"),
-        (None, "expected a fairseq checkpoint"),
+        ({"model": {"w": 1}}, "expected a fairseq checkpoint, found one without a model's weights"),
+        ([torch.zeros(2)], "expected a fairseq checkpoint, found one without a model's weights"),
+        (None, "expected a fairseq checkpoint, found a file that torch cannot read"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_is_written(tmp_path, other, message):

@@ -21,6 +21,7 @@ import fairseq_syntax.average_checkpoints
 import fairseq_syntax.dump
 import small
 from fairseq_syntax import literals
+from fairseq_syntax.errors import InputError
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 
 
@@ -178,3 +179,13 @@ def test_adaptive_softmax_trains_and_translates(data_bin, tmp_path):
     assert trainer.optimizer.optimizer_config["betas"] == (0.8, 0.9)
     assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt")
     commands.train(data_bin, tmp_path, "--max-update=3", *adaptive, model=model)
+
+
+def test_python_names_a_checkpoint_that_it_cannot_use(data_bin, checkpoint, tmp_path):
+    (tmp_path / "bad.pt").write_bytes(b"no checkpoint")
+    state = torch.load(checkpoint, weights_only=True)
+    state["model"]["more"] = torch.zeros(1)
+    torch.save(state, tmp_path / "more.pt")
+    for name, message in (("bad.pt", "expected a fairseq checkpoint"), ("more.pt", "expected weights that fit .*more")):
+        with pytest.raises(InputError, match=rf"{name}: {message}"):
+            GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(data_bin))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -83,3 +85,91 @@ def test_what_is_read_is_not_overwritten(data_bin, checkpoint, tmp_path, name):
         assert output.read_bytes() == content
     for _ in range(2):  # a dump is not an input, wherever it is
         main([f"{tmp_path}/bin", f"--path={checkpoint}", f"--output={tmp_path}/bin/x.npz", "--cpu", "--contents=gates"])
+
+
+@pytest.fixture(scope="module")
+def one_update(data_bin, tmp_path_factory):
+    """A checkpoint, to break."""
+    folder = tmp_path_factory.mktemp("run")
+    commands.train(data_bin, folder, "--max-update=1")
+    return folder / "checkpoint_last.pt"
+
+
+def refused(data, path, output):
+    """What the command says of its input, after the name of what it is about."""
+    with pytest.raises(SystemExit) as exit:
+        main([str(data), "--path", str(path), "--output", str(output), "--cpu"])
+    assert not output.exists()
+    return str(exit.value).removeprefix("fairseq-syntax-dump: error: ").split(": ", 1)
+
+
+def renamed(state):
+    state["model"] = {name.replace(".gate.fc2.", ".gate.out."): weight for name, weight in state["model"].items()}
+
+
+UNREADABLE = "expected a fairseq checkpoint, found a file that torch cannot read"
+NO_WEIGHTS = "expected a fairseq checkpoint, found one without a model's weights"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (b"no checkpoint", UNREADABLE),
+        (b"", UNREADABLE),
+        (4000, UNREADABLE),  # its first bytes
+        (
+            lambda state: state.update(more=Fraction(1, 2)),
+            UNREADABLE + r".*GLOBAL fractions\.Fraction was not",
+        ),
+        (lambda state: state.pop("model"), NO_WEIGHTS),
+        (lambda state: state.update(model={"n": 1}), NO_WEIGHTS),
+        (lambda state: state.pop("cfg"), "expected a checkpoint with its configuration, found none"),
+        (lambda state: state.pop("extra_state"), "expected a fairseq checkpoint, found one without .*extra_state"),
+        (renamed, r"expected weights that fit its configuration and the dictionaries of .*gate\.fc2\.weight"),
+        (None, "expected a checkpoint, found none"),  # a folder
+    ],
+)
+def test_bad_checkpoints_are_named(data_bin, one_update, tmp_path, change, message):
+    path = tmp_path / "x.pt"
+    if change is None:
+        path.mkdir()
+    elif callable(change):
+        state = torch.load(one_update, weights_only=True)
+        change(state)
+        torch.save(state, path)
+    else:
+        path.write_bytes(one_update.read_bytes()[:change] if isinstance(change, int) else change)
+    name, said = refused(data_bin, path, tmp_path / "x.npz")
+    assert name == str(path)
+    assert re.match(message, said)
+    assert len(said) < 700
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (None, None, "Could not infer language pair"),  # an empty folder
+        ("dict.src.txt", b"word\n", "Incorrect dictionary format"),
+        ("test.src-tgt.src.idx", b"no index", "Index file doesn't match"),
+        ("test.src-tgt.src.idx", None, "Dataset not found: test"),
+    ],
+)
+def test_bad_data_is_named(data_bin, one_update, tmp_path, file, content, message):
+    data = commands.copy(data_bin, tmp_path / "data")
+    for path in list(data.iterdir()) if file is None else [data / file]:
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+    name, said = refused(data, one_update, tmp_path / "x.npz")
+    assert name == str(data)
+    assert said.startswith(f"expected a data-bin of the model's, found: {message}")
+
+
+def test_other_dictionaries_do_not_fit(data_bin, one_update, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    with open(data / "dict.src.txt", "a") as file:
+        file.write("another 1\n")
+    name, said = refused(data, one_update, tmp_path / "x.npz")
+    assert name == str(one_update)
+    assert re.match(rf"expected weights that fit .* and the dictionaries of {data}, found: .*size mismatch", said)

@@ -29,6 +29,7 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
+from fairseq_syntax.checkpoints import weights_of
 from fairseq_syntax.hub import SyntaxHubInterface
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
 from fairseq_syntax.modules.calls import extra_arguments
@@ -397,9 +398,10 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
                 ``bpe="subword_nmt"``, ``bpe_codes=...``, ``parser``, ``stanza_dir``, ``parser_device``. A tokenizer is
                 by default that of the model's languages.
         """
-        loaded = hub_utils.from_pretrained(
-            model_name_or_path, checkpoint_file, data_name_or_path, archive_map=cls.hub_models(), **kwargs
-        )
+        with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
+            loaded = hub_utils.from_pretrained(
+                model_name_or_path, checkpoint_file, data_name_or_path, archive_map=cls.hub_models(), **kwargs
+            )
         cfg, task = loaded["args"], loaded["task"]
         with open_dict(cfg):
             # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.
