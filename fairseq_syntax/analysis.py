@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_syntax.modules.calls import outputs_of
+from fairseq_syntax.modules.calls import one_thread, outputs_of
 
 CONTENTS = ("gates", "masks", "attention")
 
@@ -29,7 +29,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     gates = list(model.gates.values()) if "gates" in contents else []
     guided = list(model.guided.values()) if "attention" in contents else []
     net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
-    with ExitStack() as stack:
+    with one_thread, ExitStack() as stack:
         for attention in guided:  # fused attention has no A to show
             stack.callback(setattr, attention, "implementation", attention.implementation)
             attention.implementation = "plain"

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from fairseq_syntax.checkpoints import weights_of
 from fairseq_syntax.hub import SyntaxHubInterface
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
-from fairseq_syntax.modules.calls import extra_arguments
+from fairseq_syntax.modules.calls import extra_arguments, one_thread
 from fairseq_syntax.modules.dropout import use_fast_dropout
 from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.modules.gate import SyntaxGate
@@ -313,6 +313,10 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
         if cfg.checkpoint_activations:
             layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with one_thread:  # else the pass of another thread would add its syntax to this one
+            return super().__call__(*args, **kwargs)
 
     def forward(
         self,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+
+#: Hooks, like other attributes of modules, act on the calls of all threads. So what sets them for a while holds this:
+#: threads that share a model pass through it one after another. Code inside must not wait for another thread's pass.
+one_thread = threading.RLock()
 
 
 @contextmanager
@@ -20,12 +25,13 @@ def extra_arguments(modules: Iterable[nn.Module], **extra: Any) -> Iterator[None
     def add(_: nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         return args, {**kwargs, **extra}
 
-    handles = [module.register_forward_pre_hook(add, with_kwargs=True) for module in modules]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    with one_thread:
+        handles = [module.register_forward_pre_hook(add, with_kwargs=True) for module in modules]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
 
 @contextmanager
@@ -36,9 +42,10 @@ def outputs_of(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, list[Te
     def keep(module: nn.Module, args: tuple, output: Tensor) -> None:
         outputs[module].append(output.detach())
 
-    handles = [module.register_forward_hook(keep) for module in outputs]
-    try:
-        yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
+    with one_thread:
+        handles = [module.register_forward_hook(keep) for module in outputs]
+        try:
+            yield outputs
+        finally:
+            for handle in handles:
+                handle.remove()
