@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from fairseq.tokenizer import tokenize_line
@@ -22,11 +20,14 @@ from fairseq_syntax.data.feature_files import Signature, SplitSignature, signatu
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import parse_kinds
 from fairseq_syntax.masks import UNKNOWN
-from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
+from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parse, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence
 from fairseq_syntax.trees import NoParse, parse_brackets, read_conllu, read_lines
 
 logger = logging.getLogger(__name__)
+
+#: The task's options that say where parses of new text come from.
+NEW_TEXT_OPTIONS = ("parser", "stanza_dir", "parser_device", "input_parses")
 
 #: The parses of a line by kind, ``trees`` and ``conllu``, as far as they are wanted.
 Parses = dict[str, Any]
@@ -69,9 +70,26 @@ class SourceTokens(list[Tensor]):
         self.sentences = sentences
         self.syntax = syntax
 
+    @property
+    def without_parse(self) -> Counter[str]:
+        """How many sentences have no parse, by the reason; those without words are not counted."""
+        return Counter(reason for sentence in self.sentences for reason in reasons_without_parse(sentence))
+
+
+def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
+    """Why a sentence with words has no parse; nothing where it has all that are wanted."""
+    parses = (sentence.trees, sentence.dependencies) if sentence.words else ()
+    return {parse.reason for parse in parses if isinstance(parse, NoParse)}
+
 
 class ParseSource(ABC):
-    """Where parses of the input come from."""
+    """Where parses of the input come from.
+
+    Attributes:
+        failures: the reasons for which a line has no parse because something went wrong here.
+    """
+
+    failures: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
@@ -80,6 +98,9 @@ class ParseSource(ABC):
     @abstractmethod
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
         """What a parse of another text than its line's is taken for, if it is not an error."""
+
+    def end(self) -> None:
+        """Called after the last line. Raises :class:`InputError` if there are more parses."""
 
 
 class NoParses(ParseSource):
@@ -98,9 +119,14 @@ class NoParses(ParseSource):
 class LiveParses(ParseSource):
     """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
 
+    A parser that has failed on :data:`~fairseq_syntax.parsers.HOPELESS` lines and parsed none is an error, and gets no
+    further line.
+
     Args:
         parsers: each with the kinds of parse that are taken from it, and the length from which on it has no parse.
     """
+
+    failures = ("failed", "mismatch")
 
     def __init__(self, parsers: Sequence[tuple[Parser, Sequence[str], int]]):
         self.parsers = parsers
@@ -114,23 +140,28 @@ class LiveParses(ParseSource):
                 _warn(line, kinds, error)
 
             given = [Line(x.number, " ".join(x.subwords.words) if parser.pretokenized else x.text) for x in lines]
-            parses = parse_lines(parser, given, max_tokens=max_tokens, failed=failed)
+            parses: list[Parse | NoParse] = []
+            while len(parses) < len(given):
+                # As long as it has parsed nothing, no more lines than it may still fail on.
+                end = len(given) if outcomes["parsed"] else len(parses) + max(1, HOPELESS - outcomes["failed"])
+                some = parse_lines(parser, given[len(parses) : end], max_tokens=max_tokens, failed=failed)
+                outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in some)
+                if outcomes["failed"] >= HOPELESS and not outcomes["parsed"]:
+                    raise RuntimeError(
+                        f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
+                        "and said what is above"
+                    )
+                parses += some
             for line, parse, by_kind in zip(lines, parses, found, strict=True):
                 if isinstance(parse, NoParse):
-                    outcomes[parse.reason] += 1
                     by_kind.update(dict.fromkeys(kinds, parse))
                     if parse.reason == "too_long":
                         _warn(line, kinds, f"more than {max_tokens} tokens are not parsed")
                     elif parse.reason not in ("empty", "failed"):
                         _warn(line, kinds, parse.reason)
                 else:
-                    outcomes["parsed"] += 1
                     made = {"trees": parse.trees, "conllu": parse.dependencies}
                     by_kind.update({kind: made[kind] for kind in kinds})
-            if outcomes["failed"] >= HOPELESS and not outcomes["parsed"]:
-                raise RuntimeError(
-                    f"the parser {parser.describe()['name']} failed on all lines, and said what is above"
-                )
         return found
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
@@ -145,8 +176,8 @@ def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
 class SideFiles(ParseSource):
     """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
 
-    Raises :class:`InputError` for a file that is not there, or ends before the input does, or, where the input is a
-    file, goes on after it. Where the input is a pipe, parses that are left at its end are an error in the log.
+    Raises :class:`InputError` for a file that is not there, or ends before the input does, or goes on after it: at
+    the start where the input is a file, at its end where it is a pipe.
 
     Args:
         prefix: of the files.
@@ -167,22 +198,16 @@ class SideFiles(ParseSource):
         self._units = {kind: _units(kind, path) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
-        self._over = False
-        atexit.register(self._report_rest)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         self._places.clear()
         return [{kind: self._next(kind, line) for kind in self.paths} for line in lines]
 
     def _next(self, kind: str, line: SourceLine) -> Any:
-        try:
-            place, parse = next(self._units[kind], (0, None))
-            if parse is None:
-                message = f"expected a parse for every line of the input, found none for line {line.number}"
-                raise InputError(self.paths[kind], None, message)
-        except InputError:
-            self._over = True
-            raise
+        place, parse = next(self._units[kind], (0, None))
+        if parse is None:
+            message = f"expected a parse for every line of the input, found none for line {line.number}"
+            raise InputError(self.paths[kind], None, message)
         self._read = line.number
         self._places[kind, line.number] = place
         return parse
@@ -190,22 +215,16 @@ class SideFiles(ParseSource):
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
         if self.on_mismatch == "fail":
             place = self._places[kind, line.number]
-            self._over = True
             raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
         _warn(line, [kind], error)
         return NoParse("mismatch")
 
-    def _report_rest(self) -> None:
-        if self._over or hasattr(sys, "last_value"):  # the program ended by an error, perhaps another one
-            return
-        self._over = True
+    def end(self) -> None:
         for kind, units in self._units.items():
             place, _ = next(units, (0, None))
             if place:
-                logger.error(
-                    "%s:%d: expected the end, after a parse for each of the %d lines of the input",
-                    self.paths[kind], place, self._read,
-                )  # fmt: skip
+                message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
+                raise InputError(self.paths[kind], place, message)
 
 
 def _units(kind: str, path: str) -> Iterator[tuple[int, Any]]:

@@ -24,6 +24,7 @@ from torch.utils.data import Dataset
 from fairseq_syntax import unknown_words
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
+from fairseq_syntax.end_of_input import Outcome, after_last_line, finish
 from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
 from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
@@ -79,6 +80,8 @@ class SyntaxTranslationTask(TranslationTask):
         #: Tokens and features of the batches of new text that were made, until they are translated.
         self._made: deque[tuple[Tensor, dict[str, Tensor]]] = deque()
         self._aligns = False
+        #: What became of the lines of new text.
+        self._outcome = Outcome()
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
@@ -226,7 +229,13 @@ class SyntaxTranslationTask(TranslationTask):
                 "--replace-unk: expected neither --remove-bpe nor --print-alignment beside it, under which fairseq "
                 "counts words otherwise (fairseq-syntax-score --remove-bpe undoes subwords afterwards)"
             )
-        return super().build_generator(models, args, *more, **kwargs)
+        generator = super().build_generator(models, args, *more, **kwargs)
+        if self.syntax_features and after_last_line(sys._getframe(1), self._input_has_ended):
+            _ = self.source_reader  # what is wrong with the parser shows before the first line is read
+        return generator
+
+    def _input_has_ended(self) -> None:
+        finish(self.source_reader.source, self._outcome)
 
     @cached_property
     def source_reader(self) -> SourceReader:
@@ -281,6 +290,7 @@ class SyntaxTranslationTask(TranslationTask):
                     "line %d is not translated: %d subwords with </s>, expected at most %d "
                     "(--max-source-positions of the model, --max-tokens)", number, len(tokens), longest
                 )  # fmt: skip
+        self._outcome.add(source, longest)
         kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
         batches = super().get_batch_iterator(
             dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs
