@@ -22,6 +22,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
 import fairseq_syntax.binarize
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 
 USER_DIR = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
 TINY = [
@@ -139,9 +140,10 @@ def generate_log(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> str:
 
 
 def interactive(
-    lines: list[str], data: Path, *paths: Path, folder: Path, more: tuple[str, ...] = ()
+    lines: list[str], data: Path, *paths: Path, folder: Path, more: tuple[str, ...] = (), status: int = 0
 ) -> tuple[dict[int, tuple[float, str]], str]:
-    """fairseq-interactive, `lines` read from a file; scores and hypotheses by line from 0, and all that was printed."""
+    """fairseq-interactive, `lines` read from a file; scores and hypotheses by line from 0, and what stdout and the log
+    got. `status` is the exit status that is expected."""
     text = folder / "interactive.txt"
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     arguments = [
@@ -155,18 +157,31 @@ def interactive(
     try:
         with contextlib.redirect_stdout(out):
             fairseq_cli.interactive.main(convert_namespace_to_omegaconf(args))
+        found = 0
+    except SystemExit as end:
+        found = end.code
     finally:
         logging.getLogger().removeHandler(handler)
+    assert found == status, found
     return scored(out.getvalue(), "D"), out.getvalue()
+
+
+def hub(trained: Any, **more: Any) -> Any:
+    """What from_pretrained makes of the fixture `trained`."""
+    folder, name = trained.checkpoint.parent, trained.checkpoint.name
+    return GatedSyntaxTransformerModel.from_pretrained(
+        str(folder), name, str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes), **more
+    )
 
 
 def validate(data: Path, path: Path, *more: str) -> None:
     """fairseq-validate."""
-    parser = options.get_validation_parser()
-    args = options.parse_args_and_arch(
-        parser, [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8", *more]
+    arguments = [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8", *more]
+    args, given = (
+        options.parse_args_and_arch(options.get_validation_parser(), arguments, suppress_defaults=suppressed)
+        for suppressed in (False, True)
     )
-    fairseq_cli.validate.main(convert_namespace_to_omegaconf(args))
+    fairseq_cli.validate.main(convert_namespace_to_omegaconf(args), given)
 
 
 def load(path: Path) -> tuple[Any, Any]:

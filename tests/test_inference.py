@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,12 @@ import commands
 import fairseq_syntax.parse
 import small
 from fairseq_syntax import binarize, unknown_words
+from fairseq_syntax.end_of_input import PARSER_FAILED
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES
 from fairseq_syntax.inference import LiveParses, SourceReader, source_reader
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from fairseq_syntax.parsers import Parse, Parser
+from fairseq_syntax.parsers import Line, Parse, Parser
 from fairseq_syntax.sentence import Settings
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fairseq_syntax.trees import NoParse
@@ -27,15 +31,8 @@ from fake_parser import FakeParser
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
 
-def interactive(trained, lines, tmp_path, *more):
-    return commands.interactive(lines, trained.data, trained.checkpoint, folder=tmp_path, more=more)
-
-
-def hub(trained, **more):
-    return GatedSyntaxTransformerModel.from_pretrained(
-        str(trained.checkpoint.parent), "checkpoint_last.pt", str(trained.data), bpe="subword_nmt",
-        bpe_codes=str(trained.codes), **more,
-    )  # fmt: skip
+def interactive(trained, lines, tmp_path, *more, status=0):
+    return commands.interactive(lines, trained.data, trained.checkpoint, folder=tmp_path, more=more, status=status)
 
 
 def test_all_ways_give_the_same_translations(trained, tmp_path):
@@ -48,7 +45,7 @@ def test_all_ways_give_the_same_translations(trained, tmp_path):
         interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered, f"--input-parses={trained.parses}")[0],
         expected,
     )
-    model = hub(trained)
+    model = commands.hub(trained)
     texts = [text for _, (_, text) in sorted(expected.items())]
     assert model.translate(trained.lines, beam=2, max_len_b=20) == texts
     assert model.translate(trained.lines[0], beam=2, max_len_b=20) == texts[0]
@@ -114,7 +111,8 @@ def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path)
     long = " ".join(["x"] * 2000)
     tokens = " ".join(trained.lines[1].split() * 60)
     lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "x", tokens, "   "]
-    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=10", "--batch-size=3")
+    more = (*trained.bpe, "--buffer-size=10", "--batch-size=3")
+    found, printed = interactive(trained, lines, tmp_path, *more, status=PARSER_FAILED)
     assert sorted(found) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
     commands.assert_same({0: found[6]}, {0: found[0]})
     assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
@@ -161,22 +159,27 @@ def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
         interactive(trained, trained.lines, tmp_path, *side, "--parser=fake")
 
 
-def test_side_files_beside_a_pipe(trained, caplog):
-    task = commands.load(trained.checkpoint)[1]
-    task.cfg.data = str(trained.data)
-    task.cfg.input_parses = str(trained.parses)
-    count = len(trained.lines)
-    reader = source_reader(task.cfg, {"distance"})
-    reader.read(trained.lines[:2], trained.lines[:2], task.source_dictionary)
-    reader.source._report_rest()
-    assert "trees:3: expected the end, after a parse for each of the 2 lines of the input" in caplog.text
-    reader = source_reader(task.cfg, {"distance"})
-    lines = [*trained.lines, "one more"]
-    with pytest.raises(InputError, match=f"found none for line {count + 1}"):
-        reader.read(lines, lines, task.source_dictionary)
-    caplog.clear()
-    reader.source._report_rest()
-    assert caplog.text == ""
+def pipe(monkeypatch, lines: list[str]) -> tuple[str]:
+    """Lines that come from standard input: options of fairseq-interactive."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    return ("--input=-",)
+
+
+def test_side_files_beside_a_pipe(trained, tmp_path, monkeypatch):
+    side = (*trained.bpe, f"--input-parses={trained.parses}")
+    whole, _ = interactive(trained, trained.lines, tmp_path, *side, *pipe(monkeypatch, trained.lines))
+    third = sum(len(line.split()) + 1 for line in trained.lines[:2]) + 1
+    left = "fairseq-interactive: error: {}.conllu:{}: expected the end, after a parse for each of the {} lines of the "
+    for size in ("1", "2", "7"):
+        given = (*side, *pipe(monkeypatch, trained.lines[:2]), f"--buffer-size={size}")
+        status = f"{left.format(trained.parses, third, 2)}input, found more"
+        found, _ = interactive(trained, [], tmp_path, *given, status=status)
+        commands.assert_same(found, {n: whole[n] for n in (0, 1)})
+    status = f"{left.format(trained.parses, 1, 0)}input, found more"
+    interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, []), status=status)
+    with pytest.raises(InputError, match=f"found none for line {len(trained.lines) + 1}"):
+        interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, [*trained.lines, "one more"]))
+    interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, trained.lines))  # what went before is forgotten
 
 
 class OneKind(Parser):
@@ -214,17 +217,102 @@ def test_each_kind_may_have_a_parser_of_its_own(trained):
     assert all(len(row) for row in found[0].syntax["head"])
 
 
-def test_every_line_without_a_parse_is_mentioned_and_a_broken_parser_ends_the_run(
-    trained, tmp_path, caplog, monkeypatch
-):
-    interactive(trained, ["FAIL", trained.lines[0]] * 12, tmp_path, *trained.bpe, "--buffer-size=4")
-    with pytest.raises(RuntimeError, match="the parser fake failed on all lines"):
-        interactive(trained, ["FAIL"] * 12, tmp_path, *trained.bpe)
-    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: [NoParse("unsupported")] * len(lines))
-    _, printed = interactive(trained, trained.lines[:3], tmp_path, *trained.bpe)
-    assert printed.count("has no parse (conllu, trees): unsupported") == 3
-    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: [NoParse("{odd}")] * len(lines))
-    assert "has no parse (conllu, trees): {odd}" in interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)[1]
+def test_every_line_without_a_parse_is_mentioned_and_counted(trained, tmp_path, monkeypatch, capsys):
+    good, long = trained.lines[0], " ".join(trained.lines[1].split() * 60)
+    lines = ["FAIL", good, "", long, "FAIL", " ".join(["x"] * 2000), good]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=4", status=PARSER_FAILED)
+    assert sorted(found) == [0, 1, 2, 3, 4, 6]
+    assert printed.count("has no parse") == 4
+    assert capsys.readouterr().err == (
+        "fairseq-interactive: 3 of 7 lines were translated without a parse (failed: 2, too_long: 1); "
+        "1 of 7 lines was not translated (too long for the model)\n"
+    )
+    interactive(trained, [good, long], tmp_path, *trained.bpe)
+    assert "1 of 2 lines was translated without a parse (too_long: 1)\n" in capsys.readouterr().err
+    interactive(trained, [good, ""], tmp_path, *trained.bpe)
+    interactive(trained, ["FAIL"], tmp_path, *trained.bpe, "--parser=none")
+    assert capsys.readouterr().err == ""
+    for reason in ("unsupported", "{odd}"):  # the parser is well
+        monkeypatch.setattr(FakeParser, "parse", lambda self, lines, why=reason: [NoParse(why)] * len(lines))
+        _, printed = interactive(trained, trained.lines[:3], tmp_path, *trained.bpe)
+        assert printed.count(f"has no parse (conllu, trees): {reason}") == 3
+        assert f"3 of 3 lines were translated without a parse ({reason}: 3)" in capsys.readouterr().err
+
+
+def test_a_parse_of_another_text_is_a_failure_of_the_parser(trained, tmp_path, monkeypatch, capsys):
+    parse = FakeParser.parse
+    monkeypatch.setattr(FakeParser, "check", lambda self, line, found: None)
+    monkeypatch.setattr(
+        FakeParser, "parse", lambda self, lines: parse(self, [Line(n.number, n.text.replace("the", "")) for n in lines])
+    )
+    _, printed = interactive(trained, trained.lines[:2], tmp_path, *trained.bpe, status=PARSER_FAILED)
+    assert "line 1 has no parse (trees): expected the same text" in printed
+    assert "2 of 2 lines were translated without a parse (mismatch: 2)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["fairseq-interactive"], [sys.executable, "-m", "fairseq_cli.interactive"]])
+def test_a_parser_that_dies_midway_shows_in_the_exit_status(trained, command):
+    lines = [*trained.lines[:5], *["FAIL"] * 12]
+    options = [str(trained.data), *commands.USER_DIR, f"--path={trained.checkpoint}", "--cpu", "--beam=2"]
+    ended = subprocess.run(
+        [*command, *options, "--max-len-b=20", "--buffer-size=4", *trained.bpe],
+        input="".join(f"{line}\n" for line in lines), capture_output=True, text=True,
+    )  # fmt: skip
+    assert sorted(commands.scored(ended.stdout, "D")) == list(range(len(lines)))
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1] == (
+        "fairseq-interactive: 12 of 17 lines were translated without a parse (failed: 12)"
+    )
+    assert ended.returncode == 3
+
+
+@pytest.mark.parametrize("size", [4, 100])
+def test_a_parser_that_fails_on_ten_lines_before_it_parsed_one_ends_the_run(trained, tmp_path, size, monkeypatch):
+    asked = []
+    parse = FakeParser.parse
+    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: asked.extend(lines) or parse(self, lines))
+    good, bad = trained.lines[0], "FAIL"
+    options = *trained.bpe, f"--buffer-size={size}", "--max-len-b=1", "--max-len-a=0"
+    for lines in ([good, *[bad] * 11], [*[bad] * 9, "", good, bad]):
+        interactive(trained, lines, tmp_path, *options, status=PARSER_FAILED)
+    for lines in ([bad] * 10, ["", *[bad] * 5, "", *[bad] * 5, *[good] * 5]):
+        asked.clear()
+        with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none, and said what is"):
+            interactive(trained, lines, tmp_path, *options)
+        assert max(line.number for line in asked) == len([line for line in lines if line != good])
+
+
+def test_a_parser_that_fails_on_ten_sentences_before_it_parsed_one_is_an_error(trained):
+    good, bad = trained.lines[0], "FAIL"
+    model = commands.hub(trained)
+    with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none"):
+        model.translate([*[bad] * 10, good])
+    with pytest.raises(RuntimeError, match="the parser fake failed on 11 lines and parsed none"):
+        model.translate(bad)
+    assert model.translate([good, bad], max_len_b=2)
+    assert len(model.translate([bad] * 12, max_len_b=2)) == 12
+
+
+def test_what_is_wrong_with_the_parser_shows_before_the_first_line_is_read(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # nobody reads it
+    for option, message in (("--parser=nobody", "found 'nobody'"), ("--input-parses=elsewhere", "elsewhere")):
+        with pytest.raises(ValueError, match=message):
+            interactive(trained, [], tmp_path, *trained.bpe, "--input=-", option)
+
+
+def test_a_memory_error_is_a_failure_on_that_line(trained, tmp_path, monkeypatch):
+    parse = FakeParser._parse
+
+    def exhausted(self, line, call):
+        if "BIG" in line.text:
+            raise MemoryError
+        return parse(self, line, call)
+
+    monkeypatch.setattr(FakeParser, "_parse", exhausted)
+    lines = [trained.lines[0], "BIG", trained.lines[1]]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=3", status=PARSER_FAILED)
+    assert sorted(found) == [0, 1, 2]
+    assert printed.count("has no parse") == 1
 
 
 @pytest.mark.parametrize("marks", ["subword_nmt", "sentencepiece", "words"])
@@ -247,7 +335,10 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, ma
     made = {name: indexed_dataset.make_dataset(path, "mmap") for name, path in files.items()}
     cfg = SyntaxTranslationConfig(data=f"{tmp_path}/data", source_lang="src", target_lang="tgt")
     for given in (lines, encoded):
-        found = source_reader(cfg, FEATURES).read(given, encoded, small.dictionary())
+        reader = source_reader(cfg, FEATURES)
+        reader.read(given[:1], encoded[:1], small.dictionary())  # until it has parsed one, it gets ten lines at most
+        reader.restart()
+        found = reader.read(given, encoded, small.dictionary())
         for name, dataset in made.items():
             assert [row.tolist() for row in found.syntax[name]] == [row.tolist() for row in dataset], name
         assert [len(ids) for ids in found] == [len(line.split()) + 1 for line in encoded]
@@ -320,13 +411,60 @@ def test_a_stock_model_needs_no_parser(plain_data_bin, trained, tmp_path):
 
 
 def test_python_interface_refuses_what_it_cannot_translate(trained):
-    model = hub(trained)
+    model = commands.hub(trained)
+    good = trained.lines[0]
     with pytest.raises(ValueError, match="sentence 2: expected at most 1024 subwords with </s>, found 2001"):
-        model.translate([trained.lines[0], " ".join(["x"] * 2000)])
+        model.translate([good, " ".join(["x"] * 2000)])
     with pytest.raises(ValueError, match="token ids have none"):
         model.generate([torch.tensor([4, 5, 2])])
+    for wrong, message in (
+        (good.encode(), "expected a string or strings, found bytes"),
+        (None, "expected a string or strings, found NoneType"),
+        (7, "expected a string or strings, found int"),
+        ([good, None], "sentence 2: expected a string, found NoneType"),
+        ((good.encode(), good), "sentence 1: expected a string, found bytes"),
+        ([[good]], "sentence 1: expected a string, found list"),
+    ):
+        for call in (model.translate, model.sample, model.read):
+            with pytest.raises(TypeError, match=message):
+                call(wrong)
+    for wrong in ("a\nb", "a\rb", "a\r\nb", "\nb", "a\n\n", "a\r\n\n", "a\n\r"):
+        with pytest.raises(ValueError, match="sentence 2: expected one line of text, found a line break"):
+            model.translate([good, wrong])
+    with pytest.raises(ValueError, match="sentence 1: expected one line"):
+        model.translate("a\nb")
+    with pytest.raises(TypeError, match="bem: there is no such option of generation"):
+        model.translate(good, bem=3)
+
+
+def test_python_interface_takes_strings_of_any_kind(trained, tmp_path):
+    model = commands.hub(trained)
+    expected = model.translate(trained.lines[:3], max_len_b=20)
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in trained.lines[:3]))
+    with open(tmp_path / "text") as file:  # lines with their ends
+        assert model.translate(file, max_len_b=20) == expected
+    assert model.translate((line for line in trained.lines[:3]), max_len_b=20) == expected
+    assert model.translate(tuple(f"  {line}\r\n" for line in trained.lines[:3]), max_len_b=20) == expected
+    assert model.translate(trained.lines[0], max_len_b=20) == expected[0]
+    assert [ids.tolist() for ids in model.read(trained.lines[0])] == [model.read(trained.lines[:1])[0].tolist()]
     assert model.translate([]) == []
+    assert model.translate(iter([])) == []
     assert len(model.translate(["", trained.lines[0]], max_len_b=20)) == 2
+
+
+def test_white_space_that_ends_no_line_stands_between_words(trained, tmp_path):
+    lines = [space.join(trained.lines[0].split()) for space in "\x0b\x0c\x1c\x1d\x1e\x85\xa0\u2028\u2029"]
+    found, _ = interactive(trained, lines, tmp_path, *trained.bpe)
+    translations = commands.hub(trained).translate(lines, beam=2, max_len_b=20)
+    assert translations == [text for _, (_, text) in sorted(found.items())]
+    assert len(translations) == len(lines)
+
+
+def test_what_was_read_says_what_has_no_parse(trained):
+    model = commands.hub(trained)
+    lines = ["FAIL", trained.lines[0], "", " ".join(trained.lines[1].split() * 60), "FAIL"]
+    assert model.read(lines).without_parse == {"failed": 2, "too_long": 1}
+    assert model.read(trained.lines).without_parse == {}
 
 
 def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained, tmp_path):
@@ -344,7 +482,7 @@ def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained,
 
 
 def test_analysis_leaves_the_model_as_it_was(trained):
-    model = hub(trained)
+    model = commands.hub(trained)
     tokens = model.read(trained.lines[:3])
     before = [attention.implementation for attention in model.models[0].guided.values()]
     found = model.analyse(tokens)
@@ -362,7 +500,7 @@ def test_the_parser_is_loaded_once(trained, monkeypatch):
     monkeypatch.setattr(
         fake_parser.FakeParser, "__init__", lambda self, seconds: made.append(self) or setattr(self, "seconds", seconds)
     )
-    model = hub(trained)
+    model = commands.hub(trained)
     model.translate(trained.lines[0], max_len_b=20)
     model.translate(trained.lines, max_len_b=20)
     assert len(made) == 1

@@ -24,13 +24,13 @@ from fairseq.models.transformer import (
     TransformerModelBase,
     base_architecture,
 )
-from fairseq.modules import FairseqDropout
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.checkpoints import weights_of
-from fairseq_syntax.hub import SyntaxHubInterface
+from fairseq_syntax.hub import SyntaxHubInterface, check_options, find_checkpoints
+from fairseq_syntax.inference import NEW_TEXT_OPTIONS
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
 from fairseq_syntax.modules.calls import extra_arguments, one_thread
 from fairseq_syntax.modules.dropout import use_fast_dropout
@@ -272,14 +272,6 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
         _ = self.syntax_layer_numbers
 
 
-#: By the name of their class ``--retain-dropout-modules`` finds modules; ours are fairseq's to it.
-_AS_FAIRSEQ_NAMES_THEM = {
-    "GatedSyntaxTransformerEncoder": "TransformerEncoder",
-    "SyntaxEncoderLayer": "TransformerEncoderLayerBase",
-    "SyntaxAttention": "MultiheadAttention",
-}
-
-
 class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
     """fairseq's Transformer encoder with syntax in the self-attention of the chosen layers.
 
@@ -290,9 +282,6 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
-        for module in self.modules():
-            if isinstance(module, FairseqDropout):
-                module.module_name = _AS_FAIRSEQ_NAMES_THEM.get(module.module_name, module.module_name)
         self.masks = SyntaxMasks(
             names=cfg.syntax_mask_names,
             slr=cfg.slr,
@@ -401,19 +390,28 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
             **kwargs: options of the checkpoint's configuration to change, such as ``tokenizer="moses"``,
                 ``bpe="subword_nmt"``, ``bpe_codes=...``, ``parser``, ``stanza_dir``, ``parser_device``. A tokenizer is
                 by default that of the model's languages.
+
+        Raises:
+            InputError: there is no such folder, checkpoint or data-bin, or it is of other languages.
+            TypeError: nothing has such an option.
+            ValueError: there is no such tokenizer or bpe.
         """
+        paths = find_checkpoints(model_name_or_path, checkpoint_file, data_name_or_path)
+        check_options(kwargs, paths, of_model=[option.name for option in fields(GatedSyntaxTransformerConfig)])
         with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
-            loaded = hub_utils.from_pretrained(
-                model_name_or_path, checkpoint_file, data_name_or_path, archive_map=cls.hub_models(), **kwargs
-            )
+            loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
         cfg, task = loaded["args"], loaded["task"]
+        task.for_new_text = True
         with open_dict(cfg):
             # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.
-            for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
+            for name in NEW_TEXT_OPTIONS:
                 setattr(task.cfg, name, kwargs.get(name, getattr(task.cfg, name)))
             for name in ("source_lang", "target_lang"):
                 if name in (cfg.tokenizer or {}) and name not in kwargs:
                     cfg.tokenizer[name] = getattr(task.cfg, name)
+            # fairseq prefers files of certain names beside the checkpoint to those that are given.
+            for name in kwargs.keys() & set(cfg.bpe or ()):
+                cfg.bpe[name] = kwargs[name]
         return SyntaxHubInterface(cfg, task, loaded["models"])
 
     @property

@@ -3,6 +3,7 @@
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
 import logging
+import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Optional, cast
 
 import torch
 from fairseq import utils
+from fairseq.data import data_utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -25,7 +27,8 @@ from fairseq_syntax import unknown_words
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
 from fairseq_syntax.end_of_input import Outcome, after_last_line, finish
-from fairseq_syntax.inference import SourceReader, SourceTokens, source_reader
+from fairseq_syntax.errors import InputError
+from fairseq_syntax.inference import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
 from fairseq_syntax.modules.calls import outputs_of
 from fairseq_syntax.modules.freezing import frozen
 from fairseq_syntax.modules.gate import SyntaxGate, average_statistics, kept_statistics
@@ -82,6 +85,8 @@ class SyntaxTranslationTask(TranslationTask):
         self._aligns = False
         #: What became of the lines of new text.
         self._outcome = Outcome()
+        #: Whether options about new text may stand beside a data-bin, whose features do not depend on them.
+        self.for_new_text = False
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
@@ -91,6 +96,7 @@ class SyntaxTranslationTask(TranslationTask):
                 "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true "
                 "trains in bfloat16 without a TPU"
             )
+        _check_dictionaries(cfg)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
 
@@ -105,7 +111,17 @@ class SyntaxTranslationTask(TranslationTask):
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split and, for all sentences of it, the features that the models built so far need."""
+        """Loads a split and, for all sentences of it, the features that the models built so far need.
+
+        Raises:
+            ValueError: an option says where parses of new text come from.
+        """
+        for name in NEW_TEXT_OPTIONS:
+            if getattr(self.cfg, name) is not None and not self.for_new_text:
+                raise ValueError(
+                    f"--{name.replace('_', '-')}: expected with fairseq-interactive alone, which parses new text; "
+                    "this command takes the features in the data-bin"
+                )
         with self._no_bucketing():
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
@@ -317,6 +333,24 @@ class SyntaxTranslationTask(TranslationTask):
         if self._aligns:
             unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
         return hypotheses
+
+
+def _check_dictionaries(cfg: SyntaxTranslationConfig) -> None:
+    """Raises :class:`InputError` if the data-bin is not there, or has no dictionaries of the languages."""
+    data = utils.split_paths(cfg.data)[0]
+    if not os.path.isdir(data):
+        raise InputError(data, None, "expected a data-bin, found no folder")
+    languages = cfg.source_lang, cfg.target_lang
+    if None in languages:
+        languages = data_utils.infer_language_pair(data)
+    if None in languages:
+        raise InputError(data, None, "expected a data-bin (or --source-lang and --target-lang), found no binary files")
+    for language in languages:
+        path = os.path.join(data, f"dict.{language}.txt")
+        if not os.path.isfile(path):
+            there = sorted(name for name in os.listdir(data) if name.startswith("dict.") and name.endswith(".txt"))
+            found = f"no file, but {', '.join(there)}" if there else "no file"
+            raise InputError(path, None, f"expected the dictionary of {language}, found {found}")
 
 
 def _gates(model: Any) -> dict[int, SyntaxGate]:

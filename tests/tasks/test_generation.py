@@ -95,3 +95,19 @@ def test_ensembles_of_other_masks_and_stock_models_score_references(trained, tmp
     assert len(targets) == len(trained.lines)
     for path in paths:
         commands.validate(trained.data, path)
+
+
+def test_options_for_new_text_are_refused_where_a_data_bin_is_read(trained, tmp_path):
+    for option in ("--parser=none", "--stanza-dir=models", "--parser-device=cpu", "--input-parses=side"):
+        with pytest.raises(ValueError, match=f"^{option.split('=')[0]}: expected with fairseq-interactive alone"):
+            generated(trained, option)
+    with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):
+        commands.train(trained.data, tmp_path / "run", "--max-update=1", "--parser=none")
+    with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):
+        commands.validate(trained.data, trained.checkpoint, "--parser=none")
+
+
+def test_a_data_bin_may_be_read_in_python_beside_new_text(trained):
+    model = commands.hub(trained, parser="none")
+    model.task.load_dataset("test")
+    assert len(model.task.dataset("test")) == len(trained.lines)
