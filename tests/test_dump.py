@@ -149,10 +149,10 @@ def test_bad_checkpoints_are_named(data_bin, one_update, tmp_path, change, messa
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        (None, None, "Could not infer language pair"),  # an empty folder
-        ("dict.src.txt", b"word\n", "Incorrect dictionary format"),
-        ("test.src-tgt.src.idx", b"no index", "Index file doesn't match"),
-        ("test.src-tgt.src.idx", None, "Dataset not found: test"),
+        (None, None, "(or --source-lang and --target-lang), found no binary files"),  # an empty folder
+        ("dict.src.txt", b"word\n", "of the model's, found: Incorrect dictionary format"),
+        ("test.src-tgt.src.idx", b"no index", "of the model's, found: Index file doesn't match"),
+        ("test.src-tgt.src.idx", None, "of the model's, found: Dataset not found: test"),
     ],
 )
 def test_bad_data_is_named(data_bin, one_update, tmp_path, file, content, message):
@@ -163,7 +163,7 @@ def test_bad_data_is_named(data_bin, one_update, tmp_path, file, content, messag
             path.write_bytes(content)
     name, said = refused(data, one_update, tmp_path / "x.npz")
     assert name == str(data)
-    assert said.startswith(f"expected a data-bin of the model's, found: {message}")
+    assert said.startswith(f"expected a data-bin {message}")
 
 
 def test_other_dictionaries_do_not_fit(data_bin, one_update, tmp_path):
