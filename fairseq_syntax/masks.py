@@ -106,6 +106,9 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
 
     Returns:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
+
+    Raises:
+        ValueError: the heads of a sentence lead into a cycle; names it.
     """
     known = (word != UNKNOWN) & (head != UNKNOWN)
     batch, n = word.shape
@@ -125,14 +128,27 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
     for level in itertools.count(1):
         visible.scatter_(2, ancestor.unsqueeze(2), True)
         ancestor = parent.gather(1, ancestor)
-        if level % 8 == 0 and not bool((ancestor < n).any()):  # not at each level: a GPU is waited for
-            break
+        if level % 8 == 0:  # not at each level: a GPU is waited for
+            if not bool((ancestor < n).any()):
+                break
+            if level >= n:
+                raise _cycle(word, ancestor)
     if subwords == "share":
         visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
     else:
         visible = visible[:, :, :n] | torch.eye(n, dtype=torch.bool, device=word.device)
     log_mask = torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
     return _everything_visible_outside(known, log_mask)
+
+
+def _cycle(word: Tensor, ancestor: Tensor) -> ValueError:
+    """What is wrong where the n-th ancestor of a position, ``(batch, n)``, is no number above the root."""
+    row, position = (ancestor < ancestor.size(1)).nonzero()[0].tolist()
+    there = int(ancestor[row, position])
+    return ValueError(
+        f"expected heads that lead to a root, found a cycle through position {there}, word {int(word[row, there])}, of "
+        f"sentence {row} of the batch (counted from 0); fairseq-syntax-binarize --verify finds it in a data-bin"
+    )
 
 
 def _everything_visible_outside(known: Tensor, log_mask: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from fairseq_syntax.features import (
 )
 from fairseq_syntax.masks import UNKNOWN, SyntaxMasks, hard_slr, sdoi, soft_slr
 from fairseq_syntax.trees import DependencyTree, Tree
+from time_limit import within
 from trees_strategy import random_tree
 
 # The increase reflects lower credit losses; `reflects` is two subwords here.
@@ -252,6 +253,20 @@ def test_sdoi_golden_matrices_with_subwords_and_end_of_sentence():
     )
     assert torch.equal(visible(sdoi(word, head))[0], share)
     assert torch.equal(visible(sdoi(word, head, subwords="first"))[0], first)
+
+
+@pytest.mark.parametrize("words", [1, 2, 7, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize("subwords", ["share", "first"])
+def test_sdoi_of_the_deepest_tree_is_made_and_a_cycle_refused(words, subwords):
+    word, head = features_of(list(range(words)), DependencyTree(["x"] * words, list(range(words))))
+    whole = torch.ones(words, words, dtype=torch.bool).tril()
+    assert torch.equal(visible(sdoi(word, head, subwords=subwords))[0, :words, :words], whole)
+    word, head = word.repeat(3, 1), head.repeat(3, 1)
+    head[1, words // 2] = words  # of the second sentence, the middle word hangs on the last
+    places = "|".join(map(str, range(words // 2, words)))
+    expected = rf"found a cycle through position ({places}), word \1, of sentence 1 of the batch"
+    with within(20), pytest.raises(ValueError, match=expected):
+        sdoi(word, head, subwords=subwords)
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -86,7 +86,10 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
             features = {name: dataset[index] for name, dataset in self.syntax.items()}
             if self.truncated:
                 length = int(example["source"].ne(self.src_dict.pad()).sum())
-                features = truncate(features, length)
+                try:
+                    features = truncate(features, length)
+                except ValueError as error:
+                    raise ValueError(f"sentence {index} (counted from 0): {error}") from None
             example["syntax"] = features
         return example
 
@@ -143,6 +146,9 @@ def truncate(features: Mapping[str, Tensor], length: int) -> dict[str, Tensor]:
     Args:
         features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
         length: of the sentence that is left, 1 to n.
+
+    Raises:
+        ValueError: the heads of what is cut off lead into a cycle.
     """
     cut = dict(features)
     for name, values in features.items():
@@ -172,9 +178,11 @@ def _cut_head(features: Mapping[str, Tensor], kept: int) -> Tensor:
     head_of_word = torch.zeros(int(word[-1]) + 2, dtype=head.dtype)  # numbered from 1, as in `head`
     head_of_word[word + 1] = head
     cut = head[:kept]
-    while bool((cut > words).any()):
+    for _ in range(len(head)):
+        if not bool((cut > words).any()):
+            return torch.cat([cut, head.new_zeros(1)])
         cut = torch.where(cut > words, head_of_word[cut], cut)
-    return torch.cat([cut, head.new_zeros(1)])
+    raise ValueError(f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)")
 
 
 _CUTS = {"word": _cut_word, "distance": _cut_distance, "head": _cut_head}

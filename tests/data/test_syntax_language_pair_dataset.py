@@ -13,6 +13,7 @@ from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairD
 from fairseq_syntax.features import INFINITE
 from fairseq_syntax.masks import UNKNOWN, SyntaxMasks
 from small import dictionary, features
+from time_limit import within
 
 
 class Rows(FairseqDataset):
@@ -127,6 +128,18 @@ def test_labels_are_truncated_too():
     cut = truncate(features, 3)
     assert cut["upos"].tolist() == [3, 1, 0]
     assert cut["case"].tolist() == [2, 1, 0]
+
+
+def test_a_cycle_beyond_the_cut_is_refused():
+    whole = {"word": torch.arange(6), "head": torch.tensor([0, 4, 1, 5, 4, 0])}
+    assert truncate(whole, 1)["head"].tolist() == [0]
+    with within(20), pytest.raises(ValueError, match=r"found a cycle through word [34] \(from 0\)"):
+        truncate(whole, 3)
+    data = dataset([3, 6], truncated=True)
+    data.src.rows[1] = data.src.rows[1][-3:]
+    data.syntax = {name: Rows([range(3), values.tolist()]) for name, values in whole.items()}
+    with within(20), pytest.raises(ValueError, match=r"sentence 1 \(counted from 0\): .*found a cycle through word"):
+        data[1]
 
 
 def test_truncating_dataset():

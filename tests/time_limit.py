@@ -1,0 +1,23 @@
+"""A limit for what might never end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError in here after so many seconds."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"not done within {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
