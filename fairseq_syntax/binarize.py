@@ -8,6 +8,8 @@ them, PARSE.LANG.parse.json tells how, and that neither they nor the text they w
 Several of these commands may run at once on different splits of one data-bin. On a split that another one is busy with,
 the command stops at once. They tell by locks: empty files DIR/.syntax.SRC-TGT.LANG.SPLIT.lock, and one without SPLIT.
 These stay, for a lock that is deleted can be had twice, and may be deleted when no such command runs.
+
+With --verify it writes nothing, and checks all that it wrote to --destdir against the signature and the tokens there.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -26,7 +28,6 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-from fairseq.data.indexed_dataset import data_file_path, index_file_path
 from fairseq.tokenizer import tokenize_line
 from tqdm import tqdm
 
@@ -36,21 +37,25 @@ from fairseq_syntax.chunks import Range, in_lockstep
 from fairseq_syntax.cli import command
 from fairseq_syntax.controls import CONTROLS
 from fairseq_syntax.data.feature_files import (
-    SAMPLED,
     FeatureWriter,
     Signature,
     SplitSignature,
+    describe_files,
     existing_pair,
     feature_prefix,
+    file_paths,
     signature_path,
-    text_hash,
+    text_hashes_path,
 )
+from fairseq_syntax.data.text_hashes import HASH, text_hashes, word_hash
+from fairseq_syntax.data.verification import verify
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES, INFINITE, MOST_LABELS
 from fairseq_syntax.files import locked, refuse_to_overwrite
 from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment, record_path
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence, greatest_distance
 from fairseq_syntax.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.versioned_json import EarlierVersion
 from fairseq_syntax.workers import Workers
 
 LINES_A_CHUNK = 1000
@@ -115,6 +120,12 @@ def get_parser() -> argparse.ArgumentParser:
         help="name and version of the parser, for the signature (default: from PARSE.LANG.parse.json, or the "
         "'# generator =' comment of the CoNLL-U file's first block)",
     )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="check the features of all splits in --destdir: every file's size and hash, every sentence's length and "
+        "text against the tokens, every value",
+    )
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of parallel processes (default: 1)")
     return parser
 
@@ -143,7 +154,7 @@ class Chunk:
         lengths: for each feature, how many values each sentence has.
         values: for each feature, all values in a row.
         labels: for features that are labels, the labels that the values number here, from 1.
-        hashes: of the sentences' subwords.
+        text_hashes: of the sentences' subwords, ``(sentences,)``.
         counts: what is summed up for the report.
         greatest: that of which the report shows the greatest.
     """
@@ -151,7 +162,7 @@ class Chunk:
     lengths: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
     labels: dict[str, list[str]]
-    hashes: list[str]
+    text_hashes: np.ndarray
     counts: Counter[str]
     greatest: Counter[str]
 
@@ -254,7 +265,8 @@ class _Chunker:
         self.settings = settings
         self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
         self.labels: dict[str, dict[str, int]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
-        self.hashes: list[str] = []
+        self.word_hashes: list[int] = []
+        self.lengths: list[int] = []
         self.counts: Counter[str] = Counter()
         self.greatest: Counter[str] = Counter()
 
@@ -296,7 +308,8 @@ class _Chunker:
                 raise InputError(
                     self.split.text, number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
                 )
-        self.hashes.append(text_hash(tokens))
+        self.word_hashes += map(word_hash, tokens)
+        self.lengths.append(len(tokens))
         return tokens
 
     def _subwords(self, number: int, tokens: list[str]) -> Subwords:
@@ -330,7 +343,7 @@ class _Chunker:
                 for name, rows in self.rows.items()
             },
             labels={name: list(numbers) for name, numbers in self.labels.items()},
-            hashes=self.hashes,
+            text_hashes=text_hashes(np.array(self.word_hashes, np.uint64), np.array(self.lengths)),
             counts=self.counts,
             greatest=self.greatest,
         )
@@ -348,35 +361,38 @@ def binarize_chunk(ranges: dict[str, Range], *, split: Split, settings: Settings
 def binarize_split(
     split: Split,
     prefixes: dict[str, str],
+    hashes: str,
     *,
     settings: Settings,
     labels: dict[str, list[str]],
     workers: Workers,
-) -> tuple[Report, dict[str, str]]:
-    """Writes a split's features to `prefixes`; returns the report, and the hashes of :data:`SAMPLED` sentences.
+) -> Report:
+    """Writes a split's features to `prefixes` and the hashes of its text to the file `hashes`.
 
     Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
     report = Report()
-    samples = _Samples()
     writers = {name: FeatureWriter(prefix, FEATURES[name].dtype) for name, prefix in prefixes.items()}
     work = partial(binarize_chunk, split=split, settings=settings)
     ranges = in_lockstep(split.text, split.parses, LINES_A_CHUNK)
     with open(split.text, "rb") as file:
         sentences = sum(1 for _ in file)
-    with tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress:
+    with (
+        open(hashes, "wb") as of_text,
+        tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
+    ):
         for chunk in workers.in_order(work, ranges):
             for name, values in chunk.values.items():
                 if name in chunk.labels:
                     values = _renumber(values, chunk.labels[name], labels[name], f"{split.parses['conllu']}: {name}")
                 writers[name].write(chunk.lengths[name], values)
             report.add(chunk)
-            samples.add(chunk.hashes)
+            of_text.write(chunk.text_hashes.astype(HASH).tobytes())
             progress.update(chunk.counts["sentences"])
     for writer in writers.values():
         writer.close()
-    return report, samples.hashes()
+    return report
 
 
 def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: str) -> np.ndarray:
@@ -385,24 +401,6 @@ def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: 
     if len(everywhere) > MOST_LABELS + 1:
         raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {everywhere[-1]!r}")
     return np.array([0, *map(everywhere.index, here)])[values]
-
-
-class _Samples:
-    """Hashes of :data:`SAMPLED` sentences, chosen with equal chance (and always the same ones) among all that come."""
-
-    def __init__(self) -> None:
-        self._random = np.random.default_rng(0)
-        self._sentences = 0
-        self._chosen: list[tuple[float, int, str]] = []  # with the smallest draws
-
-    def add(self, hashes: list[str]) -> None:
-        draws = self._random.random(len(hashes)).tolist()
-        numbers = range(self._sentences, self._sentences + len(hashes))
-        self._sentences += len(hashes)
-        self._chosen = sorted([*self._chosen, *zip(draws, numbers, hashes, strict=True)])[:SAMPLED]
-
-    def hashes(self) -> dict[str, str]:
-        return {str(number): found for number, found in sorted(chosen[1:] for chosen in self._chosen)}
 
 
 def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
@@ -443,7 +441,7 @@ def binarize(args: argparse.Namespace) -> None:
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(args.destdir, splits, pair, args.source_lang)
     _make_folder(args.destdir)
-    _read_signature(target)  # what is broken shows now, not in some hours
+    _read_signature(target, tell=True)  # what is broken shows now, not in some hours
     with Workers(args.workers) as workers, ExitStack() as stack:
         made = {}
         folders = {}
@@ -455,11 +453,11 @@ def binarize(args: argparse.Namespace) -> None:
             folders[split.name] = stack.enter_context(_temporary_folder(f"{hidden}.tmp"))
         for split in splits:
             parser = describe_parser(split, args.parser)
-            prefixes = {
-                name: feature_prefix(folders[split.name], split.name, pair, args.source_lang, name)
-                for name in split.features
-            }
-            report, samples = binarize_split(split, prefixes, settings=settings, labels=labels, workers=workers)
+            place = folders[split.name], split.name, pair, args.source_lang
+            prefixes = {name: feature_prefix(*place, name) for name in split.features}
+            report = binarize_split(
+                split, prefixes, text_hashes_path(*place), settings=settings, labels=labels, workers=workers
+            )
             print(f"{split.name}: {report.text(list(split.parses))}")
             made[split.name] = SplitSignature(
                 features=split.features,
@@ -467,9 +465,9 @@ def binarize(args: argparse.Namespace) -> None:
                 settings=asdict(settings),
                 versions=_versions(),
                 counts=report.as_dict(list(split.parses)),
-                samples=samples,
+                files={},  # when their labels have their last numbers
             )
-        _move_into_place(Signature(made, labels), list(folders.values()), target)
+        _move_into_place(Signature(made, labels), folders, target)
     if not all("name" in parser for split in made.values() for parser in split.parser.values()):
         print("the parser of some parses is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
@@ -479,10 +477,8 @@ def _refuse_to_overwrite_input(destdir: str, splits: Sequence[Split], pair: tupl
     inputs = [path for s in splits for path in (s.text, *s.parses.values(), record_path(s.parse_prefix))]
     refuse_to_overwrite(signature_path(destdir, pair, lang), inputs)
     for split in splits:
-        for feature in split.features:
-            prefix = feature_prefix(destdir, split.name, pair, lang, feature)
-            for path in (data_file_path(prefix), index_file_path(prefix)):
-                refuse_to_overwrite(path, inputs)
+        for path in file_paths(destdir, split.name, pair, lang, split.features):
+            refuse_to_overwrite(path, inputs)
 
 
 def _make_folder(path: str) -> None:
@@ -508,11 +504,17 @@ def _temporary_folder(path: str) -> Iterator[str]:
         shutil.rmtree(path)
 
 
-def _read_signature(path: str) -> Signature:
-    return Signature.read(path) if os.path.exists(path) else Signature()
+def _read_signature(path: str, *, tell: bool = False) -> Signature:
+    """The signature in a data-bin; an empty one where there is none, or only an earlier version's, as it can `tell`."""
+    try:
+        return Signature.read(path) if os.path.exists(path) else Signature()
+    except EarlierVersion as error:
+        if tell:
+            print(f"{error}. Splits that it lists and that are not made now must be made, too")
+        return Signature()
 
 
-def _move_into_place(made: Signature, folders: Sequence[str], target: str) -> None:
+def _move_into_place(made: Signature, folders: Mapping[str, str], target: str) -> None:
     """Adds the files of some splits, and their signature, to a data-bin that other runs may be adding to."""
     with locked(
         f"{os.path.dirname(target)}/.{os.path.basename(target).removesuffix('.json')}.lock",
@@ -520,21 +522,27 @@ def _move_into_place(made: Signature, folders: Sequence[str], target: str) -> No
         expected="other runs to have moved their files into place by now",
     ):
         signature = _read_signature(target)
+        temporary = next(iter(folders.values()))
         others = {name: split for name, split in signature.splits.items() if name not in made.splits}
         # As long as other splits have them, labels keep their numbers.
-        labels = _add_labels(made.labels, signature.labels if others else {}, folders, target)
+        labels = _add_labels(made.labels, signature.labels if others else {}, folders.values(), target)
+        paths = {
+            split: [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+            for split, folder in folders.items()
+        }
+        for split, files in paths.items():
+            made.splits[split].files = describe_files(files)
         # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
         # never vouches for a mixture, wherever this is interrupted.
         if others.keys() != signature.splits.keys():
-            _replace(Signature(others, signature.labels), target, folders[0])
-        for folder in folders:
-            for name in sorted(os.listdir(folder)):
-                os.replace(os.path.join(folder, name), os.path.join(os.path.dirname(target), name))
-        _replace(Signature({**others, **made.splits}, labels), target, folders[0])
+            _replace(Signature(others, signature.labels), target, temporary)
+        for path in itertools.chain.from_iterable(paths.values()):
+            os.replace(path, os.path.join(os.path.dirname(target), os.path.basename(path)))
+        _replace(Signature({**others, **made.splits}, labels), target, temporary)
 
 
 def _add_labels(
-    new: Mapping[str, list[str]], known: Mapping[str, list[str]], folders: Sequence[str], target: str
+    new: Mapping[str, list[str]], known: Mapping[str, list[str]], folders: Collection[str], target: str
 ) -> dict[str, list[str]]:
     """The labels `known`, and those of the `new` ones that are not, by feature; renumbers the features in `folders`."""
     labels = {}
@@ -579,7 +587,12 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
     args = get_parser().parse_args(argv)
     with command("fairseq-syntax-binarize"):
-        binarize(args)
+        if args.verify:
+            if any(getattr(args, f"{split}pref") for split in ("train", "valid", "test")):
+                raise ValueError("--verify: expected no --trainpref, --validpref or --testpref beside it")
+            verify(args.destdir, args.source_lang, args.target_lang)
+        else:
+            binarize(args)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,17 @@ from fairseq_syntax.errors import InputError
 T = TypeVar("T")
 
 
-def read_versioned(path: str, version: int, what: str, build: Callable[[dict[str, Any]], T]) -> T:
+class EarlierVersion(InputError):
+    """A file of an earlier version of its format."""
+
+
+def read_versioned(
+    path: str, version: int, what: str, build: Callable[[dict[str, Any]], T], *, earlier: str = "an earlier one"
+) -> T:
     """What `build` makes of the content of a JSON file whose ``format_version`` is `version`.
 
-    Raises :class:`InputError` for another version, and for whatever else is not `what`.
+    Raises :class:`InputError` for another version, and for whatever else is not `what`; :class:`EarlierVersion`, which
+    says `earlier`, for an earlier version.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -22,6 +29,9 @@ def read_versioned(path: str, version: int, what: str, build: Callable[[dict[str
             found = content["format_version"]
             if found == version:
                 return build(content)
+            is_earlier = found < version
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(path, None, f"expected {what}, found {error!r}") from None
+    if is_earlier:
+        raise EarlierVersion(path, None, f"expected format version {version}, found {found}, {earlier}")
     raise InputError(path, None, f"expected format version {version}, found {found}")

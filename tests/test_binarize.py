@@ -13,7 +13,6 @@ import pytest
 from fairseq.data import indexed_dataset
 
 from fairseq_syntax import binarize
-from fairseq_syntax.data.feature_files import text_hash
 from fairseq_syntax.features import INFINITE
 
 TEXT = "the in@@ crease ( rise )\n\na b\n"
@@ -52,14 +51,21 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert rows(tmp_path, "distance") == [[1, 0, 2, 1, 1, INFINITE, INFINITE], [INFINITE], []]
     assert rows(tmp_path, "head") == [[2, 0, 0, 4, 2, 4, 0], [0], [2, 0, 0]]
     signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
-    assert signature["format_version"] == 2
+    assert signature["format_version"] == 3
     assert signature["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"]}
     split = signature["splits"]["train"]
     assert split["features"] == ["word", "distance", "head", "deprel", "upos", "case", "position"]
     assert split["parser"]["conllu"]["name"] == "a parser 1.0"
     assert list(split["parser"]["trees"]) == ["sha256"]
-    assert split["samples"]["0"] == text_hash(["the", "in@@", "crease", "(", "rise", ")"])
-    assert list(split["samples"]) == ["0", "1", "2"]
+    names = {p.name for p in (tmp_path / "bin").iterdir() if p.suffix in (".bin", ".idx")}
+    assert (
+        set(split["files"])
+        == names
+        == {
+            *(f"train.en-de.en.{feature}.{ending}" for feature in split["features"] for ending in ("bin", "idx")),
+            "train.en-de.en.text_hashes.bin",
+        }
+    )
     assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
     assert split["counts"] == {
         "sentences": 3,
@@ -99,7 +105,7 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         write(folder, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
         run(folder, "--workers", workers)
         contents.append({p.name: p.read_bytes() for p in (folder / "bin").iterdir()})
-    assert len(contents[0]) == 15 + 2
+    assert len(contents[0]) == 16 + 2
     assert contents[0] == contents[1]
 
 
@@ -256,9 +262,21 @@ def test_what_is_read_is_not_overwritten(tmp_path, how):
 def test_another_format_version_is_refused(tmp_path):
     run(write(tmp_path))
     path = tmp_path / "bin/syntax.en-de.en.json"
-    path.write_text(path.read_text().replace('"format_version": 2', '"format_version": 9'))
-    with pytest.raises(SystemExit, match="expected format version 2, found 9"):
+    path.write_text(path.read_text().replace('"format_version": 3', '"format_version": 9'))
+    with pytest.raises(SystemExit, match=r"expected format version 3, found 9$"):
         run(tmp_path)
+
+
+def test_an_earlier_format_version_is_made_anew(tmp_path, capsys):
+    run(write(tmp_path))
+    path = tmp_path / "bin/syntax.en-de.en.json"
+    content = path.read_text()
+    path.write_text(content.replace('"format_version": 3', '"format_version": 2'))
+    with pytest.raises(SystemExit, match=r"expected format version 3, found 2, .*run fairseq-syntax-binarize again"):
+        binarize.main(["-s", "en", "-t", "de", "--destdir", str(tmp_path / "bin"), "--verify"])
+    run(tmp_path)
+    assert "found 2, which an earlier fairseq-syntax wrote" in capsys.readouterr().out
+    assert path.read_text() == content
 
 
 RICH = """# text = He don't

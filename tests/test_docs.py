@@ -50,6 +50,9 @@ def test_german_and_french(tmp_path, lang):
             rf"{split}: {lines} sentences; .*conllu: {lines} parsed \(100.00%\), without a parse: 0", report
         )
     assert (tmp_path / f"data-bin/{lang}-en/train.{lang}-en.{lang}.head.bin").exists()
+    verify = next(block for block in BLOCKS if "--verify" in block)
+    report = run(re.sub(r"\bde\b", lang, verify), tmp_path)
+    assert re.findall("^(.*?): 13 files as they were written", report, re.M) == ["test", "train", "valid"]
 
 
 def test_parser_of_the_contributors_guide():

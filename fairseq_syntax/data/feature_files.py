@@ -4,40 +4,48 @@ For the source side of a pair, ``data-bin`` holds::
 
     train.en-de.en.{bin,idx}              tokens (fairseq-preprocess)
     train.en-de.en.distance.{bin,idx}     a feature (fairseq-syntax-binarize), as many integers a sentence
-    syntax.en-de.en.json                  the signature: what the features of each split were made of
+    train.en-de.en.text_hashes.bin        hashes of the sentences' subwords, 8 bytes each, little-endian
+    syntax.en-de.en.json                  the signature: what the features of each split were made of, and size and hash
+                                          of each of its files
 
 A sentence whose entry is empty has no parse of that kind.
+
+Before features are used, their files must have the sizes and types that they were written with, and as many values a
+sentence as it has tokens; and these tokens must be, in order, the subwords that were parsed, in every sentence
+(:mod:`fairseq_syntax.data.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared with
+their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
+(:mod:`fairseq_syntax.data.verification`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import logging
 import os
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from fairseq.data import ConcatDataset, Dictionary, data_utils, indexed_dataset
+from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 from torch.utils.data import Dataset
 
+from fairseq_syntax.data.text_hashes import compare_texts
+from fairseq_syntax.data.values import MmapValues, Tokens, check_size
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES, parse_kinds
+from fairseq_syntax.parse_record import file_hash
 from fairseq_syntax.versioned_json import read_versioned
 
 logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _DTYPE_CODES = {"uint8": 1, "uint16": 8}  # in the index of fairseq's format
-#: How many sentences' text a split's signature keeps hashes of.
-SAMPLED = 1000
-#: How many of them are compared when the features are read, of those without an unknown word.
-COMPARED = 100
+#: Up to how many bytes the files to be loaded of a split are compared with their hashes: about half a second's work.
+HASHED_AT_LOAD = 512 << 20
 
 
 def split_prefix(data: str, split: str, pair: tuple[str, str], lang: str) -> str:
@@ -48,6 +56,18 @@ def split_prefix(data: str, split: str, pair: tuple[str, str], lang: str) -> str
 def feature_prefix(data: str, split: str, pair: tuple[str, str], lang: str, feature: str) -> str:
     """Path, without ending, of a feature of a split's tokens in one language."""
     return f"{split_prefix(data, split, pair, lang)}.{feature}"
+
+
+def text_hashes_path(data: str, split: str, pair: tuple[str, str], lang: str) -> str:
+    """Path of the hashes of a split's text in one language."""
+    return f"{split_prefix(data, split, pair, lang)}.text_hashes.bin"
+
+
+def file_paths(data: str, split: str, pair: tuple[str, str], lang: str, features: Iterable[str]) -> list[str]:
+    """Paths of all files of some features of a split, and of its text's hashes."""
+    place = data, split, pair, lang
+    paths = [f"{feature_prefix(*place, feature)}.{ending}" for feature in features for ending in ("bin", "idx")]
+    return [*paths, text_hashes_path(*place)]
 
 
 def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
@@ -66,8 +86,8 @@ class SplitSignature:
     versions: dict[str, str]
     #: sentences, words, subwords; sentences without each kind of parse, by reason; longest distance, deepest tree
     counts: dict[str, Any]
-    #: :func:`text_hash` of some sentences' subwords, by number
-    samples: dict[str, str]
+    #: ``bytes`` and ``sha256`` of each of :func:`file_paths`, by name
+    files: dict[str, dict[str, Any]]
 
 
 @dataclass
@@ -80,7 +100,8 @@ class Signature:
 
     @classmethod
     def read(cls, path: str) -> Signature:
-        """Reads a signature. Raises :class:`InputError` for another format or version."""
+        """Reads a signature. Raises :class:`InputError` for another format or version, :class:`EarlierVersion` for one
+        that fairseq-syntax had before."""
         return read_versioned(
             path,
             FORMAT_VERSION,
@@ -88,6 +109,7 @@ class Signature:
             lambda content: cls(
                 {name: SplitSignature(**split) for name, split in content["splits"].items()}, content["labels"]
             ),
+            earlier="which an earlier fairseq-syntax wrote; run fairseq-syntax-binarize again",
         )
 
     def write(self, path: str) -> None:
@@ -97,9 +119,30 @@ class Signature:
             file.write("\n")
 
 
-def text_hash(tokens: Sequence[str]) -> str:
-    """Hash of a sentence's subwords."""
-    return hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).hexdigest()
+def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """What a signature says of files, by name."""
+    return {os.path.basename(p): {"bytes": os.path.getsize(p), "sha256": file_hash(p)} for p in paths}
+
+
+def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *, hashes: bool) -> None:
+    """Checks that files are there with the sizes and, if asked to, hashes that a signature says.
+
+    Raises :class:`InputError`, which names the file.
+    """
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(path, None, "expected a file, as the signature says, found none")
+        expected = described.get(os.path.basename(path))
+        if expected is None:
+            raise InputError(path, None, "expected a file that the signature describes, found that it does not")
+        check_size(path, expected["bytes"], "as the signature says")
+        if hashes and (found := file_hash(path)) != expected["sha256"]:
+            raise InputError(
+                path,
+                None,
+                f"expected the file that fairseq-syntax-binarize wrote (SHA-256 {expected['sha256']}), found another "
+                f"one ({found})",
+            )
 
 
 class FeatureWriter:
@@ -171,8 +214,8 @@ def load_features(
 
     Raises:
         FileNotFoundError: features are missing; names them and the command that makes them.
-        InputError: a feature's lengths differ from the tokens', or the tokens from the text that the features were
-            made from, where the signature keeps its hash; names the first such sentence.
+        InputError: a file is not what the signature says; a feature's lengths differ from the tokens', or the tokens
+            from the text that the features were made from. Names the file, or the first such sentence.
     """
     if not names:
         return {}
@@ -218,14 +261,21 @@ def _load_part(
     missing = [name for name in names if name not in made or not indexed_dataset.dataset_exists(prefixes[name], "mmap")]
     if missing:
         raise FileNotFoundError(_missing_message(data, split, pair, lang, missing))
-    tokens = data_utils.load_indexed_dataset(split_prefix(data, split, pair, lang), dictionary, dataset_impl)
-    if tokens.supports_prefetch:
-        tokens.prefetch(range(len(tokens)))
+    paths = file_paths(data, split, pair, lang, names)
+    size = sum(map(os.path.getsize, filter(os.path.isfile, paths)))
+    check_files(paths, signature.splits[split].files, hashes=size <= HASHED_AT_LOAD)
+    if size > HASHED_AT_LOAD:
+        logger.info(
+            "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
+            split,
+            size >> 20,
+        )
+    tokens = Tokens(split_prefix(data, split, pair, lang), dictionary, dataset_impl)
     features = {}
     for name, prefix in prefixes.items():
+        check_lengths(prefix, MmapValues(prefix, FEATURES[name].dtype).lengths, tokens.lengths, name)
         features[name] = indexed_dataset.make_dataset(prefix, "mmap")
-        _check_lengths(prefix, np.asarray(features[name].sizes), np.asarray(tokens.sizes), name)
-    _check_samples(path, split, signature.splits[split].samples, tokens, dictionary)
+    compare_texts(path, text_hashes_path(data, split, pair, lang), split, tokens, dictionary)
     _tell_about(split, signature, features)
     return features
 
@@ -245,27 +295,11 @@ def _tell_about(split: str, signature: Signature, features: dict[str, Any]) -> N
                 logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
 
 
-def _check_samples(path: str, split: str, samples: dict[str, str], tokens: Any, dictionary: Dictionary) -> None:
-    compared = 0
-    for number, expected in samples.items():
-        ids = tokens[int(number)]
-        ids = ids[:-1] if len(ids) and ids[-1] == dictionary.eos() else ids
-        if (ids == dictionary.unk()).any():  # the text is not known
-            continue
-        compared += 1
-        if compared > COMPARED:
-            return
-        words = [dictionary[i] for i in ids.tolist()]
-        if text_hash(words) != expected:
-            raise InputError(
-                path,
-                None,
-                f"expected the features of {split} to be made from the text of its tokens, found another text in "
-                f"sentence {number} (counted from 0), whose tokens are: {' '.join(words)}",
-            )
+def check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: str) -> None:
+    """Checks how many values a feature has for each sentence, against the tokens' lengths.
 
-
-def _check_lengths(prefix: str, found: np.ndarray, expected: np.ndarray, name: str) -> None:
+    Raises :class:`InputError`, which names the first sentence that differs.
+    """
     if len(found) != len(expected):
         raise InputError(
             prefix,
