@@ -1,0 +1,105 @@
+"""What the checks of feature files cost: loading and making a data-bin by several versions of fairseq-syntax.
+
+    python benchmarks/loading.py DATA WORK CHECKOUT [CHECKOUT …]
+
+DATA is the folder that examples/multi30k takes; CHECKOUT is a folder with the package fairseq_syntax (git worktree add
+makes one of any commit), the first being what the others are compared with. Measured on Multi30k's training set written
+--copies times, each version on its own data-bin, in turn, medians of --repeats processes: the seconds for the features
+word, head and distance alone (load_features), for the whole split (the task's load_dataset), and, of CPU time, for
+fairseq-syntax-binarize with one worker; and the bytes a sentence of what the latter writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
+
+
+def load(data: str) -> None:
+    """Prints the seconds of loading the features alone, and the split; in a process of its own."""
+    from fairseq_syntax.data.feature_files import load_features
+    from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
+
+    config = SyntaxTranslationConfig(data=data, source_lang="en", target_lang="de", dataset_impl=None)
+    task = SyntaxTranslationTask.setup_task(config)
+    task.syntax_features = {"word", "head", "distance"}
+    options = {"names": sorted(task.syntax_features), "combine": False, "dataset_impl": None, "upsample_primary": 1}
+    begin = time.perf_counter()
+    load_features(data, "train", "en", "de", dictionary=task.source_dictionary, **options)
+    middle = time.perf_counter()
+    task.load_dataset("train")
+    print(middle - begin, time.perf_counter() - middle)
+
+
+def run(version: Path, *command: str) -> str:
+    """Output of a Python program under a version of the package."""
+    environment = {**os.environ, "PYTHONPATH": str(version)}
+    done = subprocess.run([sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def binarize(version: Path, data: str) -> float:
+    """Seconds of CPU time of making the features."""
+    shutil.rmtree(data, ignore_errors=True)
+    shutil.copytree("plain", data)
+    before = os.times()
+    run(version, "-m", "fairseq_syntax.binarize", *LANGUAGES, "--trainpref", "all", "--destdir", data)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("checkouts", type=Path, nargs="+")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--copies", type=int, default=10)
+    args = parser.parse_args()
+    from preprocessing import alternate, prepare
+
+    data, versions = args.data.absolute(), [path.absolute() for path in args.checkouts]
+    script = str(Path(__file__).resolve())
+    args.work.mkdir(parents=True, exist_ok=True)
+    os.chdir(args.work)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if not Path("plain").exists():
+        prepare(data, args.copies)
+        subprocess.run(["fairseq-preprocess", *LANGUAGES, "--trainpref", "all", "--destdir", "plain"], check=True)
+    bins = [f"bin{i}" for i in range(len(versions))]
+    pairs = list(zip(versions, bins, strict=True))
+    made = alternate(args.repeats, *(partial(binarize, *pair) for pair in pairs))
+    tokens = sum(path.stat().st_size for path in Path("plain").iterdir())
+    sizes = [sum(path.stat().st_size for path in Path(name).iterdir()) - tokens for name in bins]
+    loaded = alternate(args.repeats, *(lambda pair=pair: run(pair[0], script, "--load", pair[1]) for pair in pairs))
+    seconds = [[[float(s) for s in line.split()] for line in lines] for lines in loaded]
+    with open("all.en", "rb") as file:
+        sentences = sum(1 for _ in file)
+    rows = {
+        "load_features, s": [statistics.median(features for features, _ in turns) for turns in seconds],
+        "load_dataset, s": [statistics.median(split for _, split in turns) for turns in seconds],
+        "fairseq-syntax-binarize, CPU s": [statistics.median(turns) for turns in made],
+        "bytes a sentence": [size / sentences for size in sizes],
+    }
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}\n")
+    print(f"{sentences} sentences\n\n| | {' | '.join(path.name for path in versions)} |")
+    print("| --- |" + " --- |" * len(versions))
+    for what, found in rows.items():
+        print(f"| {what} | {' | '.join(f'{number:.3f}' for number in found)} |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--load"]:
+        load(sys.argv[2])
+    else:
+        main()
