@@ -13,6 +13,7 @@ from fairseq_syntax.data.feature_files import (
     Signature,
     check_files,
     check_lengths,
+    existing_pair,
     feature_prefix,
     file_paths,
     signature_path,
@@ -26,7 +27,8 @@ from fairseq_syntax.features import FEATURES, INFINITE
 
 
 def verify(data: str, source_lang: str, target_lang: str) -> None:
-    """Checks the features of all splits of a data-bin, in constant memory, and prints a line for each split.
+    """Checks the features of all splits of a data-bin, in constant memory, and prints a line for each split, also for
+    those of train, valid and test that have none.
 
     Every file's size and hash, against the signature; each sentence's length and text, against the tokens; every value,
     against what it can be (:mod:`fairseq_syntax.features`).
@@ -37,22 +39,26 @@ def verify(data: str, source_lang: str, target_lang: str) -> None:
         target_lang: the other one.
 
     Raises:
-        InputError: there is no signature, or, after all splits, the first fault with its file and, where it is in one,
-            sentence.
+        InputError: no signature lists any split, or, after all splits, the first fault with its file and, where it is
+            in one, sentence.
     """
     pairs = [(source_lang, target_lang), (target_lang, source_lang)]
     signed = [pair for pair in pairs if os.path.exists(signature_path(data, pair, source_lang))]
-    if not signed:
-        raise InputError(signature_path(data, pairs[0], source_lang), None, "expected a signature, found no file")
+    signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in signed}
+    listed = {split: pair for pair, signature in signatures.items() for split in signature.splits}
+    if not listed:
+        path = signature_path(data, (signed or pairs)[0], source_lang)
+        raise InputError(path, None, f"expected a signature with splits, found {'none in it' if signed else 'no file'}")
     faults = []
-    for pair in signed:
-        signature = Signature.read(signature_path(data, pair, source_lang))
-        for split in signature.splits:
-            try:
-                print(f"{split}: {_verify_split(data, split, pair, source_lang, signature)}")
-            except InputError as fault:
-                print(f"{split}: wrong: {fault}")
-                faults.append(fault)
+    for split, pair in listed.items():
+        try:
+            print(f"{split}: {_verify_split(data, split, pair, source_lang, signatures[pair])}")
+        except InputError as fault:
+            print(f"{split}: wrong: {fault}")
+            faults.append(fault)
+    for split in ("train", "valid", "test"):
+        if split not in listed and existing_pair(data, split, source_lang, target_lang, None):
+            print(f"{split}: tokens without features")
     if faults:
         raise faults[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 import struct
@@ -359,6 +360,17 @@ def test_verify_tells_of_every_split(tmp_path, capsys):
     told = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
     assert set(told) == {"train", "valid", "test"}
     assert [split for split in told if told[split].startswith("wrong: ")] == ["valid"]
+    signature = data / "syntax.en-de.en.json"
+    content = json.loads(signature.read_text())
+    del content["splits"]["valid"]
+    signature.write_text(json.dumps(content))
+    data_bins.verify(data)
+    assert capsys.readouterr().out.splitlines()[2] == "valid: tokens without features"
+    signature.write_text(json.dumps({**content, "splits": {}}))
+    with pytest.raises(
+        SystemExit, match=r"syntax\.en-de\.en\.json: expected a signature with splits, found none in it"
+    ):
+        data_bins.verify(data)
 
 
 @pytest.mark.parametrize("name", ["syntax.en-de.en.json", "train.en-de.en.idx", "dict.en.txt"])
