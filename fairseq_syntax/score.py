@@ -4,13 +4,16 @@
     … --baseline stock.log        with paired bootstrap resampling and approximate randomisation
 
 Translations are the log of fairseq-generate or fairseq-interactive (any file with lines H-<number>, put back into the
-order of the numbers; of an n-best list the first), or a text with one a line.
+order of the numbers; of an n-best list the first), or a text with one a line. Of a log the lines H- are read, which are
+what the model wrote; the lines D-, whose subwords and tokenisation fairseq itself may have undone, are not.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -21,45 +24,100 @@ from fairseq.data.data_utils import post_process
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest, Result
 from sacremoses import MosesDetokenizer
+from sacremoses.corpus import NonbreakingPrefixes
 
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.files import whole
-from fairseq_syntax.trees import read_lines
+from fairseq_syntax.files import refuse_to_overwrite, whole
+from fairseq_syntax.trees import decode_lines, read_lines
 
-_HYPOTHESIS = re.compile(rb"H-(\d+)\t[^\t]*\t(.*)")
+_LOG = re.compile(rb"(?<![^\r\n])[A-Z]-[0-9]+\t|H-[0-9]+\t")
+_HYPOTHESIS = re.compile(r"H-(0|[1-9][0-9]{0,17})\t([^\t]*)\t([^\t\0]*)")
+_HYPOTHESIS_INSIDE = re.compile(rb"H-[0-9]+\t")
+#: What sacremoses detokenises; to any other code it would apply the general rules, without a word.
+_LANGUAGES = sorted({*NonbreakingPrefixes().available_langs.values(), "ja", "ko"})
 _MARKS = {"subword_nmt": "@@ ", "sentencepiece": "▁"}
 _TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomisation"}
+_SAMPLES = {"bs": 1000, "ar": 10000}
+_MOST_SAMPLES = 100_000
+#: Tokenisers of BLEU that find words where spaces are, and letters of texts that have none.
+_BY_SPACES = ("none", "13a", "intl")
+_CJ = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
-def read_translations(path: str) -> list[str]:
+def read_translations(path: str, count: int) -> list[str]:
     """The translations in a log or a text, in the order of the sentences.
 
-    Raises :class:`InputError` if some of the sentences of a log have none.
+    Raises :class:`InputError` unless a log has one, or an n-best list, of each of `count` sentences and of no other, in
+    lines that are whole. Of a text the lines are not counted.
     """
     with open(path, "rb") as file:
-        # A progress bar that went to the same file as the log ends its lines with \r.
-        lines = file.read().replace(b"\r", b"\n").split(b"\n")
-    matches = [match for line in lines if (match := _HYPOTHESIS.fullmatch(line))]
-    if not matches:
+        content = file.read()
+    log = _LOG.search(content)
+    if not log:
         return [line for _, line in read_lines(path)]
     first: dict[int, str] = {}
-    for match in matches:
-        try:
-            first.setdefault(int(match[1]), match[2].decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise InputError(path, None, f"H-{int(match[1])}: expected UTF-8, found {error.reason}") from None
-    missing = sorted(set(range(max(first) + 1)) - first.keys())
+    found = 0
+    last = None
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        hypothesis = _hypothesis(line, path=path, number=number)
+        if hypothesis is None:
+            continue
+        sentence, text = hypothesis
+        if sentence >= count:
+            raise InputError(
+                path, number, f"expected H-0 to H-{count - 1}, as there are {count} references, found H-{sentence}"
+            )
+        if sentence in first and sentence != last:
+            raise InputError(
+                path, number, f"expected the hypotheses of a sentence together, found H-{sentence} again: two logs?"
+            )
+        first.setdefault(sentence, text)
+        found += 1
+        last = sentence
+    if not first:
+        raise InputError(
+            path,
+            content.count(b"\n", 0, log.start()) + 1,
+            f"expected a log with hypotheses (H-…), found {log[0].strip().decode()} and no H-; to score the lines D-, "
+            "give their text alone, one a line in the order of their numbers",
+        )
+    missing = [sentence for sentence in range(count) if sentence not in first]
     if missing:
         raise InputError(
             path,
             None,
-            f"expected a translation (H-…) of each sentence from 0 to {max(first)}, {len(missing)} are missing: "
+            f"expected a translation (H-…) of each of {count} sentences, {len(missing)} are missing: "
             f"{', '.join(map(str, missing[:8]))}{' …' * (len(missing) > 8)}",
         )
-    if len(matches) > len(first):
-        print(f"{path}: took the first of {len(matches)} hypotheses of {len(first)} sentences", file=sys.stderr)
-    return [first[number] for number in range(len(first))]
+    if found > count:
+        print(f"{path}: took the first of {found} hypotheses of {count} sentences", file=sys.stderr)
+    return [first[sentence] for sentence in range(count)]
+
+
+def _hypothesis(line: bytes, *, path: str, number: int) -> tuple[int, str] | None:
+    """The sentence's number and the text, if this line of a log is a hypothesis.
+
+    Raises :class:`InputError` for a part of a hypothesis, or one that something else was written into.
+    """
+    # A progress bar that went to the same file as the log begins or ends with \r.
+    *before, last = line.removesuffix(b"\r").split(b"\r")
+    if any(part.startswith(b"H-") or _HYPOTHESIS_INSIDE.search(part) for part in before):
+        raise InputError(path, number, "expected a whole line H-…, found one that a carriage return cuts")
+    if not last.startswith(b"H-"):
+        if inside := _HYPOTHESIS_INSIDE.search(last):
+            raise InputError(
+                path, number, f"expected {inside[0].strip().decode()} where a line begins, found it inside of one"
+            )
+        return None
+    _, text = next(decode_lines([last], path=path, first=number))
+    if not (match := _HYPOTHESIS.fullmatch(text)):
+        raise InputError(path, number, f"expected H-NUMBER, score and text, tabs between them, found {text[:60]!r}")
+    try:
+        float(match[2])
+    except ValueError:
+        raise InputError(path, number, f"expected a score after H-{match[1]}, found {match[2][:60]!r}") from None
+    return int(match[1]), match[3]
 
 
 def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, detokenize: str | None) -> list[str]:
@@ -82,28 +140,54 @@ def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, d
     return texts
 
 
+def _read_reference(path: str) -> list[str]:
+    lines = []
+    for number, line in read_lines(path):
+        if _LOG.match(line.encode()):
+            raise InputError(path, number, f"expected raw text, found a line of a log: {line[:60]!r}")
+        lines.append(line)
+    if not lines:
+        raise InputError(path, None, "expected references, found an empty file")
+    return lines
+
+
 def score(args: argparse.Namespace) -> dict[str, Any]:
     """The scores of all systems, as ``--format json`` prints them."""
-    references = [[line for _, line in read_lines(path)] for path in args.references]
+    samples = {"bs": args.paired_bs_n, "ar": args.paired_ar_n}
+    if args.baseline is None and any(samples.values()):
+        raise ValueError("expected --paired-bs-n and --paired-ar-n with --baseline only, found no --baseline")
     # sacreBLEU's tests compare all others with the first.
-    paths = [*([args.baseline] if args.baseline else []), *args.hypotheses]
+    paths = [*([] if args.baseline is None else [args.baseline]), *args.hypotheses]
+    for one, other in itertools.combinations([*args.references, *paths], 2):
+        if os.path.samefile(one, other):
+            raise InputError(other, None, f"expected each file once, found {one} again")
+    if args.output is not None:
+        refuse_to_overwrite(args.output, [*args.references, *paths])
+    references = [_read_reference(path) for path in args.references]
+    count = len(references[0])
     systems: list[tuple[str, Sequence[str]]] = [
-        (path, restore(path, read_translations(path), remove_bpe=args.remove_bpe, detokenize=args.detokenize))
+        (path, restore(path, read_translations(path, count), remove_bpe=args.remove_bpe, detokenize=args.detokenize))
         for path in paths
     ]
-    for path, texts in [*systems, *zip(args.references[1:], references[1:], strict=True)]:
-        if len(texts) != len(references[0]):
-            raise InputError(
-                path, None, f"expected {len(references[0])} sentences as in {args.references[0]}, found {len(texts)}"
-            )
-    if args.output:
-        with whole(args.output) as path, open(path, "w", encoding="utf-8") as file:
-            file.writelines(f"{text}\n" for text in systems[-1][1])
+    for path, texts in [*systems, *zip(args.references, references, strict=True)]:
+        if len(texts) != count:
+            raise InputError(path, None, f"expected {count} sentences as in {args.references[0]}, found {len(texts)}")
+        if empty := sum(not text.strip() for text in texts):
+            print(f"{path}: {empty} of {count} lines are empty", file=sys.stderr)
+    if args.tokenize in _BY_SPACES and sum(bool(_CJ.search(text)) for text in references[0]) > count / 2:
+        print(
+            f"{args.references[0]}: Chinese or Japanese, where {args.tokenize!r} finds no words "
+            "(--tokenize zh, ja-mecab, char?)",
+            file=sys.stderr,
+        )
     metrics = {
         "BLEU": BLEU(lowercase=args.lowercase, tokenize=args.tokenize),
         "CHRF": CHRF(lowercase=args.lowercase),
         "TER": TER(case_sensitive=args.ter_case_sensitive),
     }
+    if args.output is not None:
+        with whole(args.output) as path, open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{text}\n" for text in systems[-1][1])
     restored = f"remove-bpe:{args.remove_bpe or 'no'}|detokenize:{args.detokenize or 'no'}"
     result: dict[str, Any] = {"restored": restored, "scores": {path: {} for path in paths}, "tests": {}}
     for metric in metrics.values():
@@ -113,16 +197,19 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
                 "score": found.score,
                 "signature": metric.get_signature().format(),
             }
-    if args.baseline:
-        for kind, samples in (("bs", args.paired_bs_n), ("ar", args.paired_ar_n)):
-            test = PairedTest(systems, metrics, references, test_type=kind, n_samples=samples)
-            signatures, found = test()
-            result["tests"][_TESTS[kind]] = {
-                name: {
-                    "signature": signatures[name].format(),
-                    "p": {path: cast(Result, r).p_value for path, r in zip(paths[1:], found[name][1:], strict=True)},
+    if args.baseline is not None:
+        for kind, name in _TESTS.items():
+            number = samples[kind] or _SAMPLES[kind]
+            try:
+                signatures, found = PairedTest(systems, metrics, references, test_type=kind, n_samples=number)()
+            except MemoryError:
+                raise ValueError(f"{number} samples of {count} sentences do not fit into memory: {name}") from None
+            result["tests"][name] = {
+                metric: {
+                    "signature": signatures[metric].format(),
+                    "p": {path: cast(Result, r).p_value for path, r in zip(paths[1:], found[metric][1:], strict=True)},
                 }
-                for name in signatures
+                for metric in signatures
             }
     return result
 
@@ -150,6 +237,13 @@ def _print(result: dict[str, Any]) -> None:
     print(f"translations: {result['restored']}")
 
 
+def _samples(text: str) -> int:
+    # sacreBLEU takes its default for 0 and whatever is negative.
+    if not re.fullmatch("[0-9]{1,6}", text) or not 0 < int(text) <= _MOST_SAMPLES:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_SAMPLES}, found {text[:20]!r}")
+    return int(text)
+
+
 def get_parser() -> argparse.ArgumentParser:
     """The command line; sacreBLEU's names where sacreBLEU has the option."""
     parser = argparse.ArgumentParser(
@@ -169,7 +263,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--detokenize",
         metavar="LANG",
-        help="undo Moses' tokenisation and escapes by the rules of this language, with sacremoses (default: do not)",
+        choices=_LANGUAGES,
+        help="undo Moses' tokenisation and escapes by the rules of this language, with sacremoses, which knows "
+        f"{', '.join(_LANGUAGES)} (default: do not)",
     )
     parser.add_argument("--lowercase", action="store_true", help="BLEU and chrF2 of lower-cased text (default: cased)")
     parser.add_argument(
@@ -181,10 +277,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ter-case-sensitive", action="store_true", help="TER of cased text (default: sacreBLEU's, lower-cased)"
     )
-    parser.add_argument("--paired-bs-n", type=int, default=1000, metavar="N", help="bootstrap samples (default: 1000)")
-    parser.add_argument(
-        "--paired-ar-n", type=int, default=10000, metavar="N", help="randomisation trials (default: 10000)"
-    )
+    parser.add_argument("--paired-bs-n", type=_samples, metavar="N", help="bootstrap samples (default: 1000)")
+    parser.add_argument("--paired-ar-n", type=_samples, metavar="N", help="randomisation trials (default: 10000)")
     parser.add_argument("--output", metavar="FILE", help="where to write the text that was scored (of the last system)")
     parser.add_argument("--format", choices=["text", "json"], default="text", help="of the result (default: text)")
     return parser
