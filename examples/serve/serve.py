@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
+import math
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
-from pydantic import BaseModel, Field
+from fastapi.responses import HTMLResponse, JSONResponse
+from limits import BodyLimit, BoundedProtocol, room_for_connections
+from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
@@ -38,16 +42,14 @@ BYTES_A_CHARACTER = 12
 class Source(BaseModel):
     """What is asked for."""
 
+    model_config = ConfigDict(extra="forbid")
+
     text: str = Field(min_length=1, description="one sentence, raw text")
     attention: bool = Field(False, description="whether the attention of each head is wanted, too")
 
 
-@dataclass
-class Waiting:
-    """A request, and where its answer goes."""
-
-    source: Source
-    answer: asyncio.Future[dict[str, Any]]
+class AttentionTooLarge(ValueError):
+    """The attention of a sentence would be more numbers than are sent."""
 
 
 class Translator:
@@ -58,37 +60,82 @@ class Translator:
         beam: beam size.
         max_batch: how many sentences are translated together.
         max_waiting: how many requests may wait; further ones are refused at once.
+        max_attention: how many numbers of attention one answer may hold.
     """
 
-    def __init__(self, hub: SyntaxHubInterface, *, beam: int, max_batch: int, max_waiting: int):
+    def __init__(self, hub: SyntaxHubInterface, *, beam: int, max_batch: int, max_waiting: int, max_attention: int):
         self.hub = hub
         self.beam = beam
         self.max_batch = max_batch
-        self.waiting: asyncio.Queue[Waiting] = asyncio.Queue(max_waiting)
+        self.max_waiting = max_waiting
+        heads = sum(attention.num_heads for attention in hub.models[0].guided.values())
+        self.longest_attention = math.isqrt(max_attention // max(heads, 1))
+        #: In the order in which they came, and where their answers go.
+        self.waiting: dict[asyncio.Future[bytes], Source] = {}
+        self.arrived = asyncio.Event()
 
     async def run(self) -> None:
         """Translates what comes, for ever."""
         while True:
-            batch = [await self.waiting.get()]
-            while len(batch) < self.max_batch and not self.waiting.empty():
-                batch.append(self.waiting.get_nowait())
-            batch = [one for one in batch if not one.answer.done()]  # who waited too long is gone
-            answers = await asyncio.to_thread(self.translate_safely, [one.source for one in batch])
-            for one, answer in zip(batch, answers, strict=True):
-                if one.answer.done():
+            await self.arrived.wait()
+            batch = dict(islice(self.waiting.items(), self.max_batch))
+            for future in batch:
+                del self.waiting[future]
+            if not self.waiting:
+                self.arrived.clear()
+            answers = await asyncio.to_thread(self.answer, [*batch.values()])
+            for future, answer in zip(batch, answers, strict=True):
+                if future.done():  # who waited too long is gone
                     continue
                 if isinstance(answer, Exception):
-                    one.answer.set_exception(answer)
+                    future.set_exception(answer)
                 else:
-                    one.answer.set_result(answer)
+                    future.set_result(answer)
 
-    async def ask(self, source: Source, timeout: float) -> dict[str, Any]:
-        """The answer. Raises :class:`asyncio.QueueFull`, :class:`TimeoutError` or what went wrong."""
-        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self.waiting.put_nowait(Waiting(source, answer))
-        return await asyncio.wait_for(answer, timeout)
+    async def ask(self, source: Source, timeout: float, gone: Awaitable[None]) -> bytes:
+        """The answer, as JSON.
 
-    def translate_safely(self, sources: list[Source]) -> list[dict[str, Any] | Exception]:
+        Raises :class:`asyncio.QueueFull`, :class:`TimeoutError`, :class:`ConnectionError` where the client is `gone`
+        before, or what went wrong.
+        """
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        leaving = asyncio.ensure_future(gone)
+        try:
+            if len(self.waiting) >= self.max_waiting:
+                raise asyncio.QueueFull
+            self.waiting[answer] = source
+            self.arrived.set()
+            await asyncio.wait([answer, leaving], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                return answer.result()
+            raise ConnectionError if leaving.done() else TimeoutError
+        finally:
+            self.waiting.pop(answer, None)
+            answer.cancel()
+            leaving.cancel()
+
+    def answer(self, sources: list[Source]) -> list[bytes | Exception]:
+        """Answers as JSON, and what went wrong with the others. Attention is computed for those alone who want it."""
+        answers: dict[int, bytes | Exception] = {}
+        groups: dict[bool, list[int]] = {False: [], True: []}
+        for i, source in enumerate(sources):
+            try:
+                self.check(source)
+                groups[source.attention].append(i)
+            except Exception as error:
+                answers[i] = error
+        for group in groups.values():
+            answers.update(zip(group, self.translate_safely([sources[i] for i in group]), strict=True))
+        return [answers[i] for i in range(len(sources))]
+
+    def check(self, source: Source) -> None:
+        """Raises :class:`AttentionTooLarge`."""
+        if source.attention and (length := len(self.hub.encode(source.text))) > self.longest_attention:
+            raise AttentionTooLarge(
+                f"attention: expected at most {self.longest_attention} subwords with </s>, found {length}"
+            )
+
+    def translate_safely(self, sources: list[Source]) -> list[bytes | Exception]:
         """Answers; where a batch fails, each of its sentences is tried alone, and what fails is its answer."""
         try:
             return [*self.translate(sources)]
@@ -97,14 +144,13 @@ class Translator:
                 return [answer for source in sources for answer in self.translate_safely([source])]
             return [error]
 
-    def translate(self, sources: list[Source]) -> list[dict[str, Any]]:
-        """Answers, as JSON."""
+    def translate(self, sources: list[Source]) -> list[bytes]:
+        """Answers, as JSON, to requests of which all or none want attention."""
         if not sources:
             return []
         tokens = self.hub.read([source.text for source in sources])
         hypotheses = self.hub.generate(tokens, beam=self.beam)
-        contents = ("gates", "attention") if any(source.attention for source in sources) else ("gates",)
-        analyses = self.hub.analyse(tokens, contents)
+        analyses = self.hub.analyse(tokens, ("gates", "attention") if sources[0].attention else ("gates",))
         model = self.hub.models[0]
         answers = []
         for i, source in enumerate(sources):
@@ -118,10 +164,21 @@ class Translator:
                 "masks": list(model.encoder.masks.names),
                 "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,
             }
+            encoded = encode(answer)
             if source.attention:
-                answer["attention"] = analyses[i]["attention"].astype(float).round(3).tolist()
-            answers.append(answer)
+                encoded = f'{encoded[:-1]},"attention":{encode_rows(analyses[i]["attention"].astype(float).round(3))}}}'
+            answers.append(encoded.encode())
         return answers
+
+
+def encode(value: Any) -> str:
+    """JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode_rows(array: np.ndarray) -> str:
+    """JSON, made row by row: while :mod:`json` is at work, no other thread is, so nobody else is answered."""
+    return encode(array.tolist()) if array.ndim == 1 else f"[{','.join(map(encode_rows, array))}]"
 
 
 def parse_of(sentence: AlignedSentence) -> dict[str, Any]:
@@ -150,18 +207,12 @@ def make_app(translator: Translator, *, max_chars: int, timeout: float) -> FastA
         task.cancel()
 
     app = FastAPI(title="fairseq-syntax", lifespan=running)
-
-    @app.middleware("http")
-    async def bounded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        longest = BYTES_A_CHARACTER * max_chars + 1000
-        length = request.headers.get("content-length", "")
-        if request.method == "POST" and not (length.isdecimal() and int(length) <= longest):
-            return JSONResponse({"detail": f"expected a body of known length, at most {longest} bytes"}, 413)
-        return await call_next(request)
+    app.add_middleware(BodyLimit, longest=BYTES_A_CHARACTER * max_chars + 1000)
+    html = PAGE.read_text(encoding="utf-8")
 
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE)
+    async def page() -> HTMLResponse:
+        return HTMLResponse(html)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -169,24 +220,44 @@ def make_app(translator: Translator, *, max_chars: int, timeout: float) -> FastA
         return JSONResponse({"detail": "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in error.errors())}, 422)
 
     @app.post("/translate")
-    async def translate(source: Source) -> JSONResponse:
+    async def translate(source: Source, request: Request) -> Response:
+        async def gone() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+
         if len(source.text) > max_chars:
             raise HTTPException(422, f"expected at most {max_chars} characters, found {len(source.text)}")
-        if "\n" in source.text.strip() or not source.text.strip():
+        if len(source.text.strip().splitlines()) != 1:
             raise HTTPException(422, "expected one line of text")
         try:
-            return JSONResponse(await translator.ask(source, timeout))
+            return Response(await translator.ask(source, timeout, gone()), media_type="application/json")
         except asyncio.QueueFull:
             raise HTTPException(503, "too many requests are waiting; try again later") from None
         except TimeoutError:
             raise HTTPException(504, f"there was no translation after {timeout:g} seconds") from None
-        except SentenceTooLong as error:
+        except ConnectionError:
+            return Response(status_code=499)  # to nobody
+        except (AttentionTooLarge, SentenceTooLong) as error:
             raise HTTPException(422, str(error)) from None
         except Exception:
             logger.exception("%r", source.text)
             raise HTTPException(500, "the translation failed; the server's log says why") from None
 
     return app
+
+
+def positive(text: str) -> int:
+    """A count on the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, found {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time on the command line."""
+    if not 0 < float(text) < math.inf:
+        raise argparse.ArgumentTypeError(f"expected more than 0 seconds, found {text!r}")
+    return float(text)
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -196,13 +267,34 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
     for name in ("tokenizer", "bpe", "bpe-codes", "sentencepiece-model", "parser", "stanza-dir", "parser-device"):
         parser.add_argument(f"--{name}", help="as fairseq-interactive's")
-    parser.add_argument("--beam", type=int, default=5, help="beam size (default: 5)")
+    parser.add_argument("--beam", type=positive, default=5, help="beam size (default: 5)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
-    parser.add_argument("--max-chars", type=int, default=500, help="longest text in characters (default: 500)")
-    parser.add_argument("--max-batch", type=int, default=16, help="sentences translated together (default: 16)")
-    parser.add_argument("--max-waiting", type=int, default=1000, help="requests that may wait (default: 1000)")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for a request (default: 60)")
+    parser.add_argument("--max-chars", type=positive, default=500, help="longest text in characters (default: 500)")
+    parser.add_argument("--max-batch", type=positive, default=16, help="sentences translated together (default: 16)")
+    parser.add_argument("--max-waiting", type=positive, default=1000, help="requests that may wait (default: 1000)")
+    parser.add_argument(
+        "--max-attention",
+        type=positive,
+        default=250_000,
+        help="numbers of attention in an answer, layers × heads × subwords², six bytes each (default: 250000)",
+    )
+    parser.add_argument(
+        "--max-connections",
+        type=positive,
+        default=2000,
+        help="connections at a time, or fewer where file descriptors are few (default: 2000)",
+    )
+    parser.add_argument("--timeout", type=seconds, default=60, help="seconds for a translation (default: 60)")
+    parser.add_argument(
+        "--client-timeout",
+        type=seconds,
+        default=30,
+        help="seconds in which a client must have sent its request, or fetched its answer (default: 30)",
+    )
+    parser.add_argument(
+        "--grace", type=seconds, default=10, help="seconds for what is under way when the server ends (default: 10)"
+    )
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     return parser
 
@@ -222,10 +314,29 @@ def main(argv: list[str] | None = None) -> None:
     hub.eval()
     if torch.cuda.is_available() and not args.cpu:
         hub.cuda()
-    translator = Translator(hub, beam=args.beam, max_batch=args.max_batch, max_waiting=args.max_waiting)
+    translator = Translator(
+        hub,
+        beam=args.beam,
+        max_batch=args.max_batch,
+        max_waiting=args.max_waiting,
+        max_attention=args.max_attention,
+    )
     translator.translate([Source(text="Hello .")])  # what cannot be loaded shows now
-    app = make_app(translator, max_chars=args.max_chars, timeout=args.timeout)
-    uvicorn.run(app, host=args.host, port=args.port, log_level="warning")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # which would log four lines a batch
+    BoundedProtocol.most, backlog = room_for_connections(args.max_connections)
+    BoundedProtocol.client_seconds = args.client_timeout
+    BoundedProtocol.server_seconds = args.timeout + args.client_timeout
+    uvicorn.run(
+        make_app(translator, max_chars=args.max_chars, timeout=args.timeout),
+        host=args.host,
+        port=args.port,
+        log_level="warning",
+        loop="asyncio",  # as the limit of connections expects
+        http=BoundedProtocol,
+        ws="none",
+        backlog=backlog,
+        timeout_graceful_shutdown=args.grace,
+    )
 
 
 if __name__ == "__main__":
