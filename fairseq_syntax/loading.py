@@ -20,12 +20,14 @@ from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.trainer import Trainer
-from omegaconf import OmegaConf
+from omegaconf import OmegaConf, open_dict
 
 from fairseq_syntax.checkpoints import read
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerConfig, GatedSyntaxTransformerModel
 from fairseq_syntax.modules.gate import reorder_masks
+
+_OPTIONS = GatedSyntaxTransformerConfig.__dataclass_fields__.keys()
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +46,12 @@ def look_before_loading() -> None:
             for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
                 reorder_masks(weights, found.mask_order)
         if arg_overrides and state.get("cfg"):
-            _compare(found, state["cfg"].model, resuming=False)
+            model = state["cfg"].model
+            if OmegaConf.is_config(model) and _config(model) is not None:
+                # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
+                with open_dict(model):
+                    model.update({name: arg_overrides[name] for name in _OPTIONS & arg_overrides.keys()})
+            _compare(found, model, resuming=False)
         return state
 
     @functools.wraps(resume)

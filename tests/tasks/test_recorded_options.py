@@ -188,6 +188,24 @@ def test_a_new_training_may_give_weights_another_meaning(data_bin, pure, tmp_pat
     assert not [record for record in caplog.records if "these weights were trained" in record.getMessage()]
 
 
+def test_options_of_gates_and_of_fairseq_hydra_train(data_bin, gated, tmp_path, caplog):
+    with pytest.raises(ValueError, match=r"--gate-batch-norm-eps: expected 1e-05, as this training began, found 0\.5"):
+        resumed(data_bin, gated, tmp_path / "run", BOTH, *EMA, "--gate-batch-norm-eps=0.5")
+
+    def as_hydra_records_it(state):
+        options = vars(state["cfg"]["model"])
+        state["cfg"]["model"] = {**options, "_name": options["arch"]}
+
+    by_hydra = change(gated, tmp_path / "hydra.pt", as_hydra_records_it)
+    found = commands.generate_scored(data_bin, by_hydra, more=("--model-overrides", "{'syntax_masks': 'sdoi,slr'}"))
+    assert found == commands.generate_scored(data_bin, gated)
+    assert "these weights were trained" not in caplog.text
+    commands.generate(data_bin, by_hydra, more=("--model-overrides", "{'gate_batch_norm_eps': 0.5, 'dropout': 0.2}"))
+    assert "--gate-batch-norm-eps is 0.5 here, and was 1e-05 when these weights were trained" in caplog.text
+    with pytest.raises(ValueError, match=r"hydra\.pt: --slr: expected soft, as this training began, found strict"):
+        resumed(data_bin, by_hydra, tmp_path / "run", BOTH, *EMA, f"--restore-file={by_hydra}", "--slr=strict")
+
+
 def test_what_means_the_same_is_not_mentioned(data_bin, pure, tmp_path, caplog):
     same = ["--syntax-layers=1-2", "--syntax-heads=4", "--slr-temperature=10", "--syntax-dropout=0.3", "--dropout=0"]
     resumed(data_bin, pure, tmp_path, BOTH, "--syntax-combination=pure", *same)
