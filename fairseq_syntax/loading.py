@@ -156,7 +156,7 @@ def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
         if resuming:
             raise InputError(
                 found.path, None, f"{option}: expected {old}, as this training began, found {new}. For a new training "
-                "that begins with these weights: --finetune-from-model, or --reset-optimizer"
+                "that begins with these weights: --finetune-from-model and a new --save-dir, or --reset-optimizer"
             )  # fmt: skip
         logger.warning("%s: %s is %s here, and was %s when these weights were trained", found.path, option, new, old)
     if resuming and found.mask_order is not None:

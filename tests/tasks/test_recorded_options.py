@@ -160,7 +160,7 @@ CHANGES = [
 def test_options_that_change_what_weights_mean(data_bin, pure, tmp_path, caplog, option, old, new):
     unchanged = [BOTH, "--syntax-combination=pure"]
     message = rf"pure\d+/checkpoint_last\.pt: --{option}: expected {old}, as this training began, found {new}\. .*"
-    with pytest.raises(ValueError, match=message + r"--finetune-from-model, or --reset-optimizer"):
+    with pytest.raises(ValueError, match=message + r"--finetune-from-model and a new --save-dir, or --reset-optimizer"):
         commands.train(data_bin, tmp_path, "--max-update=5", *unchanged, f"--{option}={new}", f"--restore-file={pure}")
     mentioned = f"checkpoint_last.pt: --{option} is {new} here, and was {old} when these weights were trained"
     value = new if option == "syntax-layers" or not new.replace(".", "").isdigit() else float(new)
