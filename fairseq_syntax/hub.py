@@ -137,7 +137,7 @@ def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
     paths = [os.path.join(folder, name) for name in names.split(os.pathsep)]
     for path in paths:
         if not os.path.isfile(path):
-            raise InputError(path, None, "expected a checkpoint, found no file")
+            raise InputError(path, None, "expected a checkpoint, found none")
     _find_folder(os.path.abspath(os.path.join(folder, data)) if data.startswith(".") else data, "a data-bin")
     return paths
 
