@@ -95,7 +95,9 @@ class SyntaxLanguagePairDataset(LanguagePairDataset):
 
     def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
         """As fairseq's, but with all of `indices` in the batches: fairseq drops the last batch, also of a test set,
-        unless its size is a multiple of ``--required-batch-size-multiple``."""
+        unless its size is a multiple of ``--required-batch-size-multiple``, and fails if there is none."""
+        if not len(indices):
+            return []
         batches = list(super().batch_by_size(indices, *args, **kwargs))
         dropped = indices[sum(map(len, batches)) :]
         return [*batches, dropped] if len(dropped) else batches

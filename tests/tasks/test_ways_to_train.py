@@ -27,6 +27,7 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
     "options",
     [
         ["--update-freq=3"],
+        ["--left-pad-source", "--required-seq-len-multiple=8", "--max-valid-steps=1", "--curriculum=1", "--patience=3"],
         ["--checkpoint-activations"],
         ["--encoder-layerdrop=0.5"],
         ["--encoder-normalize-before", "--decoder-normalize-before"],
@@ -75,6 +76,23 @@ def test_trains_and_generates(data_bin, tmp_path, options, half_precision, monke
         assert any(not torch.equal(averaged[name], weight) for name, weight in model.state_dict().items())
     more = ("--fp16",) if "--fp16" in options else ()
     assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt", more=more)
+
+
+def test_nothing_left_to_validate_on_is_said(data_bin, tmp_path):
+    with pytest.raises(Exception, match="The dataset is empty"):
+        commands.train(data_bin, tmp_path, "--max-source-positions=12", "--skip-invalid-size-inputs-valid-test")
+
+
+@pytest.mark.parametrize("more", [[], ["--reset-lr-scheduler", "--reset-meters", "--reset-dataloader"]])
+def test_starts_over_with_what_is_reset(data_bin, tmp_path, more):
+    commands.train(data_bin, tmp_path, "--max-epoch=1", "--gate-warmup-epochs=1")
+    before = commands.parameters(tmp_path / "checkpoint_last.pt")
+    options = ["--max-epoch=2", "--gate-warmup-epochs=1", "--reset-optimizer", *more]
+    trainer = commands.train(data_bin, tmp_path, *options)
+    assert trainer.get_num_updates() == 8 * (1 + bool(more))  # fairseq counts the optimizer's
+    assert (tmp_path / "checkpoint2.pt").exists()
+    for name, weight in trainer.get_model().named_parameters():
+        assert not torch.equal(weight, before[name])  # after pre-warmup, gates too
 
 
 def test_shares_all_embeddings(corpus, tmp_path):
