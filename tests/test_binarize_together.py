@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,8 +13,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from fairseq.data import Dictionary
 
+import commands
 from fairseq_syntax import binarize
+from fairseq_syntax.data.feature_files import load_features
 from forked import Forked
 from test_binarize import rows, run, write
 
@@ -134,3 +139,23 @@ def test_a_second_run_on_the_same_split_is_refused(tmp_path):
         ),
     }  # fmt: skip
     run(tmp_path)
+
+
+def test_splits_made_one_by_one_are_loaded_with_the_right_labels(corpus, plain_data_bin, tmp_path):
+    data = commands.copy(plain_data_bin, tmp_path / "data-bin")
+    first = {"test": "det", "valid": "nsubj", "train": "root"}  # the label of each sentence's first word
+    for name, label in first.items():
+        shutil.copy(corpus / f"{name}.src.trees", tmp_path)
+        swapped = {"det": label, label: "det"}
+        conllu = (corpus / f"{name}.src.conllu").read_text()
+        conllu = re.sub(r"\t(\w+)(?=\t_\t_\n)", lambda found, s=swapped: f"\t{s.get(found[1], found[1])}", conllu)
+        (tmp_path / f"{name}.src.conllu").write_text(conllu)
+        places = [f"--{name}pref={corpus}/bpe/{name}", f"--{name}parse={tmp_path}/{name}", f"--destdir={data}"]
+        binarize.main(["-s=src", "-t=tgt", *places])
+    labels = json.loads((data / "syntax.src-tgt.src.json").read_text())["labels"]["deprel"]
+    for name, label in first.items():
+        features = load_features(
+            str(data), name, "src", "tgt", dictionary=Dictionary.load(str(data / "dict.src.txt")), names=["deprel"],
+            combine=False, dataset_impl=None, upsample_primary=1,
+        )["deprel"]  # fmt: skip
+        assert {labels[features[i][0]] for i in range(len(features))} == {label}
