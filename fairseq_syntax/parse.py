@@ -16,6 +16,7 @@ import glob
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from collections import Counter
@@ -27,10 +28,12 @@ from tqdm import tqdm
 from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError
-from fairseq_syntax.files import whole
+from fairseq_syntax.files import refuse_to_overwrite, whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
 from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
+
+_PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)")
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -295,6 +298,31 @@ def _write_json(content: Any, path: str) -> None:
         json.dump(content, file, ensure_ascii=False)
 
 
+def check_places(prefix: str, inputs: Sequence[str]) -> None:
+    """Raises :class:`ValueError` unless what is written for `prefix` can be, and harms neither `inputs` nor others."""
+    if not os.path.basename(prefix):
+        raise ValueError(f"--output-prefix: expected a file's name at the end, found {prefix!r}")
+    for output in (f"{prefix}.conllu", f"{prefix}.trees", record_path(prefix)):
+        if os.path.isdir(output):
+            raise InputError(output, None, "expected a file to write, found a folder")
+        refuse_to_overwrite(output, inputs)
+    parts = f"{prefix}.parts"  # in the end this is deleted with all that is in it
+    found = None
+    if os.path.islink(parts):
+        found = "a link"
+    elif os.path.isdir(parts):
+        inside = (path for path in inputs if os.path.realpath(path).startswith(os.path.realpath(parts) + os.sep))
+        others = (name for name in sorted(os.listdir(parts)) if not _PART.fullmatch(name))
+        if read := next(inside, None):
+            found = f"{read} in it, which is read"
+        elif other := next(others, None):
+            found = f"{other!r} in it"
+    elif os.path.exists(parts):
+        found = "a file"
+    if found:
+        raise InputError(parts, None, f"expected a folder of its own, found {found}")
+
+
 def parse(args: argparse.Namespace) -> None:
     """Does what the command line says."""
     for name, least in (("batch_size", 1), ("max_tokens", 1), ("num_shards", 1)):
@@ -306,6 +334,8 @@ def parse(args: argparse.Namespace) -> None:
         raise ValueError("expected --num-shards and --shard-id together")
     if not 0 <= (args.shard_id or 0) < args.num_shards:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
+    inputs = [args.input] if args.merge else [args.input, *parser_class(args.parser).input_files(args)]
+    check_places(args.output_prefix or args.input, inputs)
     job = Job(args)
     job.sweep()
     parser = None if args.merge else parser_class(args.parser).from_arguments(args)

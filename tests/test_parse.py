@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -354,12 +355,91 @@ def test_a_refused_file_can_be_put_right(tmp_path):
     assert len((tmp_path / "x.en.trees").read_text().splitlines()) == 3
 
 
-def test_the_parse_file_is_never_the_output(tmp_path):
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def no_work(monkeypatch) -> None:
+    """Whoever loads the fake parser has begun to work."""
+    fake = pytest.importorskip("fake_parser").FakeParser
+    monkeypatch.setattr(fake, "from_arguments", lambda args: pytest.fail("the parser was loaded"))
+
+
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+@pytest.mark.parametrize("output", ["conllu", "trees", "parse.json"])
+@pytest.mark.parametrize("merge", [[], ["--merge"], ["--resume"]])
+def test_the_text_is_never_overwritten(tmp_path, no_work, output, link, merge):
+    text = tmp_path / f"x.{output}"
+    if link is None:
+        write(text, "a\nb\n")
+    else:
+        link(write(tmp_path / "text", "a\nb\n"), text)
+    before = snapshot(tmp_path)
+    expected = rf"x\.{re.escape(output)}: expected another file to write to than those that are read"
+    with pytest.raises(SystemExit, match=expected):
+        run(text if link is None else tmp_path / "text", "--output-prefix", f"{tmp_path}/x", *merge)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+@pytest.mark.parametrize("output", ["conllu", "trees", "parse.json"])
+@pytest.mark.parametrize("parser", ["conllu", "trees"])
+def test_the_parse_file_is_never_overwritten(tmp_path, output, link, parser):
     text = write(tmp_path / "x.en", "a\n")
-    file = write(tmp_path / "x.en.trees", "(S   a)\n")
-    with pytest.raises(SystemExit, match=r"x\.en\.trees: expected another file than the one to be written"):
-        run(text, "--parse-file", str(file), parser="trees")
-    assert file.read_text() == "(S   a)\n"
+    file = tmp_path / f"x.en.{output}"
+    write(file if link is None else tmp_path / "file", "(S   a)\n" if parser == "trees" else "1\ta\n\n")
+    if link:
+        link(tmp_path / "file", file)
+    before = snapshot(tmp_path)
+    with pytest.raises(SystemExit, match=rf"x\.en\.{output}: expected another file to write to than those that are"):
+        run(text, "--parse-file", str(file if link is None else tmp_path / "file"), parser=parser)
+    assert snapshot(tmp_path) == before
+
+
+def test_the_folder_of_the_parts_is_never_somebody_elses(tmp_path, no_work):
+    parts = tmp_path / "x.parts"
+    text = write(tmp_path / "x", "a\n")
+
+    def refused(expected: str, *more: str, text: Path = text) -> None:
+        before = snapshot(tmp_path)
+        with pytest.raises(SystemExit, match=expected):
+            run(text, "--output-prefix", f"{tmp_path}/x", *more)
+        assert snapshot(tmp_path) == before
+
+    for more in ([], ["--resume"], ["--merge"]):
+        write(parts, "b\n")
+        refused(r"x\.parts: expected a folder of its own, found a file", *more)
+        refused(r"x\.parts: expected a folder of its own, found a file", *more, text=parts)
+        parts.unlink()
+        parts.mkdir()
+        inside = write(parts / "0000000.json", "b\n")
+        refused(
+            r"x\.parts: expected a folder of its own, found .*0000000\.json in it, which is read", *more, text=inside
+        )
+        inside.rename(parts / "notes")
+        refused(r"x\.parts: expected a folder of its own, found 'notes' in it", *more)
+        (parts / "notes").unlink()
+        parts.rmdir()
+        (tmp_path / "elsewhere").mkdir()
+        parts.symlink_to(tmp_path / "elsewhere")
+        refused(r"x\.parts: expected a folder of its own, found a link", *more)
+        parts.unlink()
+        (tmp_path / "elsewhere").rmdir()
+
+
+@pytest.mark.parametrize("output", ["conllu", "trees", "parse.json"])
+def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path, no_work, output):
+    text = write(tmp_path / "x", "a\n")
+    folder = tmp_path / f"x.{output}"
+    folder.mkdir()
+    with pytest.raises(SystemExit, match=rf"x\.{output}: expected a file to write, found a folder"):
+        run(text)
+    folder.rmdir()
+    with pytest.raises(SystemExit, match=r"--output-prefix: expected a file's name at the end, found '.*/'"):
+        run(text, "--output-prefix", f"{tmp_path}/")
+    assert os.listdir(tmp_path) == ["x"]
 
 
 @pytest.mark.parametrize("attribute", ["tokens", "heads", "trees", "number", "reason", "none"])

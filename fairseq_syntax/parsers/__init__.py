@@ -80,6 +80,11 @@ class Parser(ABC):
         """Adds this parser's own options to a group of argparse's."""
 
     @classmethod
+    def input_files(cls, args: argparse.Namespace) -> Sequence[str]:
+        """The files that the command line tells this parser to read; no output takes their place."""
+        return ()
+
+    @classmethod
     @abstractmethod
     def from_arguments(cls, args: argparse.Namespace) -> Parser:
         """Makes the parser that the command line describes, with everything loaded that it needs."""

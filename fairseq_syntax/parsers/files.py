@@ -59,11 +59,11 @@ class FileParser(Parser, Generic[T]):
         group.add_argument("--parser-name", metavar="NAME", help="name and version of the parser, for the record")
 
     @classmethod
+    def input_files(cls, args: argparse.Namespace) -> Sequence[str]:
+        return [args.parse_file]
+
+    @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
-        for kind in cls.kinds:
-            output = f"{args.output_prefix or args.input}.{kind}"
-            if os.path.exists(output) and os.path.samefile(output, args.parse_file):
-                raise InputError(output, None, "expected another file than the one to be written (--output-prefix)")
         return cls(args.parse_file, args.input, args.parser_name)
 
     def describe(self) -> dict[str, Any]:
