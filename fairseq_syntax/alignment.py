@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from fairseq_syntax.errors import shown
 from fairseq_syntax.text import fold, same_folded
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -70,13 +71,13 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
             words.append(open_word + token)
             open_word = ""
     if word_of and word_of[-1] == len(words):
-        raise AlignmentError(f"expected the line's last subword to end a word, found {tokens[-1]!r}")
+        raise AlignmentError(f"expected the line's last subword to end a word, found {shown(tokens[-1])}")
     return Subwords(pieces, words, word_of)
 
 
 def _check_mark(tokens: Sequence[str]) -> None:
     if tokens and tokens[0].startswith("▁"):
-        raise AlignmentError(f"expected no mark of sentencepiece, found {tokens[0]!r} (--subwords sentencepiece?)")
+        raise AlignmentError(f"expected no mark of sentencepiece, found {shown(tokens[0])} (--subwords sentencepiece?)")
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
@@ -104,14 +105,14 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
         pieces.append(token)
     if first_byte >= 0:
         pieces[first_byte] = decoder.decode(b"", final=True)
-    words: list[str] = []
+    words: list[list[str]] = []
     word_of = []
     for token, piece in zip(tokens, pieces, strict=True):
         if token.startswith("▁") or not words:
-            words.append("")
-        words[-1] += piece.replace("▁", "")
+            words.append([])
+        words[-1].append(piece.replace("▁", ""))
         word_of.append(len(words) - 1)
-    return Subwords(pieces, words, word_of, frozenset(inside))
+    return Subwords(pieces, ["".join(word) for word in words], word_of, frozenset(inside))
 
 
 #: How a text may mark its subwords: the choices of ``--subwords``.
@@ -169,8 +170,8 @@ def _difference(
         if first >= len(folded[0]):
             return "nothing"
         at = bisect_right(starts, first) - 1
-        shown = " ".join(map(repr, strings[at : at + _SHOWN]))
-        return f"{shown}{' …' * (len(strings) > at + _SHOWN)} (from word {at + 1} on)"
+        some = " ".join(map(shown, strings[at : at + _SHOWN]))
+        return f"{some}{' …' * (len(strings) > at + _SHOWN)} (from word {at + 1} on)"
 
     return (
         "expected the same text in both, found a difference: "

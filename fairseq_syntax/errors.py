@@ -1,6 +1,17 @@
-"""The one exception that broken input raises."""
+"""The one exception that broken input raises, and what messages show of it."""
 
 from __future__ import annotations
+
+from reprlib import Repr
+
+_REPR = Repr()
+_REPR.maxstring, _REPR.maxother = 100, 1000
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
+
+
+def shown(value: object) -> str:
+    """repr() of a value for a message: what is long is cut in the middle, or after the first items."""
+    return _REPR.repr(value)
 
 
 class InputError(ValueError):

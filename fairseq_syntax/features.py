@@ -158,13 +158,16 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     kept = kept_words(word_of)
     if len(kept) == len(heads):
         return [*(heads[word] for word in word_of), 0]
-    number = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}
+    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what hangs on a word
     values = []
     for word in word_of:
         head = heads[word]
-        while head not in number:
+        passed = []
+        while head not in value:
+            passed.append(head)
             head = heads[head - 1]
-        values.append(number[head])
+        value.update(dict.fromkeys(passed, value[head]))
+        values.append(value[head])
     return [*values, 0]
 
 

@@ -19,12 +19,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.text import escape_brackets, unescape_brackets
 
-_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)\s*([^()]*?)\s*")
-_NO_PARSE = re.compile(r"#\s*no_parse\s*=\s*(.*?)\s*$")
-_SENTENCES = re.compile(r"#\s*sentences\s*=\s*(\d+)\s*$")
+# No two of an expression's repetitions may match the same characters: it would take the square of a line's length.
+_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)([^()]*)")
+_STATEMENT = re.compile(r"#\s*(no_parse|sentences)\s*=(.*)")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 _BRACKET_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)")
 _LEMMA, _UPOS, _HEAD, _DEPREL = 2, 3, 6, 7  # columns of CoNLL-U
 _BOM = b"\xef\xbb\xbf"
@@ -38,7 +40,7 @@ class NoParse:
 
     def __post_init__(self) -> None:
         if not self.reason.strip() or set(self.reason) & set("()\n\r"):
-            raise ValueError(f"expected a reason on one line, without round brackets, found {self.reason!r}")
+            raise ValueError(f"expected a reason on one line, without round brackets, found {shown(self.reason)}")
 
 
 @dataclass(slots=True)
@@ -137,7 +139,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
     that there is no parse. Raises :class:`InputError` for brackets that do not balance.
     """
     if nothing := _NO_TREE.fullmatch(text):
-        return NoParse(nothing[1] or "not_stated")
+        return NoParse(nothing[1].strip() or "not_stated")
     trees: list[Tree] = []
     stack: list[list[Tree | str]] = []  # the children of the constituents that are open
     for match in _BRACKET_TOKEN.finditer(text):
@@ -150,7 +152,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
                 trees.append(node)
             stack.append(node.children)
         elif not stack:
-            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {token!r}")
+            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}")
         elif token != ")":
             stack[-1].append(unescape_brackets(token))
         elif not stack.pop():
@@ -221,7 +223,8 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
     Words are numbered through the whole block, also where a comment says that it holds several sentences.
 
     Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`InputError` for a line
-    without ten columns, word numbers out of order, a head out of range, a cycle, or other than one root a sentence.
+    without ten columns, word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle,
+    or other than one root a sentence.
     """
     forms: list[str] = []
     heads: list[int] = []
@@ -232,33 +235,41 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
     sentences = 1
     for number, text in enumerate(block, start=line):
         if text.startswith("#"):
-            if stated := _NO_PARSE.match(text):
-                no_parse = NoParse(stated[1] or "not_stated")
-            elif stated := _SENTENCES.match(text):
-                sentences = int(stated[1])
+            if stated := _STATEMENT.match(text):
+                key, value = stated[1], stated[2].strip()
+                if key == "no_parse":
+                    try:
+                        no_parse = NoParse(value or "not_stated")
+                    except ValueError as error:
+                        raise InputError(path, number, str(error)) from None
+                elif _NUMBER.fullmatch(value) and int(value):
+                    sentences = int(value)
+                else:
+                    raise InputError(path, number, f"expected a number of sentences, found {shown(value)}")
             continue
-        columns = text.split("\t")
+        columns = text.split("\t", 10)
         if len(columns) != 10:
-            raise InputError(path, number, f"expected 10 tab-separated columns, found {len(columns)}")
+            raise InputError(path, number, f"expected 10 tab-separated columns, found {text.count(chr(9)) + 1}")
         identifier, form, head = columns[0], columns[1], columns[_HEAD]
-        if "." in identifier:
+        if _EMPTY_NODE.fullmatch(identifier):
             continue
         if "-" in identifier:
             first, _, last = identifier.partition("-")
-            if not (first.isdecimal() and last.isdecimal() and len(forms) < int(first) < int(last)):
+            numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
+            if not (numbers and len(forms) < int(first) < int(last)):
                 raise InputError(
                     path,
                     number,
-                    f"expected a rising range of words after word {len(forms)}, found {identifier!r}",
+                    f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
                 )
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
-            raise InputError(path, number, f"expected word number {len(forms) + 1}, found {identifier!r}")
+            raise InputError(path, number, f"expected word number {len(forms) + 1}, found {shown(identifier)}")
         if not form:
             raise InputError(path, number, "expected the form of a word, found none")
-        if not (head.isdecimal() and len(head) < 10):
-            raise InputError(path, number, f"expected the number of a head, found {head!r}")
+        if not _NUMBER.fullmatch(head):
+            raise InputError(path, number, f"expected the number of a head, found {shown(head)}")
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
@@ -330,12 +341,16 @@ def sentence_sizes(heads: Sequence[int]) -> list[int]:
     """How many words each sentence of a line has: a new one starts where the root above the words changes."""
     if not heads:
         return []
-    roots: list[int] = []
+    roots: list[int] = [-1] * len(heads)
     for number in range(len(heads)):
+        path_up = []
         word = number
-        while heads[word]:
+        while roots[word] < 0 and heads[word]:
+            path_up.append(word)
             word = heads[word] - 1
-        roots.append(word)
+        root = word if roots[word] < 0 else roots[word]
+        for below in (*path_up, word):
+            roots[below] = root
     starts = [i for i, root in enumerate(roots) if not i or root != roots[i - 1]]
     return [end - start for start, end in zip(starts, [*starts[1:], len(roots)], strict=True)]
 
@@ -383,7 +398,7 @@ def _group(
                 raise InputError(
                     path,
                     line,
-                    f"expected words {word} to {last} of {span[2]!r}, found only {len(forms)} words",
+                    f"expected words {word} to {last} of {shown(span[2])}, found only {len(forms)} words",
                 )
             tokens.append(span[2])
             groups.append(range(word - 1, last))
@@ -394,7 +409,7 @@ def _group(
             groups.append(range(word - 1, word))
             word += 1
     if span:
-        raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {span[2]!r}")
+        raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {shown(span[2])}")
     return tokens, groups
 
 

@@ -340,6 +340,14 @@ def test_units_that_are_no_sentences(tmp_path):
     assert (tmp_path / "x.en.trees").read_text() == "(S a b)\n(()) empty\n(()) failed\n"
 
 
+def test_sentences_whose_marks_and_escapes_differ_from_the_lines(tmp_path):
+    """Marks come in another order, and what is one character together is torn apart."""
+    text = write(tmp_path / "x.en", "a\u0301\u0323 b & amp ; c\ni\u0307 d e\n")
+    content = "(S a\u0323\u0301)\n(S b &)\n(S c)\n(S i)\n(S \u0307 d)\n(S e)\n"
+    run(text, "--parse-file", str(write(tmp_path / "t", content)), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S a\u0323\u0301) (S b &) (S c)\n(S i) (S \u0307 d) (S e)\n"
+
+
 def test_trees_over_several_lines(tmp_path):
     text = write(tmp_path / "x.en", "a ( b\nc\n")
     content = "(ROOT\n  (S (X a) (-LRB- -LRB-)\n    (Y b)))\n(ROOT (X c))\n"

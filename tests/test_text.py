@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from fairseq_syntax.text import fold, same_folded, unescape_brackets, unescape_moses
+from fairseq_syntax.text import fold, marks_in_order, same_folded, unescape_brackets, unescape_moses
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="&@")))
@@ -76,6 +78,12 @@ def test_case_does_not_matter(text):
     same = [c for c in text if c.upper().casefold() == c.casefold()]
     text = "".join(same)
     assert same_folded(fold(text.upper())[0], fold(text)[0])
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("aé각\u0301\u0323\u0327\u0345\u05b0\u3099"))))
+def test_marks_come_in_the_order_of_unicode(text):
+    folded, _ = fold(text)
+    assert marks_in_order(folded) == unicodedata.normalize("NFD", folded)
 
 
 def test_different_texts_stay_different():

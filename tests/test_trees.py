@@ -193,6 +193,18 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1"),
         (block(0) + row("2-1", "a", "_"), 3, "rising range of words after word 0"),
         (block(0) + row("1-2", "ab", "_") + row(1, "a", 0), 3, "only 1 words"),
+        (block(0) + row("1-" + "9" * 5000, "ab", "_"), 3, "rising range of words after word 0, found '1-999"),
+        (block(0) + row("1-2-3", "ab", "_"), 3, "rising range of words after word 0, found '1-2-3'"),
+        (block(0) + row("٣-٤", "ab", "_"), 3, "rising range of words after word 0, found '٣-٤'"),
+        (block(0) + row(1, "a", "²"), 3, "number of a head, found '²'"),
+        (block(0) + row(1, "a", "٠"), 3, "number of a head, found '٠'"),
+        (block(0) + row("1.x", "a", "_"), 3, "word number 1, found '1.x'"),
+        (block(0) + row("a.b", "a", "_"), 3, "word number 1, found 'a.b'"),
+        ("# sentences = " + "9" * 5000 + "\n" + block(0), 1, "a number of sentences, found '999"),
+        ("# sentences = ٢\n" + block(0, 0), 1, "a number of sentences, found '٢'"),
+        ("# sentences = 0\n" + block(0), 1, "a number of sentences, found '0'"),
+        ("# x\n# no_parse = a (b)\n\n", 2, r"without round brackets, found 'a \(b\)'"),
+        (block(0) + f"1\t{'a' * 10**6}\n", 3, "10 tab-separated columns, found 2"),
     ],
 )
 def test_broken_conllu_is_refused_with_file_and_line(tmp_path, text, line, expected):
@@ -201,6 +213,7 @@ def test_broken_conllu_is_refused_with_file_and_line(tmp_path, text, line, expec
     with pytest.raises(InputError, match=expected) as error:
         list(read_conllu(str(path)))
     assert str(error.value).startswith(f"{path}:{line}: ")
+    assert len(error.value.message) < 300
 
 
 @pytest.mark.parametrize(

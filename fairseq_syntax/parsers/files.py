@@ -13,7 +13,7 @@ from fairseq_syntax.chunks import block_ranges, line_ranges
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.parse_record import file_hash, generator_comment
 from fairseq_syntax.parsers import Line, Parse, Parser
-from fairseq_syntax.text import fold, same_folded
+from fairseq_syntax.text import fold, marks_in_order
 from fairseq_syntax.trees import (
     DependencyTree,
     NoParse,
@@ -86,9 +86,11 @@ class FileParser(Parser, Generic[T]):
             if self._next and self._is_empty(self._next[1]):
                 self._advance()
             return NoParse("empty")
+        expected = marks_in_order(expected)
         parts: list[T] = []
-        found = ""
-        while not same_folded(found, expected):
+        tokens: list[str] = []
+        found = 0  # characters of what is expected
+        while found < len(expected):
             if self._next is None:
                 missing = "the rest of it" if parts else "it"
                 raise InputError(
@@ -102,18 +104,24 @@ class FileParser(Parser, Generic[T]):
                     )
                 self._advance()
                 return part
-            if not self._tokens(part):  # comments
-                self._advance()
+            self._advance()
+            more = self._tokens(part)
+            if not more:  # comments
                 continue
-            tokens = [token for some in (*parts, part) for token in self._tokens(some)]
-            found, _ = fold("".join(tokens))
-            if len(found) >= len(expected) or not expected.startswith(found):
+            parts.append(part)
+            tokens += more
+            folded = _folded(more)
+            if expected.startswith(folded, found) and found + len(folded) < len(expected):
+                found += len(folded)
+                continue
+            # The end, a difference, or an escape that goes over from one sentence to the next.
+            folded = _folded(tokens)
+            found = len(folded)
+            if found >= len(expected) or not expected.startswith(folded):
                 try:
                     align(plain_words(line.text.split()), tokens)
                 except AlignmentError as error:
                     raise InputError(self.path, place, f"{self.text}:{line.number}: {error}") from None
-            parts.append(part)
-            self._advance()
         return self._join(parts)
 
     def _advance(self) -> None:
@@ -139,6 +147,10 @@ class FileParser(Parser, Generic[T]):
 
     @abstractmethod
     def _join(self, parts: list[T]) -> Parse: ...
+
+
+def _folded(tokens: Sequence[str]) -> str:
+    return marks_in_order(fold("".join(tokens))[0])
 
 
 class ConlluParser(FileParser[DependencyTree]):
