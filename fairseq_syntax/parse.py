@@ -27,10 +27,21 @@ from tqdm import tqdm
 
 from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.cli import command
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.files import refuse_to_overwrite, whole
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
-from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parser, parse_lines, parser_class, parser_names
+from fairseq_syntax.parsers import (
+    CHARACTERS_A_TOKEN,
+    HOPELESS,
+    MAX_CHARACTERS,
+    MAX_TOKENS,
+    Line,
+    Parser,
+    default_characters,
+    parse_lines,
+    parser_class,
+    parser_names,
+)
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
 
 _PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)")
@@ -60,6 +71,13 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         help="lines of more tokens get no parse (default: %(default)s)",
     )
     parser.add_argument(
+        "--max-characters",
+        type=int,
+        metavar="N",
+        help=f"nor do lines of more characters, which no parser sees (default: {CHARACTERS_A_TOKEN} for each of "
+        f"--max-tokens, at least {MAX_CHARACTERS})",
+    )
+    parser.add_argument(
         "--batch-size",
         type=int,
         default=1000,
@@ -85,12 +103,17 @@ class Job:
         self.parts = f"{self.prefix}.parts"
         self.strict: bool = args.strict
         self.max_tokens: int = args.max_tokens
+        self.max_characters: int = args.max_characters or default_characters(args.max_tokens)
         if not os.path.isfile(self.input):
             raise InputError(self.input, None, "expected a text, found none")
         self.lines = sum(1 for _ in read_lines(self.input))  # what is broken shows now, not in some hours
         self.blocks = list(line_ranges(self.input, args.batch_size))
         self.work: dict[str, Any] = {
-            "settings": {"max_tokens": args.max_tokens, "batch_size": args.batch_size},
+            "settings": {
+                "max_tokens": self.max_tokens,
+                "max_characters": self.max_characters,
+                "batch_size": args.batch_size,
+            },
             "text": {
                 "path": os.path.relpath(self.input, os.path.dirname(self.prefix) or "."),
                 "lines": self.lines,
@@ -138,11 +161,14 @@ class Job:
     def run(self, parser: Parser, mine: range, *, resume: bool) -> None:
         """Parses the blocks of `mine` that have not been parsed.
 
-        Raises :class:`ValueError` if some have, and `resume` is not set.
+        Raises :class:`ValueError` if some have, and `resume` is not set; and if the parser fails on :data:`HOPELESS`
+        lines and has parsed none. Until it has parsed one, no block is kept in which it failed.
         """
         if not resume and any(self.is_done(i) for i in mine):
             raise ValueError(f"{self.parts} holds blocks of an earlier run: go on with --resume, or delete it")
         todo = {i for i in mine if not self.is_done(i)}
+        outcomes: Counter[str] = Counter()  # of this run: what an earlier one could parse says nothing of this parser
+        held: dict[int, dict[str, Any]] = {}
         done = sum(self.blocks[i].units for i in mine) - sum(self.blocks[i].units for i in todo)
         with tqdm(
             desc=os.path.basename(self.input),
@@ -151,14 +177,29 @@ class Job:
             unit=" lines",
             mininterval=0.1 if sys.stderr.isatty() else 60,
         ) as progress:
+
+            def keep() -> None:
+                for i, part in held.items():
+                    _write_json(part, self.path(i))
+                    progress.update(self.blocks[i].units)
+                held.clear()
+
             for i, block in enumerate(self.blocks):
                 if i not in todo and not parser.sequential:
                     continue
                 lines = [Line(number, text) for number, text in block.lines()]
                 part = self._part(parser, lines)
+                outcomes.update(part["counts"])
                 if i in todo:
-                    _write_json(part, self.path(i))
-                    progress.update(block.units)
+                    held[i] = part
+                if outcomes["parsed"] or not outcomes["no_parse.failed"]:
+                    keep()
+                elif outcomes["no_parse.failed"] >= HOPELESS:
+                    raise ValueError(
+                        f"{self.input}: the parser failed on {outcomes['no_parse.failed']} lines up to line "
+                        f"{lines[-1].number} and parsed none, and said what is above"
+                    )
+            keep()
         if parser.sequential:
             parser.finish()
 
@@ -166,7 +207,8 @@ class Job:
         counts: Counter[str] = Counter()
         first_without = None
         written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
-        parses = parse_lines(parser, lines, max_tokens=self.max_tokens, failed=self._failed)
+        limits = {"max_tokens": self.max_tokens, "max_characters": self.max_characters}
+        parses = parse_lines(parser, lines, **limits, failed=self._failed)
         for line, parse in zip(lines, parses, strict=True):
             if isinstance(parse, NoParse):
                 first_without = first_without or (line.number, parse.reason)
@@ -187,11 +229,6 @@ class Job:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
                 written["trees"].append(format_trees(trees))
-        if counts["no_parse.failed"] >= HOPELESS and not counts["parsed"]:
-            raise ValueError(
-                f"{self.input}: the parser failed on all of lines {lines[0].number} to {lines[-1].number}, and said "
-                "what is above"
-            )
         return {"counts": counts, "without": first_without, **{kind: "".join(units) for kind, units in written.items()}}
 
     def _check_strictly(self, without: Sequence[Any] | None) -> None:
@@ -200,7 +237,7 @@ class Job:
             raise InputError(self.input, line, f"expected a parse (--strict), found none: {reason}")
 
     def _failed(self, line: Line, error: Exception) -> None:
-        tqdm.write(f"{self.input}:{line.number}: the parser failed: {error!r}", file=sys.stderr)
+        tqdm.write(f"{self.input}:{line.number}: the parser failed: {shown(error)}", file=sys.stderr)
 
     def merge(self) -> None:
         """Puts the blocks together, moves the result into place, deletes the parts and prints the report."""
@@ -325,9 +362,9 @@ def check_places(prefix: str, inputs: Sequence[str]) -> None:
 
 def parse(args: argparse.Namespace) -> None:
     """Does what the command line says."""
-    for name, least in (("batch_size", 1), ("max_tokens", 1), ("num_shards", 1)):
-        if getattr(args, name) < least:
-            raise ValueError(f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(args, name)}")
+    for name in ("batch_size", "max_tokens", "max_characters", "num_shards"):
+        if (value := getattr(args, name)) is not None and value < 1:
+            raise ValueError(f"--{name.replace('_', '-')}: expected at least 1, found {value}")
     if args.merge and args.shard_id is not None:
         raise ValueError("expected --merge or --shard-id, found both")
     if not args.merge and args.shard_id is None and args.num_shards > 1:

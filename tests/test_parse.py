@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_one_unit_for_each_line_and_reasons_where_there_is_no_parse(tmp_path, ca
     assert f"{text}:3: the parser failed: RuntimeError('told to fail')" in captured.err
     record = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["conllu"]
     assert record["parser"] == {"name": "fake", "version": "1"}
-    assert record["settings"] == {"max_tokens": 3, "batch_size": 2}
+    assert record["settings"] == {"max_tokens": 3, "max_characters": 10_000, "batch_size": 2}
     assert (record["text"]["path"], record["text"]["lines"]) == ("x.en", 6)
     assert record["counts"]["no_parse.empty"] == 2
     assert sorted(os.listdir(tmp_path)) == ["x.en", "x.en.conllu", "x.en.parse.json", "x.en.trees"]
@@ -79,10 +80,107 @@ def test_only_the_lines_are_lost_on_which_the_parser_fails(tmp_path):
 
 
 def test_a_parser_that_always_fails_is_not_taken_for_a_text_that_cannot_be_parsed(tmp_path):
-    text = write(tmp_path / "x.en", "FAIL\n\n" * 10)
-    with pytest.raises(SystemExit, match=r"x\.en: the parser failed on all of lines 1 to 20"):
-        run(text, size=20)
-    run(text, size=18)
+    text = write(tmp_path / "x.en", "\n" + "FAIL\n\n" * 10 + "\n" * 9 + "a\n")
+    for size in (1, 3, 9, 20):  # whatever the size of the blocks
+        with pytest.raises(SystemExit, match=r"x\.en: the parser failed on 10 lines up to line 2[017] and parsed none"):
+            run(text, "--resume", size=size)
+        # No line counts as one that cannot be parsed.
+        assert [p.name for p in (tmp_path / "x.en.parts").glob("0*")] == ["0000000.json"] * (size == 1)
+        shutil.rmtree(tmp_path / "x.en.parts")
+    write(text, "FAIL\n\n" * 9)
+    run(text, size=1)
+    assert (tmp_path / "x.en.trees").read_text() == "(()) failed\n(()) empty\n" * 9
+    write(text, "a\n" + "FAIL\n" * 20)
+    run(text, size=1)
+    assert (tmp_path / "x.en.trees").read_text().count("failed") == 20
+
+
+@pytest.fixture
+def seen(monkeypatch) -> list[str]:
+    """The lines that the fake parser has been given."""
+    fake = pytest.importorskip("fake_parser").FakeParser
+    lines: list[str] = []
+    original = fake.parse
+
+    def parse(self, given):
+        lines.extend(line.text for line in given)
+        return original(self, given)
+
+    monkeypatch.setattr(fake, "parse", parse)
+    return lines
+
+
+@pytest.mark.parametrize("line", ["x" * 300_000, "x " * 5_001, "x " * 251], ids=["a word", "characters", "tokens"])
+def test_the_parser_never_sees_a_line_that_is_too_long(tmp_path, seen, line, capsys):
+    text = write(tmp_path / "x.en", f"a\n{line}\nb c\n{line}\n")
+    run(text)
+    assert seen == ["a", "b c"]
+    assert (tmp_path / "x.en.trees").read_text().splitlines()[1] == "(()) too_long"
+    assert "4 lines: 2 parsed (50.00%), without a parse: 2 too_long" in capsys.readouterr().out
+    record = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["conllu"]
+    assert record["settings"] == {"max_tokens": 250, "max_characters": 10_000, "batch_size": 3}
+    assert record["counts"]["no_parse.too_long"] == 2
+
+
+def test_who_wants_longer_lines_says_so(tmp_path, seen):
+    lines = ["x" * 60_001, "x" * 60_000, "x" * 1999 + " a"]
+    text = write(tmp_path / "x.en", "".join(f"{line}\n" for line in lines))
+    for more, parsed in (
+        ((), lines[2:]),
+        (("--max-tokens", "6000"), lines[1:]),  # in proportion
+        (("--max-tokens", "6000", "--max-characters", "2000"), []),
+        (("--max-characters", "2001"), lines[2:]),
+        (("--max-characters", "60001"), lines),
+    ):
+        seen.clear()
+        run(text, *more)
+        assert seen == parsed
+    settings = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["conllu"]["settings"]
+    assert (settings["max_tokens"], settings["max_characters"]) == (250, 60001)
+
+
+def test_files_of_parses_have_the_same_limits(tmp_path):
+    text = write(tmp_path / "x.en", f"a\n{'b' * 11}\nc d e\nf\n")
+    trees = write(tmp_path / "p", f"(S a)\n(S {'b' * 11})\n(S c d e)\n(S f)\n")
+    run(text, "--parse-file", str(trees), "--max-tokens", "2", "--max-characters", "10", parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S a)\n(()) too_long\n(()) too_long\n(S f)\n"
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyError, AssertionError, StopIteration])
+def test_whatever_a_parser_raises_costs_one_line(tmp_path, monkeypatch, error, capsys):
+    fake = pytest.importorskip("fake_parser").FakeParser
+    monkeypatch.setattr(fake, "_parse", raising(fake._parse, error("x" * 10**6)))
+    text = write(tmp_path / "x.en", "a\nb\nBAD\nc\nd\n")
+    run(text, size=5)
+    assert [getattr(unit, "tokens", unit) for unit in units(text)[0]] == [["a"], ["b"], NoParse("failed"), ["c"], ["d"]]
+    (message,) = (line for line in capsys.readouterr().err.splitlines() if "x.en:3: the parser failed: " in line)
+    assert error.__name__ in message
+    assert len(message) < 2000
+
+
+def raising(method, error):
+    def parse(self, line, call):
+        if line.text == "BAD":
+            raise error
+        return method(self, line, call)
+
+    return parse
+
+
+@pytest.mark.parametrize("error", [SystemExit(), SystemExit(0), SystemExit("bad"), KeyboardInterrupt()])
+def test_a_parser_that_ends_the_program_does_not_end_it_well(tmp_path, monkeypatch, error):
+    fake = pytest.importorskip("fake_parser").FakeParser
+    original = fake._parse
+    text = write(tmp_path / "x.en", "a\nb\nBAD\nc\nd\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(fake, "_parse", raising(original, error))
+        said = "stopped" if isinstance(error, KeyboardInterrupt) else "error: the parser ended the program: SystemExit"
+        with pytest.raises(SystemExit, match=said) as ended:
+            run(text, size=1)
+    assert isinstance(ended.value.code, str)  # printed, and status 1
+    assert not (tmp_path / "x.en.conllu").exists()
+    run(text, "--resume", size=1)  # nothing was lost
+    assert [unit.tokens for unit in units(text)[0]] == [["a"], ["b"], ["BAD"], ["c"], ["d"]]
 
 
 @pytest.mark.parametrize(("line", "reason"), [("", "empty"), ("x FAIL", "failed"), ("x " * 300, "too_long")])
@@ -511,6 +609,8 @@ def test_files_can_be_shared_and_resumed_too(tmp_path):
     ("arguments", "expected"),
     [
         (["--batch-size", "0"], "--batch-size: expected at least 1"),
+        (["--max-characters", "0"], "--max-characters: expected at least 1, found 0"),
+        (["--max-tokens", "-1"], "--max-tokens: expected at least 1, found -1"),
         (["--shard-id", "1"], "--shard-id: expected 0 to 0"),
         (["--num-shards", "2"], "--num-shards and --shard-id together"),
         (["--num-shards", "2", "--shard-id", "2"], "--shard-id: expected 0 to 1"),

@@ -167,6 +167,32 @@ def test_stanza_in_raw_mode(tmp_path):
     assert "(" in third.tokens
 
 
+@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
+def test_stanza_and_words_without_end(tmp_path, options):
+    """Lines that would take minutes and gigabytes have no parse; a long word does not pad all others to its length."""
+    text = tmp_path / "x.en"
+    short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
+    text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
+    parse.main(["--input", str(text), *STANZA, *options])
+    conllu = f"{text}.conllu"
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
+    assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
+    if options:
+        text.write_text("".join(f"{line}\n" for line in short))
+        command = [sys.executable, "-c", PARSE_AND_TELL_MEMORY, "--input", text, *STANZA, *options]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
+
+
+PARSE_AND_TELL_MEMORY = """
+import resource
+from fairseq_syntax import parse
+parse.main()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
 def test_multi30k_with_its_parses(tmp_path, capsys):
     text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
     for kind in ("trees", "conllu"):

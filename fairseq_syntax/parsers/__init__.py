@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
+from fairseq_syntax.errors import shown
 from fairseq_syntax.text import fold, same_folded
 from fairseq_syntax.trees import DependencyTree, NoParse, Tree, format_conllu, parse_conllu
 
@@ -17,6 +18,10 @@ ENTRY_POINTS = "fairseq_syntax.parsers"
 
 #: Lines of more tokens than this are not parsed, unless one says otherwise.
 MAX_TOKENS = 250
+#: Nor are lines of more characters than this, or, if more tokens are allowed, so many a token. A line of one word takes
+#: stanza's tokenizer the square of its length: 1.3 s for 10,000 characters, 20 s for 40,000.
+MAX_CHARACTERS = 10_000
+CHARACTERS_A_TOKEN = 10
 #: A parser that fails on so many lines, and has parsed none, is broken; not the text.
 HOPELESS = 10
 
@@ -126,53 +131,86 @@ class Parser(ABC):
             if found[kind] is None:
                 raise ValueError(f"expected a parse of kind {kind}, found none")
         if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
-            raise ValueError(f"expected the tokens of {line.text!r}, found {parse.tokens}")
+            raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
         if parse.dependencies is not None:
             parse_conllu(format_conllu(parse.dependencies).split("\n")[:-2], path="the parse", line=1)
             leaves = [leaf for tree in parse.trees or () for leaf in tree.leaves()]
             if parse.trees is not None and leaves != parse.tokens:
-                raise ValueError(f"expected the tokens {parse.tokens} in the trees, found {leaves}")
+                raise ValueError(f"expected the tokens {shown(parse.tokens)} in the trees, found {shown(leaves)}")
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""
 
 
+def default_characters(max_tokens: int) -> int:
+    """The most characters of a line of so many tokens, unless one says otherwise: more than any real line has."""
+    return max(MAX_CHARACTERS, CHARACTERS_A_TOKEN * max_tokens)
+
+
 def parse_lines(
-    parser: Parser, lines: Sequence[Line], *, max_tokens: int, failed: Callable[[Line, Exception], None]
+    parser: Parser,
+    lines: Sequence[Line],
+    *,
+    max_tokens: int,
+    failed: Callable[[Line, Exception], None],
+    max_characters: int | None = None,
 ) -> list[Parse | NoParse]:
     """The parses of some lines, checked.
 
-    Where the parser fails, it gets fewer lines at a time, down to the one on which it fails.
+    Where the parser fails, it gets fewer lines at a time, down to the one on which it fails. It gets no line that is
+    known to be too long, unless it is sequential.
 
     Args:
         max_tokens: lines of more tokens have no parse.
         failed: is told of each line on which the parser fails, and why.
+        max_characters: lines of more characters have no parse; ``None``: :func:`default_characters`.
+
+    Raises:
+        ValueError: the parser ended the program.
     """
+    if max_characters is None:
+        max_characters = default_characters(max_tokens)
+    too_long = [
+        len(line.text) > max_characters or (parser.pretokenized and len(line.text.split()) > max_tokens)
+        for line in lines
+    ]
+    given = [line for line, long in zip(lines, too_long, strict=True) if parser.sequential or not long]
+    parses = iter(_parse(parser, given, failed))
+    checked: list[Parse | NoParse] = []
+    for line, long in zip(lines, too_long, strict=True):
+        parse = NoParse("too_long") if long and not parser.sequential else next(parses)
+        if not isinstance(parse, NoParse):
+            try:
+                parser.check(line, parse)
+                if long or len(parse.tokens) > max_tokens:
+                    parse = NoParse("too_long")
+            except Exception as error:  # not a parse of the line, or not a parse
+                failed(line, error)
+                parse = NoParse("failed")
+        checked.append(parse)
+    return checked
+
+
+def _parse(
+    parser: Parser, lines: Sequence[Line], failed: Callable[[Line, Exception], None]
+) -> Sequence[Parse | NoParse]:
+    if not lines:
+        return []
     try:
         parses = parser.parse(lines)
         if len(parses) != len(lines):
             raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
+        return parses
+    except SystemExit as error:  # perhaps with status 0
+        raise ValueError(f"the parser ended the program: {shown(error)}") from error
     except Exception as error:
         if parser.sequential:  # what it says of its file is the user's to know
             raise
         if len(lines) == 1:
             failed(lines[0], error)
             return [NoParse("failed")]
-        middle = len(lines) // 2
-        halves = lines[:middle], lines[middle:]
-        return [p for half in halves for p in parse_lines(parser, half, max_tokens=max_tokens, failed=failed)]
-    checked: list[Parse | NoParse] = []
-    for line, parse in zip(lines, parses, strict=True):
-        if not isinstance(parse, NoParse):
-            try:
-                parser.check(line, parse)
-                if len(parse.tokens) > max_tokens:
-                    parse = NoParse("too_long")
-            except (ValueError, AttributeError) as error:  # not a parse of the line, or not a parse
-                failed(line, error)
-                parse = NoParse("failed")
-        checked.append(parse)
-    return checked
+    middle = len(lines) // 2
+    return [parse for half in (lines[:middle], lines[middle:]) for parse in _parse(parser, half, failed)]
 
 
 def parser_names() -> list[str]:

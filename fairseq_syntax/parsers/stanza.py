@@ -18,6 +18,8 @@ from fairseq_syntax.trees import DependencyTree, NoParse, Tree, merge_leaves, pa
 _KINDS = {"depparse": "conllu", "constituency": "trees"}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
 _WHITE_SPACE = re.compile(r"\s")
+# stanza's tokenizer has <UNK> for longer words: all words of a batch are padded to the longest. So have we for tokens.
+_LONGEST_WORD = 1000
 
 
 class StanzaParser(Parser):
@@ -33,7 +35,7 @@ class StanzaParser(Parser):
         processors: ``depparse``, ``constituency`` or both.
         pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, stanza
             splits lines into sentences and tokens; multi-word tokens count as the one token that the text has.
-        max_tokens: lines of more tokens are not parsed.
+        max_tokens: lines that stanza splits into more tokens are not parsed.
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
         stanza_dir: folder of stanza's models; ``None``: stanza's own.
         download: whether models that are not there may be downloaded.
@@ -161,15 +163,12 @@ class StanzaParser(Parser):
     def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
         kept = {}
         for i, line in enumerate(lines):
-            tokens = line.text.split()
-            if len(tokens) > self.max_tokens:
-                yield i, NoParse("too_long")
-            elif tokens:
+            if tokens := line.text.split():
                 kept[i] = tokens
         if not kept:
             return
         kept = dict(sorted(kept.items(), key=lambda item: len(item[1])))  # stanza's tagger does not batch by length
-        document = self.pipeline([[unescape_moses(token)[0] for token in tokens] for tokens in kept.values()])
+        document = self.pipeline([[_readable(token) for token in tokens] for tokens in kept.values()])
         for (i, tokens), sentence in zip(kept.items(), document.sentences, strict=True):
             yield i, self._parse([sentence], [tokens])
 
@@ -212,6 +211,10 @@ class StanzaParser(Parser):
                 first_token += len(surface)
                 first_word += len(sentence.words)
         return parse
+
+
+def _readable(token: str) -> str:
+    return unescape_moses(token)[0] if len(token) <= _LONGEST_WORD else "<UNK>"
 
 
 def _dependencies(sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> DependencyTree:
