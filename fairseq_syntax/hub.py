@@ -7,19 +7,18 @@ import os
 import re
 import tarfile
 import threading
-import zipfile
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from fairseq import file_utils, utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
 
 from fairseq_syntax.analysis import CONTENTS, by_sentence
+from fairseq_syntax.checkpoints import read
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.inference import NEW_TEXT_OPTIONS, SourceTokens
 
@@ -168,7 +167,7 @@ def check_options(options: Mapping[str, Any], paths: Sequence[str], of_model: It
         raise TypeError("data: from_pretrained calls it data_name_or_path")
     names = {*NEW_TEXT_OPTIONS, "generation_args", "user_dir"}
     for path in paths:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        state = read(path, mmap=True)
         cfg = state.get("cfg") or state.get("args")
         names |= _names(cfg)
         if isinstance(cfg, Mapping) and isinstance(cfg.get("model"), Namespace):

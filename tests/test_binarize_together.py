@@ -137,6 +137,7 @@ def test_a_second_run_on_the_same_split_is_refused(tmp_path):
             for feature in ("word", "head", "deprel", "upos", "case", "position")
             for ending in ("bin", "idx")
         ),
+        *(f"{name}.en-de.en.text_hashes.bin" for name in ("train", "valid")),
     }  # fmt: skip
     run(tmp_path)
 

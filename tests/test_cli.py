@@ -20,7 +20,7 @@ COMMANDS = {
     "parse": (parse.main, ["--parser", "trees", "--parse-file", "x", "--input", "x"]),
     "average-checkpoints": (average_checkpoints.main, ["--inputs", "x", "--output", "y"]),
     "dump": (dump.main, ["x", "--path", "x", "--output", "y"]),
-    "score": (score.main, ["--hypotheses", "x", "--references", "x"]),
+    "score": (score.main, ["--hypotheses", __file__, "--references", os.devnull]),
 }
 
 

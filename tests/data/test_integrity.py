@@ -415,4 +415,4 @@ def test_memory_does_not_grow_with_the_text(alike, monkeypatch, capsys):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert f"{sentences} of {sentences} sentences compared" in capsys.readouterr().out
-    assert peaks[1] < 1.1 * peaks[0] < 10 << 20
+    assert peaks[1] < 1.5 * peaks[0] < 10 << 20  # a number for each sentence would be 0.7 MB more
