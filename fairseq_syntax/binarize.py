@@ -51,7 +51,8 @@ from fairseq_syntax.data.text_hashes import HASH, text_hashes, word_hash
 from fairseq_syntax.data.verification import verify
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import FEATURES, INFINITE, MOST_LABELS
-from fairseq_syntax.files import locked, refuse_to_overwrite
+from fairseq_syntax.files import refuse_to_overwrite
+from fairseq_syntax.locks import locked
 from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_comment, record_path
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence, greatest_distance
 from fairseq_syntax.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from filelock import FileLock, Timeout
-
 from fairseq_syntax.errors import InputError
-
-logging.getLogger("filelock").setLevel(logging.INFO)  # fairseq shows what it says of each lock
 
 
 @contextmanager
@@ -41,20 +36,3 @@ def refuse_to_overwrite(output: str, inputs: Iterable[str]) -> None:
     for path in inputs:
         if os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path):
             raise InputError(output, None, f"expected another file to write to than those that are read, found {path}")
-
-
-@contextmanager
-def locked(path: str, *, seconds: float, expected: str) -> Iterator[None]:
-    """Holds a lock, which is the file `path`; it stays there, because deleting it would let in two at a time.
-
-    Raises :class:`InputError`, saying what was `expected`, if another process holds it for so many seconds.
-    """
-    lock = FileLock(path, mode=0o666)  # for whoever else may write to the folder
-    try:
-        lock.acquire(timeout=seconds)
-    except Timeout:
-        raise InputError(path, None, f"expected {expected}, found this lock held by another process") from None
-    try:
-        yield
-    finally:
-        lock.release()
