@@ -42,3 +42,15 @@ def test_an_input_is_not_overwritten_under_whatever_name(tmp_path, monkeypatch):
             refuse_to_overwrite(name, ["other", str(text)])
     refuse_to_overwrite("other", ["symlink", "missing"])
     refuse_to_overwrite("missing", ["text", "missing"])
+
+
+def test_only_a_file_is_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in (".", "pipe", "none/x"):
+        with (
+            pytest.raises(InputError, match=r"expected (a file|the folder .*) to write to, found"),
+            whole(str(tmp_path / name)),
+        ):
+            pass
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+    assert not (tmp_path / "pipe").is_file()
