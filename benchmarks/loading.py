@@ -4,14 +4,15 @@
 
 DATA is the folder that examples/multi30k takes; CHECKOUT is a folder with the package fairseq_syntax (git worktree add
 makes one of any commit), the first being what the others are compared with. Measured on Multi30k's training set written
---copies times, each version on its own data-bin, in turn, medians of --repeats processes: the seconds for the features
-word, head and distance alone (load_features), for the whole split (the task's load_dataset), and, of CPU time, for
-fairseq-syntax-binarize with one worker; and the bytes a sentence of what the latter writes.
+--copies times, each version on its own data-bin, in turn, medians of --repeats processes: the seconds, and those of CPU
+time, of loading the features word, head and distance alone (load_features) and the whole split (the task's
+load_dataset); CPU time of fairseq-syntax-binarize with one worker; and the bytes a sentence of what the latter writes.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import shutil
@@ -22,11 +23,13 @@ import time
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 
 def load(data: str) -> None:
-    """Prints the seconds of loading the features alone, and the split; in a process of its own."""
+    """Prints the seconds of loading the features alone, and the split, each as they pass and of CPU time."""
     from fairseq_syntax.data.feature_files import load_features
     from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
@@ -34,11 +37,12 @@ def load(data: str) -> None:
     task = SyntaxTranslationTask.setup_task(config)
     task.syntax_features = {"word", "head", "distance"}
     options = {"names": sorted(task.syntax_features), "combine": False, "dataset_impl": None, "upsample_primary": 1}
-    begin = time.perf_counter()
+    times = [(time.perf_counter(), time.process_time())]
     load_features(data, "train", "en", "de", dictionary=task.source_dictionary, **options)
-    middle = time.perf_counter()
+    times.append((time.perf_counter(), time.process_time()))
     task.load_dataset("train")
-    print(middle - begin, time.perf_counter() - middle)
+    times.append((time.perf_counter(), time.process_time()))
+    print(*(after - before for pair in itertools.pairwise(times) for before, after in zip(*pair, strict=True)))
 
 
 def run(version: Path, *command: str) -> str:
@@ -82,12 +86,14 @@ def main() -> None:
     tokens = sum(path.stat().st_size for path in Path("plain").iterdir())
     sizes = [sum(path.stat().st_size for path in Path(name).iterdir()) - tokens for name in bins]
     loaded = alternate(args.repeats, *(lambda pair=pair: run(pair[0], script, "--load", pair[1]) for pair in pairs))
-    seconds = [[[float(s) for s in line.split()] for line in lines] for lines in loaded]
+    seconds = [np.median([np.fromstring(line, sep=" ") for line in turns], axis=0) for turns in loaded]
     with open("all.en", "rb") as file:
         sentences = sum(1 for _ in file)
     rows = {
-        "load_features, s": [statistics.median(features for features, _ in turns) for turns in seconds],
-        "load_dataset, s": [statistics.median(split for _, split in turns) for turns in seconds],
+        "load_features, s": [turns[0] for turns in seconds],
+        "load_features, CPU s": [turns[1] for turns in seconds],
+        "load_dataset, s": [turns[2] for turns in seconds],
+        "load_dataset, CPU s": [turns[3] for turns in seconds],
         "fairseq-syntax-binarize, CPU s": [statistics.median(turns) for turns in made],
         "bytes a sentence": [size / sentences for size in sizes],
     }

@@ -46,18 +46,20 @@ def text_hashes(words: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         lengths: of the sentences, some of which may be empty.
     """
     # The powers run on from sentence to sentence; each sum is then divided by the power at which it starts.
-    weighted = words * _powers(_P, len(words))
+    size = 1 << len(words).bit_length()
+    weighted = words * _powers(_P, size)[: len(words)]
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
     hashes = np.zeros(len(lengths), np.uint64)
     filled = np.flatnonzero(lengths)  # reduceat takes an empty range for one element
     if len(filled):
         starts = starts[filled]
-        hashes[filled] = np.add.reduceat(weighted, starts) * _powers(_INVERSE, len(words))[starts]
+        hashes[filled] = np.add.reduceat(weighted, starts) * _powers(_INVERSE, size)[starts]
     return hashes
 
 
+@lru_cache(maxsize=4)
 def _powers(base: int, count: int) -> np.ndarray:
-    """base^0 … base^(count-1) mod 2^64."""
+    """base^0 … base^(count-1) mod 2^64, not to be changed."""
     factors = np.full(count, base, np.uint64)
     factors[:1] = 1
     return np.cumprod(factors)
