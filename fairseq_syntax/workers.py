@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -10,8 +11,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import cycle
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
@@ -35,32 +35,32 @@ class Workers:
 
     def __init__(self, count: int):
         self._count = count if count > 1 else 0
-        self._workers: list[tuple[BaseProcess, Connection]] = []
+        self._workers: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Workers:
         try:
             for _ in range(self._count):
                 with _signals_afterwards():
                     ours, theirs = multiprocessing.Pipe()
-                    process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
+                    self._workers[ours] = process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
                     process.start()
                     theirs.close()
-                    self._workers.append((process, ours))
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process, _connection in self._workers:
+        started = {c: process for c, process in self._workers.items() if process.pid is not None}
+        for process in started.values():
             process.kill()
-        for process, connection in self._workers:
+        for connection, process in started.items():
             process.join()
             connection.close()
         self._workers.clear()
 
     def in_order(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """map(), at most two items a worker ahead of what is taken.
+        """map(), at most two items a worker ahead of what is taken. Items are small; results may be large.
 
         Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.
         What is yielded is to be taken to the end; after an error the workers are of no more use.
@@ -68,48 +68,50 @@ class Workers:
         if not self._workers:
             yield from map(work, items)
             return
-        owing: deque[tuple[BaseProcess, Connection]] = deque()
-        failure = None
-        turns = cycle(self._workers)
         items = iter(items)
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                break
-            except InputError as error:
-                failure = error
-                break
-            if len(owing) == 2 * self._count:
-                yield _result(*owing.popleft())
-            worker = next(turns)
-            with _alive(worker[0]):
-                worker[1].send((work, item))
-            owing.append(worker)
-        while owing:
-            yield _result(*owing.popleft())
-        if failure is not None:
-            raise failure
+        last: StopIteration | InputError | None = None
+        given: dict[Connection, deque[int]] = {connection: deque() for connection in self._workers}
+        done: dict[int, tuple[Any, Exception | None]] = {}
+        count = 0
+        for due in itertools.count():
+            while due not in done:
+                while last is None and count < due + 2 * self._count:
+                    least = min(given, key=lambda connection: len(given[connection]))
+                    if len(given[least]) == 2:  # enough to do while its result is taken
+                        break
+                    try:
+                        item = next(items)
+                    except (StopIteration, InputError) as error:
+                        last = error
+                        break
+                    with self._alive(least):
+                        least.send((work, item))
+                    given[least].append(count)
+                    count += 1
+                if due == count:
+                    if isinstance(last, InputError):
+                        raise last
+                    return
+                ready = wait([connection for connection, numbers in given.items() if numbers])
+                for connection in [connection for connection in given if connection in ready]:
+                    with self._alive(connection):
+                        done[given[connection].popleft()] = connection.recv()
+            result, failure = done.pop(due)
+            if failure is not None:
+                raise failure
+            yield result
 
-
-def _result(process: BaseProcess, connection: Connection) -> Any:
-    with _alive(process):
-        result, error = connection.recv()
-    if error is not None:
-        raise error
-    return result
-
-
-@contextmanager
-def _alive(process: BaseProcess) -> Iterator[None]:
-    """Raises :class:`WorkerDied` when the other end of a worker's pipe is closed."""
-    try:
-        yield
-    except (EOFError, OSError):
-        process.join(1)
-        code = process.exitcode
-        how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit status {code}"
-        raise WorkerDied(f"a worker process died ({how}); is there enough memory?") from None
+    @contextmanager
+    def _alive(self, connection: Connection) -> Iterator[None]:
+        """Raises :class:`WorkerDied` if the other end is closed."""
+        try:
+            yield
+        except (EOFError, OSError):
+            process = self._workers[connection]
+            process.join(1)
+            code = process.exitcode
+            how = f"by {signal.Signals(-code).name}" if code is not None and code < 0 else f"with exit status {code}"
+            raise WorkerDied(f"a worker process died ({how}); is there enough memory?") from None
 
 
 def _serve(connection: Connection) -> None:
