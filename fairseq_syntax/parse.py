@@ -12,6 +12,7 @@ neither on where a run was stopped nor on how many share the work, so the result
 from __future__ import annotations
 
 import argparse
+import fcntl
 import glob
 import json
 import os
@@ -20,7 +21,8 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tqdm import tqdm
@@ -43,8 +45,10 @@ from fairseq_syntax.parsers import (
     parser_names,
 )
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
+from fairseq_syntax.versioned_json import check_types, read_json
 
-_PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)")
+_PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)|.*\.lock")
+_UNIT_ENDS = {"conllu": "\n\n", "trees": "\n"}
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -101,6 +105,7 @@ class Job:
         self.input: str = args.input
         self.prefix: str = args.output_prefix or args.input
         self.parts = f"{self.prefix}.parts"
+        self._discarded = ""
         self.strict: bool = args.strict
         self.max_tokens: int = args.max_tokens
         self.max_characters: int = args.max_characters or default_characters(args.max_tokens)
@@ -125,28 +130,47 @@ class Job:
         """Says who does the work; without it, whoever began it does."""
         self.work.update(json.loads(json.dumps({"parser": parser.describe(), "kinds": parser.kinds})))
 
-    def open(self, *, alone: bool) -> None:
-        """Makes the folder of the parts, or, if the parser is not described, takes what is there.
+    @contextmanager
+    def open(self, shard: str | None) -> Iterator[None]:
+        """Makes the folder of the parts, or, if the parser is not described, takes what is there, and keeps others out:
+        with a `shard` those who do the same shard or all, else everybody.
 
-        Raises :class:`ValueError` if it was made by other work than this; without blocks, and with nobody to share it
-        (`alone`), that does not matter.
+        Raises :class:`ValueError` if another process is at it, or if it was made by other work than this; without
+        blocks, and without a shard, the latter does not matter.
         """
         path = os.path.join(self.parts, "work.json")
-        if "parser" in self.work:
+        described = "parser" in self.work
+        if described:
             os.makedirs(self.parts, exist_ok=True)
-            if not os.path.exists(path) or (alone and not any(map(self.is_done, range(len(self.blocks))))):
-                _write_json(self.work, path)
-        if not os.path.exists(path):
+        elif not os.path.exists(path):
             raise ValueError(
                 f"{self.parts}: expected the parsed blocks of {self.input} and their work.json, found none"
             )
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+        with ExitStack() as stack:
+            stack.callback(self._delete_discarded)  # after the locks in it
+            lock = os.path.join(self.parts, "all.lock")
+            stack.enter_context(_locked(lock, "it", fcntl.LOCK_NB | (fcntl.LOCK_SH if shard else fcntl.LOCK_EX)))
+            if shard:
+                lock = os.path.join(self.parts, f"{shard.replace(' ', '-')}.lock")
+                stack.enter_context(_locked(lock, shard, fcntl.LOCK_NB | fcntl.LOCK_EX))
+            if described:
+                with _locked(os.path.join(self.parts, "work.lock"), "it", fcntl.LOCK_EX):
+                    nothing_done = not shard and not any(map(self.is_done, range(len(self.blocks))))
+                    if nothing_done or not os.path.exists(path):
+                        _write_json(self.work, path)
+            self._compare(path)
+            yield
+
+    def _compare(self, path: str) -> None:
+        try:
+            found = read_json(path, "what the blocks beside it were made from", _work)
+        except InputError as error:
+            raise InputError(path, None, f"{error.message}; delete {self.parts} and begin anew") from None
         for name, expected in self.work.items():
             if found[name] != expected:
                 raise ValueError(
                     f"{self.parts} holds blocks of other work, its {name} differs: expected {expected}, found "
-                    f"{found[name]}; give the options and the text that it was begun with, or delete it"
+                    f"{shown(found[name])}; give the options and the text that it was begun with, or delete it"
                 )
         self.work = found
 
@@ -158,6 +182,25 @@ class Job:
         """Whether a block has been parsed."""
         return os.path.exists(self.path(block))
 
+    def read(self, block: int) -> dict[str, Any]:
+        """What was made of a block. Raises :class:`InputError` for what cannot have been."""
+        units = self.blocks[block].units
+
+        def check(part: Any) -> dict[str, Any]:
+            kinds = self.work["kinds"]
+            without = list if isinstance(part, dict) and part.get("without") else type(None)
+            check_types("the file", part, {"counts": dict, "without": without, **dict.fromkeys(kinds, str)})
+            check_types("the counts", part["counts"], dict.fromkeys(part["counts"], int))
+            parsed = sum(n for name, n in part["counts"].items() if name == "parsed" or name.startswith("no_parse."))
+            for name, found in [("counts", parsed), *((k, _units(part[k], _UNIT_ENDS[k])) for k in kinds)]:
+                if found != units:
+                    raise ValueError(f"{name} of {found}")
+            if part["without"] and [*map(type, part["without"])] != [int, str]:
+                raise ValueError(f"{shown(part['without'])} for the first line without a parse")
+            return part
+
+        return read_json(self.path(block), f"the parses of {units} lines", check)
+
     def run(self, parser: Parser, mine: range, *, resume: bool) -> None:
         """Parses the blocks of `mine` that have not been parsed.
 
@@ -166,7 +209,7 @@ class Job:
         """
         if not resume and any(self.is_done(i) for i in mine):
             raise ValueError(f"{self.parts} holds blocks of an earlier run: go on with --resume, or delete it")
-        todo = {i for i in mine if not self.is_done(i)}
+        todo = {i for i in mine if not self._is_whole(i)}
         outcomes: Counter[str] = Counter()  # of this run: what an earlier one could parse says nothing of this parser
         held: dict[int, dict[str, Any]] = {}
         done = sum(self.blocks[i].units for i in mine) - sum(self.blocks[i].units for i in todo)
@@ -203,6 +246,17 @@ class Job:
         if parser.sequential:
             parser.finish()
 
+    def _is_whole(self, block: int) -> bool:
+        """Whether a block has been parsed; says so if what is there cannot be used."""
+        if not self.is_done(block):
+            return False
+        try:
+            self.read(block)
+        except InputError as error:
+            print(f"{error}; its lines are parsed again", file=sys.stderr)
+            return False
+        return True
+
     def _part(self, parser: Parser, lines: list[Line]) -> dict[str, Any]:
         counts: Counter[str] = Counter()
         first_without = None
@@ -221,9 +275,9 @@ class Job:
                 counts.update(
                     parsed=1,
                     tokens=len(parse.tokens),
-                    sentences=parse.sentences,
+                    sentences=int(parse.sentences),
                     split_lines=int(parse.sentences > 1),
-                    multiword=parse.multiword,
+                    multiword=int(parse.multiword),
                 )
             if "conllu" in written:
                 written["conllu"].append(format_conllu(dependencies))
@@ -255,8 +309,11 @@ class Job:
         for path in outputs.values():
             open(path, "wb").close()
         for i in range(len(self.blocks)):
-            with open(self.path(i), encoding="utf-8") as file:
-                part = json.load(file)
+            try:
+                part = self.read(i)
+            except InputError as error:
+                hint = "delete it, and give its shard's command again with --resume"
+                raise InputError(error.path, None, f"{error.message}; {hint}") from None
             self._check_strictly(part["without"])
             counts.update(part["counts"])
             for kind, path in outputs.items():
@@ -279,10 +336,13 @@ class Job:
         print(f"wrote {', '.join(f'{self.prefix}.{kind}' for kind in outputs)} and {target}")
 
     def discard(self) -> None:
-        """Deletes the parts, at once as far as other processes can see."""
-        doomed = f"{self.parts}.{platform.node()}.{os.getpid()}.done"
-        os.rename(self.parts, doomed)
-        self.sweep()
+        """Deletes the parts, at once as far as other processes can see, in fact at the end of :meth:`open`."""
+        self._discarded = f"{self.parts}.{platform.node()}.{os.getpid()}.done"
+        os.rename(self.parts, self._discarded)
+
+    def _delete_discarded(self) -> None:
+        if self._discarded:
+            self.sweep()
 
     def sweep(self) -> None:
         """Deletes parts of which a process that was killed could not delete the last."""
@@ -330,6 +390,41 @@ def report(counts: Counter[str], lines: int) -> str:
     )
 
 
+@contextmanager
+def _locked(path: str, what: str, operation: int) -> Iterator[None]:
+    """Holds a lock on a file; it is gone when this process is, however that ends.
+
+    Raises :class:`InputError` if another process has it, and `operation` does not say to wait.
+    """
+    with open(path, "ab") as file:
+        taken = False
+        try:
+            fcntl.flock(file, operation)
+            # Who held it may have deleted it, with the folder.
+            taken = not (os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)))
+        except BlockingIOError:
+            taken = True
+        except OSError as error:
+            print(f"{path}: {error.strerror}: see that no other process does the same", file=sys.stderr)
+        if taken:
+            folder = os.path.dirname(path)
+            raise InputError(folder, None, f"expected to be alone at {what}, found another process at work")
+        yield
+
+
+def _work(content: Any) -> dict[str, Any]:
+    check_types("the file", content, {"settings": dict, "text": dict, "parser": dict, "kinds": list})
+    if not set(content["kinds"]) <= _UNIT_ENDS.keys():
+        raise ValueError(f"parses of the kinds {shown(content['kinds'])}")
+    return dict(content)
+
+
+def _units(written: str, end: str) -> int:
+    if not written.endswith(end):
+        raise ValueError("parses without an end")
+    return written.count(end)
+
+
 def _write_json(content: Any, path: str) -> None:
     with whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         json.dump(content, file, ensure_ascii=False)
@@ -358,6 +453,7 @@ def check_places(prefix: str, inputs: Sequence[str]) -> None:
         found = "a file"
     if found:
         raise InputError(parts, None, f"expected a folder of its own, found {found}")
+    read_records(record_path(prefix))  # of which those stay that are not made anew
 
 
 def parse(args: argparse.Namespace) -> None:
@@ -381,18 +477,19 @@ def parse(args: argparse.Namespace) -> None:
     if (args.merge or args.resume) and job.is_finished():
         print(f"{job.prefix}: all of it was done before")
         return
-    job.open(alone=args.shard_id is None)
-    if parser is not None:
-        try:
-            job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)
-        except InputError:
-            if parser.sequential and args.shard_id is None:  # quickly made anew, once its file is put right
-                job.discard()
-            raise
-    if args.shard_id is None:
-        job.merge()
-    else:
-        print(f"shard {args.shard_id} of {args.num_shards} is done; when all are, give the command with --merge")
+    shard = None if args.shard_id is None else f"shard {args.shard_id} of {args.num_shards}"
+    with job.open(shard):
+        if parser is not None:
+            try:
+                job.run(parser, range(args.shard_id or 0, len(job.blocks), args.num_shards), resume=args.resume)
+            except InputError:
+                if parser.sequential and not shard:  # quickly made anew, once its file is put right
+                    job.discard()
+                raise
+        if not shard:
+            job.merge()
+    if shard:
+        print(f"{shard} is done; when all are, give the command with --merge")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.trees import conllu_blocks
-from fairseq_syntax.versioned_json import read_versioned
+from fairseq_syntax.versioned_json import check_types, read_versioned
 
 FORMAT_VERSION = 1
 
@@ -46,8 +46,20 @@ def read_records(path: str) -> dict[str, ParseRecord]:
         path,
         FORMAT_VERSION,
         "records of fairseq-syntax-parse",
-        lambda content: {kind: ParseRecord(**record) for kind, record in content["parses"].items()},
+        _records,
     )
+
+
+def _records(content: Any) -> dict[str, ParseRecord]:
+    check_types("the file", content, {"format_version": int, "parses": dict})
+    return {kind: _record(kind, record) for kind, record in content["parses"].items()}
+
+
+def _record(kind: str, content: Any) -> ParseRecord:
+    check_types(kind, content, {"parser": dict, "settings": dict, "text": dict, "sha256": str, "counts": dict})
+    check_types(f"the text of {kind}", content["text"], {"path": str, "lines": int, "sha256": str})
+    check_types(f"the counts of {kind}", content["counts"], dict.fromkeys(content["counts"], int))
+    return ParseRecord(**content)
 
 
 def write_records(records: dict[str, ParseRecord], path: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import re
@@ -10,13 +12,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from multiprocessing import Process, get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairseq_syntax import binarize, parse
 from fairseq_syntax.parsers import parser_names
-from fairseq_syntax.trees import NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
+from fairseq_syntax.trees import NoParse, Tree, conllu_blocks, parse_brackets, parse_conllu, read_lines
 
 TESTS = Path(__file__).parent
 
@@ -44,6 +49,18 @@ def units(prefix: Path) -> tuple[list, list]:
 
 def outputs(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir()) if not p.is_dir()}
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """All files below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def no_work(monkeypatch) -> None:
+    """Whoever loads the fake parser has begun to work."""
+    fake = pytest.importorskip("fake_parser").FakeParser
+    monkeypatch.setattr(fake, "from_arguments", lambda args: pytest.fail("the parser was loaded"))
 
 
 TEXT = "".join(f"a{i} b ( c{i} )\n" for i in range(10))
@@ -239,11 +256,250 @@ def test_a_killed_run_resumed_equals_one_run(tmp_path):
     assert outputs(tmp_path / "killed") == outputs(tmp_path / "one")
 
 
+BROKEN = {
+    "empty": b"",
+    "cut off": b'{"counts": {"parsed": 3}, "without": null, "conllu": "1\\ta',
+    "null": b"null",
+    "list": b"[1]",
+    "no keys": b"{}",
+    "not UTF-8": b"\xff" * 10**6,
+    "nested": b"[" * 10**5,
+    "digits": b'{"counts": ' + b"9" * 5000 + b"}",
+}
+
+
+def half_done(folder: Path) -> Path:
+    """A text of ten lines, of which one shard of two was parsed."""
+    text = write(folder / "x.en", TEXT)
+    run(text, "--num-shards", "2", "--shard-id", "0")
+    assert len(list((folder / "x.en.parts").glob("0*.json"))) == 2
+    return text
+
+
+@pytest.mark.parametrize("content", [*BROKEN.values(), b'{"settings": {}, "text": {}}'], ids=[*BROKEN, "others"])
+def test_work_that_is_not_known_is_not_taken_for_this(tmp_path, content):
+    text = half_done(tmp_path)
+    write(tmp_path / "x.en.parts/work.json", content)
+    before = snapshot(tmp_path)
+    for more in (["--resume"], ["--merge"], ["--resume", "--num-shards", "2", "--shard-id", "1"]):
+        with pytest.raises(SystemExit, match=r"parts/work\.json: expected .*found .*; delete .*x\.en\.parts") as error:
+            run(text, *more)
+        assert len(str(error.value)) < 1500
+        assert snapshot(tmp_path).items() >= before.items()
+    for path in (tmp_path / "x.en.parts").glob("0*"):
+        path.unlink()
+    run(text)  # of blocks that are not there, nothing need be known
+
+
+BROKEN_BLOCKS = {
+    **BROKEN,
+    "no trees": lambda part: part.pop("trees"),
+    "trees are a number": lambda part: part.update(trees=3),
+    "a tree too few": lambda part: part.update(trees=part["trees"].partition("\n")[2]),
+    "a tree too many": lambda part: part.update(trees=part["trees"] + "(S a)\n"),
+    "no end": lambda part: part.update(trees=part["trees"].rstrip("\n") + "\n(S a)"),
+    "a block too few": lambda part: part.update(conllu=part["conllu"].partition("\n\n")[2]),
+    "a block too many": lambda part: part.update(conllu=part["conllu"] + "# no_parse = x\n\n"),
+    "no counts": lambda part: part.pop("counts"),
+    "counts are a list": lambda part: part.update(counts=[]),
+    "counts of others": lambda part: part["counts"].update(parsed=4),
+    "counts of words": lambda part: part["counts"].update(parsed="3"),
+    "without": lambda part: part.update(without="x"),
+    "without a line": lambda part: part.update(without=["x", "failed"]),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN_BLOCKS.values(), ids=list(BROKEN_BLOCKS))
+def test_a_damaged_block_is_parsed_again(tmp_path, damage, capsys):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "damaged").mkdir()
+    run(write(tmp_path / "one/x.en", TEXT))
+    text = half_done(tmp_path / "damaged")
+    block = tmp_path / "damaged/x.en.parts/0000002.json"
+    if isinstance(damage, bytes):
+        write(block, damage)
+    else:
+        part = json.loads(block.read_text())
+        damage(part)
+        block.write_text(json.dumps(part))
+    run(text, "--num-shards", "2", "--shard-id", "1")
+    before = snapshot(tmp_path / "damaged")
+    with pytest.raises(SystemExit, match=r"parts/0000002\.json: expected .*found .*; delete it") as error:
+        run(text, "--merge")
+    assert len(str(error.value)) < 1500
+    assert snapshot(tmp_path / "damaged").items() >= before.items()
+    capsys.readouterr()
+    run(text, "--resume")
+    assert re.search(r"parts/0000002\.json: expected .*found .*; its lines are parsed again\n", capsys.readouterr().err)
+    assert outputs(tmp_path / "damaged") == outputs(tmp_path / "one")
+
+
+def record_with(**changes: object) -> bytes:
+    text = {"path": "x.en", "lines": 1, "sha256": "0"}
+    record = {"parser": {}, "settings": {}, "text": text, "sha256": "0", "counts": {}, **changes}
+    return json.dumps({"format_version": 1, "parses": {"conllu": {k: v for k, v in record.items() if v != ...}}})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *BROKEN.values(),
+        *(json.dumps({"format_version": v, "parses": {}}) for v in (True, 1.0, "1", 2, [1], None, "x" * 10**6)),
+        b'{"format_version": ' + b"1" * 5000 + b"}",
+        '{"format_version": 1}',
+        '{"format_version": 1, "parses": null}',
+        '{"format_version": 1, "parses": {"conllu": null}}',
+        *(record_with(**{key: []}) for key in ("parser", "settings", "text", "sha256", "counts", "other")),
+        *(record_with(**{key: None}) for key in ("parser", "settings", "text", "sha256", "counts", "other")),
+        record_with(text={}),
+        record_with(text={"path": 1, "lines": 1, "sha256": "0"}),
+        record_with(text={"path": "x.en", "lines": "1", "sha256": "0"}),
+        record_with(text={"path": "x.en", "lines": 1}),
+        record_with(counts={"parsed": "1"}),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be_read_are_refused_before_any_work(tmp_path, no_work, content):
+    text = write(tmp_path / "x.en", "a\n")
+    write(tmp_path / "x.en.conllu", "1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n\n")
+    write(tmp_path / "x.en.parse.json", content)
+    before = snapshot(tmp_path)
+    for more in ([], ["--resume"], ["--merge"]):
+        with pytest.raises(SystemExit, match=r"error: .*/x\.en\.parse\.json: expected .*, found") as error:
+            run(text, *more)
+        assert len(str(error.value)) < 1500
+        assert snapshot(tmp_path) == before
+    with pytest.raises(SystemExit, match=r"error: .*/x\.en\.parse\.json: expected .*, found"):
+        _binarize(tmp_path)
+
+
+@pytest.fixture
+def at_work() -> Iterator[Callable[..., None]]:
+    """Starts other processes of the command, whose parser waits for the file ``go`` beside the text."""
+    processes = []
+
+    def start(text: Path, *more: str) -> Process:
+        process = get_context("fork").Process(target=_wait_and_parse, args=(text, *more))
+        process.start()
+        processes.append(process)
+        while not (text.parent / f"begun.{process.pid}").exists():
+            assert process.is_alive()
+            time.sleep(0.01)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.join()
+
+
+def _wait_and_parse(text: Path, *more: str) -> None:
+    original = fake_parser_class()._parse
+
+    def parse(self, line, call):
+        (text.parent / f"begun.{os.getpid()}").touch()
+        while not (text.parent / "go").exists():
+            time.sleep(0.01)
+        return original(self, line, call)
+
+    fake_parser_class()._parse = parse
+    run(text, *more)
+
+
+def fake_parser_class() -> Any:
+    return pytest.importorskip("fake_parser").FakeParser
+
+
+ALONE, MERGE, ZERO, ONE = [], ["--merge"], *(["--num-shards", "2", "--shard-id", i] for i in "01")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(ALONE, ALONE), (ALONE, MERGE), (ALONE, ZERO), (ZERO, ALONE), (ZERO, ZERO), (ZERO, MERGE)],
+    ids=["alone twice", "alone, merge", "alone, shard", "shard, alone", "shard twice", "shard, merge"],
+)
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_two_processes_do_not_do_the_same(tmp_path, at_work, first, second, resume):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        text = write(tmp_path / name / "x.en", TEXT)
+        if name == "one":
+            run(text)
+    other = at_work(text, *first)
+    for _ in range(2):
+        with pytest.raises(
+            SystemExit, match=r"x\.en\.parts: expected to be alone at (it|shard 0 of 2), found another process at work"
+        ):
+            run(text, *second, *(resume if second != MERGE else []))
+    # What is killed leaves no trace of itself.
+    other.kill()
+    other.join()
+    (tmp_path / "two/go").touch()
+    run(text, "--resume", *first)
+    if first == ZERO:
+        run(text, *ONE)
+        run(text, *MERGE)
+    assert {k: v for k, v in outputs(tmp_path / "two").items() if k.startswith("x.en")} == outputs(tmp_path / "one")
+
+
+def test_shards_work_beside_each_other(tmp_path, at_work):
+    text = write(tmp_path / "x.en", TEXT)
+    shards = [at_work(text, "--num-shards", "3", "--shard-id", str(i)) for i in range(3)]
+    with pytest.raises(SystemExit, match="its settings differs"):
+        run(text, "--num-shards", "4", "--shard-id", "1", "--max-tokens", "7")
+    (tmp_path / "go").touch()
+    for shard in shards:
+        shard.join()
+        assert shard.exitcode == 0
+    run(text, "--merge")
+    assert len(units(text)[0]) == 10
+
+
+def test_shards_of_different_work_that_begin_at_once(tmp_path):
+    """One is the first, and the blocks of all that go on are of its work."""
+    text = write(tmp_path / "x.en", TEXT)
+    context = get_context("fork")
+    barrier = context.Barrier(8)
+    for _ in range(5):
+        processes = [context.Process(target=_parse_together, args=(barrier, text, i)) for i in range(8)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        settings = json.loads((tmp_path / "x.en.parts/work.json").read_text())["settings"]["max_tokens"]
+        assert [p.exitcode == 0 for p in processes] == [100 + i % 2 == settings for i in range(8)]
+        shutil.rmtree(tmp_path / "x.en.parts")
+
+
+def _parse_together(barrier: Any, text: Path, i: int) -> None:
+    original = os.path.exists
+
+    def exists(path: str) -> bool:
+        found = original(path)
+        if not found and path.endswith("work.json"):
+            time.sleep(i / 50)  # others may make it meanwhile
+        return found
+
+    os.path.exists = exists
+    barrier.wait()
+    run(text, "--num-shards", "8", "--shard-id", str(i), "--max-tokens", str(100 + i % 2))
+
+
+def test_without_locks_one_is_told(tmp_path, monkeypatch, capsys):
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    assert "No locks available: see that no other process does the same" in capsys.readouterr().err
+    assert len(units(text)[0]) == 10
+
+
 @pytest.mark.parametrize("change", ["text", "options", "version"])
 def test_resuming_other_work_is_refused(tmp_path, change, monkeypatch):
     text = write(tmp_path / "x.en", TEXT)
     run(text, "--num-shards", "2", "--shard-id", "0")
-    before = outputs(tmp_path / "x.en.parts")
+    before = snapshot(tmp_path / "x.en.parts")
     more: tuple[str, ...] = ()
     if change == "text":
         write(text, TEXT.replace("a3", "a4"))
@@ -254,7 +510,7 @@ def test_resuming_other_work_is_refused(tmp_path, change, monkeypatch):
     expected = {"text": "its text differs", "options": "its settings differs", "version": "its parser differs"}[change]
     with pytest.raises(SystemExit, match=expected):
         run(text, "--num-shards", "2", "--shard-id", "1", "--resume", *more)
-    assert outputs(tmp_path / "x.en.parts") == before
+    assert snapshot(tmp_path / "x.en.parts").items() >= before.items()
 
 
 def test_other_places(tmp_path):
@@ -461,18 +717,6 @@ def test_a_refused_file_can_be_put_right(tmp_path):
     assert len((tmp_path / "x.en.trees").read_text().splitlines()) == 3
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
-    """All files below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-@pytest.fixture
-def no_work(monkeypatch) -> None:
-    """Whoever loads the fake parser has begun to work."""
-    fake = pytest.importorskip("fake_parser").FakeParser
-    monkeypatch.setattr(fake, "from_arguments", lambda args: pytest.fail("the parser was loaded"))
-
-
 @pytest.mark.parametrize("link", [None, os.symlink, os.link])
 @pytest.mark.parametrize("output", ["conllu", "trees", "parse.json"])
 @pytest.mark.parametrize("merge", [[], ["--merge"], ["--resume"]])
@@ -546,6 +790,48 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(tmp_path, no
     with pytest.raises(SystemExit, match=r"--output-prefix: expected a file's name at the end, found '.*/'"):
         run(text, "--output-prefix", f"{tmp_path}/")
     assert os.listdir(tmp_path) == ["x"]
+
+
+BROKEN_PARSES = {
+    "a word twice": lambda parse: parse.trees[0].children[0].children.append(""),
+    "no words": lambda parse: parse.trees[0].children.append(Tree("X", [])),
+    "no text": lambda parse: parse.trees[0].children.append(3),
+    "trees are none": lambda parse: setattr(parse, "trees", NoParse("x")),
+    "root of no children": lambda parse: parse.trees.append(Tree("X", [])),
+    "tab": lambda parse: parse.dependencies.columns[0].__setitem__(7, "a\tb"),
+    "line": lambda parse: parse.dependencies.columns[0].__setitem__(7, "a\nb"),
+    "carriage return": lambda parse: parse.dependencies.columns[0].__setitem__(7, "a\rb"),
+    "surrogate": lambda parse: parse.dependencies.columns[0].__setitem__(7, "\ud800"),
+    "surrogate in a tree": lambda parse: setattr(parse.trees[0], "label", "\ud800"),
+    "few columns": lambda parse: setattr(parse.dependencies, "columns", [["_"]] * 2),
+    "few rows": lambda parse: setattr(parse.dependencies, "columns", [["_"] * 10]),
+    "heads of text": lambda parse: setattr(parse.dependencies, "heads", ["a", "b"]),
+    "no heads": lambda parse: setattr(parse.dependencies, "heads", None),
+    "negative heads": lambda parse: setattr(parse.dependencies, "heads", [0, -1]),
+    "tokens of numbers": lambda parse: setattr(parse.dependencies, "tokens", [1, 2]),
+    "sentences": lambda parse: setattr(parse.dependencies, "sentences", "x"),
+    "multiword": lambda parse: setattr(parse, "multiword", "x"),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN_PARSES.values(), ids=list(BROKEN_PARSES))
+def test_what_a_parser_says_can_be_written_and_read_again(tmp_path, damage, monkeypatch, capsys):
+    fake = pytest.importorskip("fake_parser").FakeParser
+    original = fake._parse
+
+    def broken(self, line, call):
+        parse = original(self, line, call)
+        if line.number == 2:
+            damage(parse)
+        return parse
+
+    monkeypatch.setattr(fake, "_parse", broken)
+    text = write(tmp_path / "x.en", "a b\nc d\ne\n")
+    run(text)
+    dependencies, trees = units(text)
+    assert [getattr(unit, "tokens", unit) for unit in dependencies] == [["a", "b"], NoParse("failed"), ["e"]]
+    assert [type(unit) for unit in trees] == [list, NoParse, list]
+    assert "x.en:2: the parser failed: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("attribute", ["tokens", "heads", "trees", "number", "reason", "none"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,16 @@ from typing import Any, ClassVar
 
 from fairseq_syntax.errors import shown
 from fairseq_syntax.text import fold, same_folded
-from fairseq_syntax.trees import DependencyTree, NoParse, Tree, format_conllu, parse_conllu
+from fairseq_syntax.trees import (
+    DependencyTree,
+    NoParse,
+    Tree,
+    decode_lines,
+    format_conllu,
+    format_trees,
+    parse_brackets,
+    parse_conllu,
+)
 
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
@@ -125,7 +135,8 @@ class Parser(ABC):
         """
 
     def check(self, line: Line, parse: Parse) -> None:
-        """Raises :class:`ValueError` unless `parse` is a parse of `line`, of all of the parser's kinds."""
+        """Raises an exception unless `parse` is a parse of `line`, of all of the parser's kinds, and what is written of
+        it can be read."""
         found = {"conllu": parse.dependencies, "trees": parse.trees}
         for kind in self.kinds:
             if found[kind] is None:
@@ -133,13 +144,23 @@ class Parser(ABC):
         if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
             raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
         if parse.dependencies is not None:
-            parse_conllu(format_conllu(parse.dependencies).split("\n")[:-2], path="the parse", line=1)
-            leaves = [leaf for tree in parse.trees or () for leaf in tree.leaves()]
-            if parse.trees is not None and leaves != parse.tokens:
+            parse_conllu(_written(format_conllu(parse.dependencies))[:-1], path="the parse", line=1)
+        if parse.trees is not None:
+            leaves = [leaf for tree in parse.trees for leaf in tree.leaves()]
+            if leaves != parse.tokens:
                 raise ValueError(f"expected the tokens {shown(parse.tokens)} in the trees, found {shown(leaves)}")
+            trees = parse_brackets(*_written(format_trees(parse.trees)), path="the parse", line=1)
+            if isinstance(trees, NoParse) or sum(len(tree.leaves()) for tree in trees) != len(leaves):
+                raise ValueError(f"expected words in the trees, found {shown(leaves)}")
+        int(parse.multiword)
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""
+
+
+def _written(unit: str) -> list[str]:
+    """The lines of a unit as whoever reads its file gets them."""
+    return [line for _, line in decode_lines(io.BytesIO(unit.encode("utf-8")), path="the parse", first=1)]
 
 
 def default_characters(max_tokens: int) -> int:
