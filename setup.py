@@ -24,7 +24,6 @@ setup(
     package_data={"fairseq_syntax": ["py.typed"]},
     install_requires=[
         "fairseq-fixed>=0.12.3",
-        "filelock",
         "numpy",
         "sacrebleu>=2",
         "sacremoses",
@@ -35,7 +34,7 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "dev": ["fastapi", "httpx", "hypothesis", "mypy", "playwright", "pytest", "ruff", "uvicorn"],
+        "dev": ["fastapi", "httpx", "hypothesis", "mypy", "playwright", "pytest", "pytest-xdist", "ruff", "uvicorn"],
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve
     },

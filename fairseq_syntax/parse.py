@@ -12,8 +12,8 @@ neither on where a run was stopped nor on how many share the work, so the result
 from __future__ import annotations
 
 import argparse
-import fcntl
 import glob
+import hashlib
 import json
 import os
 import platform
@@ -31,6 +31,7 @@ from fairseq_syntax.chunks import line_ranges
 from fairseq_syntax.cli import command
 from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.files import refuse_to_overwrite, whole
+from fairseq_syntax.locks import locked
 from fairseq_syntax.parse_record import ParseRecord, file_hash, read_records, record_path, write_records
 from fairseq_syntax.parsers import (
     CHARACTERS_A_TOKEN,
@@ -45,10 +46,9 @@ from fairseq_syntax.parsers import (
     parser_names,
 )
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
-from fairseq_syntax.versioned_json import check_types, read_json
+from fairseq_syntax.versioned_json import read_json
 
 _PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)|.*\.lock")
-_UNIT_ENDS = {"conllu": "\n\n", "trees": "\n"}
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -148,22 +148,22 @@ class Job:
             )
         with ExitStack() as stack:
             stack.callback(self._delete_discarded)  # after the locks in it
-            lock = os.path.join(self.parts, "all.lock")
-            stack.enter_context(_locked(lock, "it", fcntl.LOCK_NB | (fcntl.LOCK_SH if shard else fcntl.LOCK_EX)))
+            alone = "to be alone at it"
+            stack.enter_context(locked(f"{self.parts}/all.lock", seconds=0, expected=alone, shared=shard is not None))
             if shard:
-                lock = os.path.join(self.parts, f"{shard.replace(' ', '-')}.lock")
-                stack.enter_context(_locked(lock, shard, fcntl.LOCK_NB | fcntl.LOCK_EX))
+                lock = f"{self.parts}/{shard.replace(' ', '-')}.lock"
+                stack.enter_context(locked(lock, seconds=0, expected=f"to be alone at {shard}"))
             if described:
-                with _locked(os.path.join(self.parts, "work.lock"), "it", fcntl.LOCK_EX):
+                with locked(f"{self.parts}/work.lock", seconds=60, expected=alone):
                     nothing_done = not shard and not any(map(self.is_done, range(len(self.blocks))))
                     if nothing_done or not os.path.exists(path):
-                        _write_json(self.work, path)
+                        _write_whole(self.work, path)
             self._compare(path)
             yield
 
     def _compare(self, path: str) -> None:
         try:
-            found = read_json(path, "what the blocks beside it were made from", _work)
+            found = _read_whole(path, "what the blocks beside it were made from")
         except InputError as error:
             raise InputError(path, None, f"{error.message}; delete {self.parts} and begin anew") from None
         for name, expected in self.work.items():
@@ -183,23 +183,16 @@ class Job:
         return os.path.exists(self.path(block))
 
     def read(self, block: int) -> dict[str, Any]:
-        """What was made of a block. Raises :class:`InputError` for what cannot have been."""
-        units = self.blocks[block].units
-
-        def check(part: Any) -> dict[str, Any]:
-            kinds = self.work["kinds"]
-            without = list if isinstance(part, dict) and part.get("without") else type(None)
-            check_types("the file", part, {"counts": dict, "without": without, **dict.fromkeys(kinds, str)})
-            check_types("the counts", part["counts"], dict.fromkeys(part["counts"], int))
-            parsed = sum(n for name, n in part["counts"].items() if name == "parsed" or name.startswith("no_parse."))
-            for name, found in [("counts", parsed), *((k, _units(part[k], _UNIT_ENDS[k])) for k in kinds)]:
-                if found != units:
-                    raise ValueError(f"{name} of {found}")
-            if part["without"] and [*map(type, part["without"])] != [int, str]:
-                raise ValueError(f"{shown(part['without'])} for the first line without a parse")
-            return part
-
-        return read_json(self.path(block), f"the parses of {units} lines", check)
+        """What was made of a block. Raises :class:`InputError` for what was not."""
+        first_line, what = self.blocks[block].first_line, f"the parses of {self.blocks[block].units} lines"
+        part = _read_whole(self.path(block), what)
+        if part["first_line"] != first_line:
+            raise InputError(
+                self.path(block),
+                None,
+                f"expected {what} from {first_line} on, found those from {part['first_line']} on",
+            )
+        return part
 
     def run(self, parser: Parser, mine: range, *, resume: bool) -> None:
         """Parses the blocks of `mine` that have not been parsed.
@@ -223,7 +216,7 @@ class Job:
 
             def keep() -> None:
                 for i, part in held.items():
-                    _write_json(part, self.path(i))
+                    _write_whole(part, self.path(i))
                     progress.update(self.blocks[i].units)
                 held.clear()
 
@@ -283,7 +276,12 @@ class Job:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
                 written["trees"].append(format_trees(trees))
-        return {"counts": counts, "without": first_without, **{kind: "".join(units) for kind, units in written.items()}}
+        return {
+            "first_line": lines[0].number,
+            "counts": counts,
+            "without": first_without,
+            **{kind: "".join(units) for kind, units in written.items()},
+        }
 
     def _check_strictly(self, without: Sequence[Any] | None) -> None:
         if self.strict and without:
@@ -390,44 +388,24 @@ def report(counts: Counter[str], lines: int) -> str:
     )
 
 
-@contextmanager
-def _locked(path: str, what: str, operation: int) -> Iterator[None]:
-    """Holds a lock on a file; it is gone when this process is, however that ends.
+def _read_whole(path: str, what: str) -> dict[str, Any]:
+    """What :func:`_write_whole` wrote. Raises :class:`InputError` for anything else."""
 
-    Raises :class:`InputError` if another process has it, and `operation` does not say to wait.
-    """
-    with open(path, "ab") as file:
-        taken = False
-        try:
-            fcntl.flock(file, operation)
-            # Who held it may have deleted it, with the folder.
-            taken = not (os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)))
-        except BlockingIOError:
-            taken = True
-        except OSError as error:
-            print(f"{path}: {error.strerror}: see that no other process does the same", file=sys.stderr)
-        if taken:
-            folder = os.path.dirname(path)
-            raise InputError(folder, None, f"expected to be alone at {what}, found another process at work")
-        yield
+    def check(content: Any) -> dict[str, Any]:
+        if not isinstance(content, dict) or content.pop("sha256", None) != _hash(content):
+            raise ValueError("another content than was written")
+        return content
+
+    return read_json(path, what, check)
 
 
-def _work(content: Any) -> dict[str, Any]:
-    check_types("the file", content, {"settings": dict, "text": dict, "parser": dict, "kinds": list})
-    if not set(content["kinds"]) <= _UNIT_ENDS.keys():
-        raise ValueError(f"parses of the kinds {shown(content['kinds'])}")
-    return dict(content)
-
-
-def _units(written: str, end: str) -> int:
-    if not written.endswith(end):
-        raise ValueError("parses without an end")
-    return written.count(end)
-
-
-def _write_json(content: Any, path: str) -> None:
+def _write_whole(content: dict[str, Any], path: str) -> None:
     with whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        json.dump(content, file, ensure_ascii=False)
+        json.dump({**content, "sha256": _hash(content)}, file, ensure_ascii=False)
+
+
+def _hash(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def check_places(prefix: str, inputs: Sequence[str]) -> None:

@@ -67,7 +67,6 @@ def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, ho
         process.wait()
     said = (tmp_path / "log").read_text()
     assert "Traceback" not in said
-    assert "filelock" not in said
     assert sum("fairseq-syntax-binarize" in line for line in said.splitlines()) == bool(message)
     assert message in said
     if status > 0:

@@ -304,6 +304,9 @@ BROKEN_BLOCKS = {
     "counts are a list": lambda part: part.update(counts=[]),
     "counts of others": lambda part: part["counts"].update(parsed=4),
     "counts of words": lambda part: part["counts"].update(parsed="3"),
+    "a letter changed": lambda part: part.update(trees=part["trees"].replace("S", "X", 1)),
+    "other lines": lambda part: part.update(first_line=3),
+    "no hash": lambda part: part.pop("sha256"),
     "without": lambda part: part.update(without="x"),
     "without a line": lambda part: part.update(without=["x", "failed"]),
 }
@@ -427,7 +430,7 @@ def test_two_processes_do_not_do_the_same(tmp_path, at_work, first, second, resu
     other = at_work(text, *first)
     for _ in range(2):
         with pytest.raises(
-            SystemExit, match=r"x\.en\.parts: expected to be alone at (it|shard 0 of 2), found another process at work"
+            SystemExit, match=r"x\.en\.parts/.*lock: expected to be alone at (it|shard 0 of 2), found this lock held"
         ):
             run(text, *second, *(resume if second != MERGE else []))
     # What is killed leaves no trace of itself.
