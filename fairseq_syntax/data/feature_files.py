@@ -35,10 +35,10 @@ from torch.utils.data import Dataset
 
 from fairseq_syntax.data.text_hashes import compare_texts
 from fairseq_syntax.data.values import MmapValues, Tokens, check_size
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.features import FEATURES, parse_kinds
 from fairseq_syntax.parse_record import file_hash
-from fairseq_syntax.versioned_json import read_versioned
+from fairseq_syntax.versioned_json import check_types, read_versioned
 
 logger = logging.getLogger(__name__)
 
@@ -106,11 +106,26 @@ class Signature:
             path,
             FORMAT_VERSION,
             "a signature of feature files",
-            lambda content: cls(
-                {name: SplitSignature(**split) for name, split in content["splits"].items()}, content["labels"]
-            ),
+            cls._build,
             earlier="which an earlier fairseq-syntax wrote; run fairseq-syntax-binarize again",
         )
+
+    @classmethod
+    def _build(cls, content: dict[str, Any]) -> Signature:
+        check_types("the file", content, {"format_version": int, "splits": dict, "labels": dict})
+        check_types("labels", content["labels"], dict.fromkeys(content["labels"], list))
+        for name, split in content["splits"].items():
+            check_types(
+                name,
+                split,
+                {"features": list, **dict.fromkeys(("parser", "settings", "versions", "counts", "files"), dict)},
+            )
+            for feature in split["features"]:
+                if feature not in FEATURES:
+                    raise ValueError(f"{shown(feature)} in the place of a feature of {name}")
+            for file, described in split["files"].items():
+                check_types(file, described, {"bytes": int, "sha256": str})
+        return cls({name: SplitSignature(**split) for name, split in content["splits"].items()}, content["labels"])
 
     def write(self, path: str) -> None:
         """Writes the signature."""
