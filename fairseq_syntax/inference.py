@@ -20,7 +20,17 @@ from fairseq_syntax.data.feature_files import Signature, SplitSignature, signatu
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.features import parse_kinds
 from fairseq_syntax.masks import UNKNOWN
-from fairseq_syntax.parsers import HOPELESS, MAX_TOKENS, Line, Parse, Parser, parse_lines, parser_class, parser_names
+from fairseq_syntax.parsers import (
+    HOPELESS,
+    MAX_TOKENS,
+    Line,
+    Parse,
+    Parser,
+    default_characters,
+    parse_lines,
+    parser_class,
+    parser_names,
+)
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence
 from fairseq_syntax.trees import NoParse, parse_brackets, read_conllu, read_lines
 
@@ -123,18 +133,19 @@ class LiveParses(ParseSource):
     further line.
 
     Args:
-        parsers: each with the kinds of parse that are taken from it, and the length from which on it has no parse.
+        parsers: each with the kinds of parse that are taken from it, and the limits of
+            :func:`~fairseq_syntax.parsers.parse_lines`, ``max_tokens`` and perhaps ``max_characters``.
     """
 
     failures = ("failed", "mismatch")
 
-    def __init__(self, parsers: Sequence[tuple[Parser, Sequence[str], int]]):
+    def __init__(self, parsers: Sequence[tuple[Parser, Sequence[str], Mapping[str, int]]]):
         self.parsers = parsers
         self._outcomes: list[Counter[str]] = [Counter() for _ in parsers]
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         found: list[Parses] = [{} for _ in lines]
-        for (parser, kinds, max_tokens), outcomes in zip(self.parsers, self._outcomes, strict=True):
+        for (parser, kinds, limits), outcomes in zip(self.parsers, self._outcomes, strict=True):
 
             def failed(line: Line, error: Exception, kinds: Sequence[str] = kinds) -> None:
                 _warn(line, kinds, error)
@@ -144,7 +155,7 @@ class LiveParses(ParseSource):
             while len(parses) < len(given):
                 # As long as it has parsed nothing, no more lines than it may still fail on.
                 end = len(given) if outcomes["parsed"] else len(parses) + max(1, HOPELESS - outcomes["failed"])
-                some = parse_lines(parser, given[len(parses) : end], max_tokens=max_tokens, failed=failed)
+                some = parse_lines(parser, given[len(parses) : end], failed=failed, **limits)
                 outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in some)
                 if outcomes["failed"] >= HOPELESS and not outcomes["parsed"]:
                     raise RuntimeError(
@@ -156,7 +167,7 @@ class LiveParses(ParseSource):
                 if isinstance(parse, NoParse):
                     by_kind.update(dict.fromkeys(kinds, parse))
                     if parse.reason == "too_long":
-                        _warn(line, kinds, f"more than {max_tokens} tokens are not parsed")
+                        _warn(line, kinds, f"more than {_spelled(limits)} are not parsed")
                     elif parse.reason not in ("empty", "failed"):
                         _warn(line, kinds, parse.reason)
                 else:
@@ -349,7 +360,9 @@ def _recorded(cfg: Any) -> tuple[Signature, SplitSignature | None]:
     return Signature(), None
 
 
-def _parsers(cfg: Any, kinds: Sequence[str], split: SplitSignature | None) -> list[tuple[Parser, Sequence[str], int]]:
+def _parsers(
+    cfg: Any, kinds: Sequence[str], split: SplitSignature | None
+) -> list[tuple[Parser, Sequence[str], Mapping[str, int]]]:
     recorded = split.parser if split else {}
     by_parser: list[tuple[dict[str, Any], list[str]]] = []
     for kind in kinds:
@@ -369,7 +382,17 @@ def _parsers(cfg: Any, kinds: Sequence[str], split: SplitSignature | None) -> li
             by_parser.append((description, [kind]))
         else:
             same.append(kind)
-    return [(_start(cfg, d, k), k, d.get("settings", {}).get("max_tokens", MAX_TOKENS)) for d, k in by_parser]
+    return [(_start(cfg, d, k), k, _limits(d.get("settings", {}))) for d, k in by_parser]
+
+
+def _limits(settings: Mapping[str, Any]) -> dict[str, int]:
+    """Those that the training data was parsed with."""
+    return {"max_tokens": MAX_TOKENS} | {k: settings[k] for k in ("max_tokens", "max_characters") if k in settings}
+
+
+def _spelled(limits: Mapping[str, int]) -> str:
+    characters = limits.get("max_characters", default_characters(limits["max_tokens"]))
+    return f"{limits['max_tokens']} tokens or {characters} characters"
 
 
 def _startable() -> list[str]:

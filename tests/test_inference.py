@@ -117,7 +117,7 @@ def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path)
     commands.assert_same({0: found[6]}, {0: found[0]})
     assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
     assert "line 4 has no parse (conllu, trees): told to fail" in printed
-    assert "line 9 has no parse (conllu, trees): more than 250 tokens are not parsed" in printed
+    assert "line 9 has no parse (conllu, trees): more than 250 tokens or 10000 characters are not parsed" in printed
     alone = interactive(trained, [good], tmp_path, *trained.bpe)[0]
     commands.assert_same({0: found[0]}, alone)
 
@@ -205,8 +205,8 @@ class OneKind(Parser):
 
 def test_each_kind_may_have_a_parser_of_its_own(trained):
     lines = trained.lines[:5]
-    both = LiveParses([(FakeParser(0.0), ("trees", "conllu"), 250)])
-    each = [(OneKind(kind), (kind,), 250) for kind in ("trees", "conllu")]
+    both = LiveParses([(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
+    each = [(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
     found = [
         SourceReader(source, Settings("words"), ["distance", "head", "word"], {}).read(lines, lines, small.dictionary())
         for source in (both, LiveParses(each), LiveParses(each[::-1]))
