@@ -24,6 +24,10 @@ import fairseq_syntax.parse
 QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fuzz-seconds", type=float, default=50, help="how long tests/test_fuzz.py looks (default: 50)")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def elsewhere(tmp_path_factory) -> None:
     """Tests run outside the checkout, so that the installed package is what they test."""
