@@ -39,7 +39,7 @@ case "${1:-}" in
         ruff check .
         ruff format --check .
         mypy
-        exec pytest "${@:2}"
+        exec pytest --numprocesses auto --maxprocesses 4 --dist worksteal "${@:2}"
         ;;
     *)
         sed -n '2,8s/^# \{0,1\}//p' "$0"
