@@ -49,6 +49,7 @@ from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_line
 from fairseq_syntax.versioned_json import read_json
 
 _PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)|.*\.lock")
+_REASONS = 8  # that are listed
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -109,8 +110,6 @@ class Job:
         self.strict: bool = args.strict
         self.max_tokens: int = args.max_tokens
         self.max_characters: int = args.max_characters or default_characters(args.max_tokens)
-        if not os.path.isfile(self.input):
-            raise InputError(self.input, None, "expected a text, found none")
         self.lines = sum(1 for _ in read_lines(self.input))  # what is broken shows now, not in some hours
         self.blocks = list(line_ranges(self.input, args.batch_size))
         self.work: dict[str, Any] = {
@@ -286,7 +285,7 @@ class Job:
     def _check_strictly(self, without: Sequence[Any] | None) -> None:
         if self.strict and without:
             line, reason = without
-            raise InputError(self.input, line, f"expected a parse (--strict), found none: {reason}")
+            raise InputError(self.input, line, f"expected a parse (--strict), found none: {_short(reason)}")
 
     def _failed(self, line: Line, error: Exception) -> None:
         tqdm.write(f"{self.input}:{line.number}: the parser failed: {shown(error)}", file=sys.stderr)
@@ -373,9 +372,15 @@ class Job:
 
 
 def no_parse(counts: Mapping[str, int]) -> str:
-    """How many lines have no parse for which reason; empty if all have one."""
-    reasons = {k.removeprefix("no_parse."): n for k, n in sorted(counts.items()) if k.startswith("no_parse.")}
-    return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
+    """How many lines have no parse for which reason, the most frequent ones first; empty if all have one."""
+    reasons = Counter({k.removeprefix("no_parse."): n for k, n in sorted(counts.items()) if k.startswith("no_parse.")})
+    listed = [f"{n} {_short(reason)}" for reason, n in reasons.most_common(_REASONS)]
+    others = reasons.total() - sum(n for _, n in reasons.most_common(_REASONS))
+    return ", ".join([*listed, *([f"{others} others"] if others else [])])
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= 100 else shown(reason)
 
 
 def report(counts: Counter[str], lines: int) -> str:
@@ -410,6 +415,9 @@ def _hash(content: dict[str, Any]) -> str:
 
 def check_places(prefix: str, inputs: Sequence[str]) -> None:
     """Raises :class:`ValueError` unless what is written for `prefix` can be, and harms neither `inputs` nor others."""
+    for path in (prefix, *inputs):
+        if path.encode("utf-8", "replace").decode() != path:
+            raise ValueError(f"expected a name in UTF-8, found {shown(path)}")
     if not os.path.basename(prefix):
         raise ValueError(f"--output-prefix: expected a file's name at the end, found {prefix!r}")
     for output in (f"{prefix}.conllu", f"{prefix}.trees", record_path(prefix)):
@@ -445,6 +453,8 @@ def parse(args: argparse.Namespace) -> None:
         raise ValueError("expected --num-shards and --shard-id together")
     if not 0 <= (args.shard_id or 0) < args.num_shards:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
+    if not os.path.isfile(args.input):
+        raise InputError(args.input or "--input", None, "expected a text, found none")
     inputs = [args.input] if args.merge else [args.input, *parser_class(args.parser).input_files(args)]
     check_places(args.output_prefix or args.input, inputs)
     job = Job(args)

@@ -253,6 +253,8 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
         identifier, form, head = columns[0], columns[1], columns[_HEAD]
         if _EMPTY_NODE.fullmatch(identifier):
             continue
+        if not form:
+            raise InputError(path, number, "expected the form of a word, found none")
         if "-" in identifier:
             first, _, last = identifier.partition("-")
             numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
@@ -266,8 +268,6 @@ def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | 
             continue
         if identifier != str(len(forms) + 1):
             raise InputError(path, number, f"expected word number {len(forms) + 1}, found {shown(identifier)}")
-        if not form:
-            raise InputError(path, number, "expected the form of a word, found none")
         if not _NUMBER.fullmatch(head):
             raise InputError(path, number, f"expected the number of a head, found {shown(head)}")
         forms.append(form)

@@ -444,6 +444,21 @@ def test_two_processes_do_not_do_the_same(tmp_path, at_work, first, second, resu
     assert {k: v for k, v in outputs(tmp_path / "two").items() if k.startswith("x.en")} == outputs(tmp_path / "one")
 
 
+def test_a_report_lists_some_reasons_and_counts_the_rest(tmp_path, capsys):
+    text = write(tmp_path / "x.en", "a\n" * 31 + "b\n")
+    reasons = [*range(20), *[3] * 5, *[7] * 4, *["x" * 10**6] * 2]
+    trees = "".join(f"(()) reason {reason}\n" for reason in reasons) + "(S b)\n"
+    run(text, "--parse-file", str(write(tmp_path / "p", trees)), parser="trees")
+    report = capsys.readouterr().out
+    assert "without a parse: 6 reason 3, 5 reason 7, 2 'reason xxx" in report
+    assert "xxx', 1 reason 0, 1 reason 1, 1 reason 10, 1 reason 11, 1 reason 12, 13 others; 1 tokens" in report
+    assert len(report) < 1000
+    write(tmp_path / "p", "(S a)\n" * 30 + f"(()) reason {'x' * 10**6}\n(S b)\n")
+    with pytest.raises(SystemExit, match=r"x\.en:31: expected a parse \(--strict\), found none: 'reason xxx") as error:
+        run(text, "--strict", "--parse-file", str(tmp_path / "p"), parser="trees")
+    assert len(str(error.value)) < 500
+
+
 def test_shards_work_beside_each_other(tmp_path, at_work):
     text = write(tmp_path / "x.en", TEXT)
     shards = [at_work(text, "--num-shards", "3", "--shard-id", str(i)) for i in range(3)]
@@ -906,6 +921,9 @@ def test_files_can_be_shared_and_resumed_too(tmp_path):
         (["--num-shards", "2", "--shard-id", "1", "--merge"], "--merge or --shard-id"),
         (["--merge"], "expected the parsed blocks of .*, found none"),
         (["--input", "/nothing"], "/nothing: expected a text, found none"),
+        (["--input", "/"], "/: expected a text, found none"),
+        (["--input", ""], "--input: expected a text, found none"),
+        (["--output-prefix", "\udcff"], r"expected a name in UTF-8, found '\\udcff'"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path, arguments, expected):

@@ -198,6 +198,7 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + row("٣-٤", "ab", "_"), 3, "rising range of words after word 0, found '٣-٤'"),
         (block(0) + row(1, "a", "²"), 3, "number of a head, found '²'"),
         (block(0) + row(1, "a", "٠"), 3, "number of a head, found '٠'"),
+        (block(0) + row("1-2", "", "_") + row(1, "a", 0), 3, "form of a word, found none"),
         (block(0) + row("1.x", "a", "_"), 3, "word number 1, found '1.x'"),
         (block(0) + row("a.b", "a", "_"), 3, "word number 1, found 'a.b'"),
         ("# sentences = " + "9" * 5000 + "\n" + block(0), 1, "a number of sentences, found '999"),

@@ -78,7 +78,7 @@ class StanzaParser(Parser):
                 **({"device": device} if device else {}),
             )
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
-            known = download or isinstance(error, RuntimeError)  # a device that is not there
+            known = download or isinstance(error, (RuntimeError, AssertionError))  # a device that is not there
             hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
             raise ValueError(f"stanza cannot start for {', '.join(processors)} of {lang!r}: {error!r}{hint}") from error
 
