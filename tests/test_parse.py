@@ -191,10 +191,12 @@ def test_a_parser_that_ends_the_program_does_not_end_it_well(tmp_path, monkeypat
     text = write(tmp_path / "x.en", "a\nb\nBAD\nc\nd\n")
     with monkeypatch.context() as patch:
         patch.setattr(fake, "_parse", raising(original, error))
-        said = "stopped" if isinstance(error, KeyboardInterrupt) else "error: the parser ended the program: SystemExit"
-        with pytest.raises(SystemExit, match=said) as ended:
+        with pytest.raises(SystemExit) as ended:
             run(text, size=1)
-    assert isinstance(ended.value.code, str)  # printed, and status 1
+    if isinstance(error, KeyboardInterrupt):
+        assert ended.value.code == 130
+    else:  # a text is printed, and makes a status of 1
+        assert "error: the parser ended the program: SystemExit" in ended.value.code
     assert not (tmp_path / "x.en.conllu").exists()
     run(text, "--resume", size=1)  # nothing was lost
     assert [unit.tokens for unit in units(text)[0]] == [["a"], ["b"], ["BAD"], ["c"], ["d"]]
