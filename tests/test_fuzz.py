@@ -14,9 +14,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 import pytest
 from fairseq.data import Dictionary
@@ -28,6 +27,7 @@ import fairseq_syntax.parse
 import fairseq_syntax.score
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.errors import InputError
+from time_limit import within
 
 WORDS = "Die Katze schläft im Haus .\n\nEr kommt ( heute ) . Gut .\nab c\n"
 SUBWORDS = "Die Kat@@ ze schl@@ äft im Haus .\n\nEr kommt ( heu@@ te ) . Gut .\nab c\n"
@@ -135,7 +135,7 @@ def attack(request, clean, tmp_path, monkeypatch) -> Callable[..., None]:
             folder = tmp_path / str(next(numbers))
             shutil.copytree(clean, folder)
             (folder / name).write_bytes(edited(content, edits))
-            with not_longer_than(20):
+            with within(20):
                 law(folder)
             shutil.rmtree(folder)
 
@@ -154,20 +154,6 @@ def attack(request, clean, tmp_path, monkeypatch) -> Callable[..., None]:
                 break
 
     return attack
-
-
-@contextlib.contextmanager
-def not_longer_than(seconds: float) -> Iterator[None]:
-    def stop(_: int, frame: FrameType | None) -> None:
-        raise AssertionError(f"took longer than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def command(main: Callable[[list[str]], None], *arguments: object) -> str | None:
@@ -231,8 +217,11 @@ def values(folder: Path) -> dict[str, bytes]:
 
 
 PARSES = ["bare.de.trees", "bare.de.conllu"]
-FILES = [*(f"train.de-en.de.{f}.{ending}" for f in FEATURES[:3] for ending in ("bin", "idx"))]
-COUNT = 10
+FILES = [
+    *(f"train.de-en.de.{f}.{ending}" for f in FEATURES[:3] for ending in ("bin", "idx")),
+    "train.de-en.de.text_hashes.bin",
+]
+COUNT = 11  # of the tests below
 
 
 @pytest.mark.parametrize("name", PARSES)
@@ -273,7 +262,8 @@ def test_text(attack, clean):
     attack("bare.de", law)
 
 
-def test_record(attack, clean):
+@pytest.mark.parametrize("name", ["train.de.parse.json", "train.de.conllu", "train.de.trees"])
+def test_parses_with_their_record(name, attack, clean):
     expected = values(clean)
 
     def law(folder: Path) -> None:
@@ -282,19 +272,7 @@ def test_record(attack, clean):
             assert_place(message, folder)
         assert values(folder) == expected
 
-    attack("train.de.parse.json", law)
-
-
-def test_parses_with_a_record(attack, clean):
-    expected = values(clean)
-
-    def law(folder: Path) -> None:
-        message = binarize(folder, "train")
-        if message is not None:
-            assert_place(message, folder)
-        assert values(folder) == expected
-
-    attack("train.de.conllu", law)
+    attack(name, law)
 
 
 def test_signature(attack, clean):
