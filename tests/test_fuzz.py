@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fairseq.data import Dictionary
@@ -27,6 +30,7 @@ import fairseq_syntax.parse
 import fairseq_syntax.score
 from fairseq_syntax.data.feature_files import load_features
 from fairseq_syntax.errors import InputError
+from fairseq_syntax.inference import source_reader
 from time_limit import within
 
 WORDS = "Die Katze schläft im Haus .\n\nEr kommt ( heute ) . Gut .\nab c\n"
@@ -221,7 +225,8 @@ FILES = [
     *(f"train.de-en.de.{f}.{ending}" for f in FEATURES[:3] for ending in ("bin", "idx")),
     "train.de-en.de.text_hashes.bin",
 ]
-COUNT = 11  # of the tests below
+VERIFY = ["--verify", "-s", "de", "-t", "en", "--destdir"]
+COUNT = 11  # of the tests that take time as long as they may
 
 
 @pytest.mark.parametrize("name", PARSES)
@@ -294,6 +299,51 @@ def test_signature(attack, clean):
             assert_place(message, folder)
 
     attack("bin/syntax.de-en.de.json", law)
+
+
+def changed_entries(content: Any) -> Iterator[Any]:
+    """A JSON value with each of the entries anywhere in it left out, or replaced by another value."""
+    if not isinstance(content, (dict, list)):
+        return
+    for key in content if isinstance(content, dict) else range(len(content)):
+        for other in (None, 3, "x", [], [1], {}, {"x": 1}):
+            copy = content.copy()
+            copy[key] = other
+            yield copy
+        copy = content.copy()
+        del copy[key]
+        yield copy
+        for inner in changed_entries(content[key]):
+            copy = content.copy()
+            copy[key] = inner
+            yield copy
+
+
+def test_every_entry_of_a_signature(clean, tmp_path):
+    expected = features(clean)
+    folder = Path(shutil.copytree(clean, tmp_path / "x"))
+    path = folder / "bin/syntax.de-en.de.json"
+    options = SimpleNamespace(data=path.parent, source_lang="de", target_lang="en", input_parses=None, parser="none")
+    for content in changed_entries(json.loads(path.read_text())):
+        path.write_text(json.dumps(content))
+        try:
+            assert features(folder) == expected
+            source_reader(options, FEATURES)
+        except (InputError, FileNotFoundError) as error:
+            assert str(folder) in str(error)  # noqa: PT017
+        message = command(fairseq_syntax.binarize.main, *VERIFY, folder / "bin")
+        assert message is None or assert_place(message, folder) is None
+
+
+def test_every_entry_of_a_record(clean, tmp_path):
+    expected = values(clean)
+    folder = Path(shutil.copytree(clean, tmp_path / "x"))
+    path = folder / "train.de.parse.json"
+    for content in changed_entries(json.loads(path.read_text())):
+        path.write_text(json.dumps(content))
+        message = binarize(folder, "train")
+        assert message is None or assert_place(message, folder) is None
+        assert values(folder) == expected
 
 
 def test_feature_files(attack, clean):

@@ -26,18 +26,20 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 from torch.utils.data import Dataset
 
+from fairseq_syntax.alignment import SUBWORDS
 from fairseq_syntax.data.text_hashes import compare_texts
 from fairseq_syntax.data.values import MmapValues, Tokens, check_size
 from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.features import FEATURES, parse_kinds
 from fairseq_syntax.parse_record import file_hash
+from fairseq_syntax.sentence import Settings
 from fairseq_syntax.versioned_json import check_types, read_versioned
 
 logger = logging.getLogger(__name__)
@@ -114,15 +116,23 @@ class Signature:
     def _build(cls, content: dict[str, Any]) -> Signature:
         check_types("the file", content, {"format_version": int, "splits": dict, "labels": dict})
         check_types("labels", content["labels"], dict.fromkeys(content["labels"], list))
+        for labels in content["labels"].values():
+            for label in labels:
+                if not isinstance(label, str):
+                    raise ValueError(f"{shown(label)} in the place of a label")
         for name, split in content["splits"].items():
             check_types(
                 name,
                 split,
                 {"features": list, **dict.fromkeys(("parser", "settings", "versions", "counts", "files"), dict)},
             )
-            for feature in split["features"]:
-                if feature not in FEATURES:
+            check_types(f"parser of {name}", split["parser"], dict.fromkeys(split["parser"], dict))
+            _check_settings(name, split["settings"])
+            for k, feature in enumerate(split["features"]):
+                if not isinstance(feature, str) or feature not in FEATURES or feature in split["features"][:k]:
                     raise ValueError(f"{shown(feature)} in the place of a feature of {name}")
+                if FEATURES[feature].labels == () and feature not in content["labels"]:
+                    raise ValueError(f"no labels of {feature}, which {name} has")
             for file, described in split["files"].items():
                 check_types(file, described, {"bytes": int, "sha256": str})
         return cls({name: SplitSignature(**split) for name, split in content["splits"].items()}, content["labels"])
@@ -132,6 +142,14 @@ class Signature:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"format_version": FORMAT_VERSION, **asdict(self)}, file, indent=1, sort_keys=True)
             file.write("\n")
+
+
+def _check_settings(split: str, settings: dict[str, Any]) -> None:
+    control = settings.get("control")
+    types = {option.name: str for option in fields(Settings)} | {"control": type(control) if control is None else str}
+    check_types(f"settings of {split}", settings, types)
+    if settings["subwords"] not in SUBWORDS:
+        raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
 
 
 def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
