@@ -65,7 +65,11 @@ class SyntaxHubInterface(GeneratorHubInterface):
             TypeError: an option is none of generation.
         """
         known = {
-            *inspect.signature(super().generate).parameters,
+            *(
+                name
+                for name, option in inspect.signature(super().generate).parameters.items()
+                if option.kind != option.VAR_KEYWORD
+            ),
             *self.cfg.generation,
             *GenerationConfig.__dataclass_fields__,
         }
