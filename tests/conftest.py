@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -15,6 +16,10 @@ import pytest
 
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Processes in the background are started with Ctrl-C ignored, and so are those that they start. Some tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import torch
 
