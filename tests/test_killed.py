@@ -113,11 +113,22 @@ def test_binarizing(tmp_path, before):
 def test_workers_that_die_when_their_work_is_done_are_not_missed(tmp_path):
     run(write(tmp_path))
     before = contents(tmp_path)
-    command = partial(at_renaming, 1, "before", kill_workers, partial(run, tmp_path, "--workers", "2"))
-    process = Forked(command, tmp_path / "log")
-    assert process.end() == 0, process.said
-    (tmp_path / "log").unlink()
-    assert contents(tmp_path) == before
+    killings = multiprocessing.Value("i")
+
+    def kill() -> None:
+        killings.value += 1
+        kill_workers()
+
+    for call in itertools.count(1):
+        done = killings.value
+        command = partial(at_renaming, call, "before", kill, partial(run, tmp_path, "--workers", "2"))
+        process = Forked(command, tmp_path / "log")
+        assert process.end() == 0, process.said
+        (tmp_path / "log").unlink()
+        assert contents(tmp_path) == before
+        if killings.value == done:
+            break
+    assert call > 16  # there were as many renamings
 
 
 @pytest.mark.usefixtures("fake_parser")
