@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
 from fairseq_syntax.errors import InputError
@@ -40,7 +41,7 @@ class Workers:
     def __enter__(self) -> Workers:
         try:
             for _ in range(self._count):
-                with _signals_afterwards():
+                with signals_afterwards():
                     ours, theirs = multiprocessing.Pipe()
                     self._workers[ours] = process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
                     process.start()
@@ -122,13 +123,16 @@ def _serve(connection: Connection) -> None:
     end_with_parent()
     while True:
         work, item = connection.recv()
-        result = failure = None
         try:
-            result = work(item)
+            answer = ForkingPickler.dumps((work(item), None))
         except Exception as error:
             error.add_note(traceback.format_exc())
-            failure = error
-        connection.send((result, failure))
+            try:
+                answer = ForkingPickler.dumps((None, error))
+            except Exception:
+                as_text = "".join(traceback.format_exception(error))
+                answer = ForkingPickler.dumps((None, RuntimeError(f"an error that cannot be sent on: {as_text}")))
+        connection.send_bytes(answer)
 
 
 def end_with_parent() -> None:
@@ -144,11 +148,12 @@ def end_with_parent() -> None:
 
 
 @contextmanager
-def _signals_afterwards() -> Iterator[None]:
-    """What stops this process stops it after this; a process that is started in it does not get what is its parent's.
+def signals_afterwards() -> Iterator[None]:
+    """Ctrl-C and SIGTERM act after this: for what is to be done whole or not at all, such as moving files into place.
 
-    A process is not forked in one go: functions of some modules run before and after, in it and in its parent, and
-    Python drops the exceptions that end them, a KeyboardInterrupt too.
+    A process that is started in it does not get what is its parent's. It is not forked in one go: functions of some
+    modules run before and after, in it and in its parent, and Python drops the exceptions that end them, a
+    KeyboardInterrupt too.
     """
     came: list[int] = []
     handlers = {}

@@ -99,6 +99,27 @@ def test_a_signal_that_comes_when_a_worker_starts_is_not_lost(tmp_path, number, 
     assert process.said.startswith("\nx: ")
 
 
+class Unsendable(Exception):
+    def __reduce__(self):
+        raise TypeError("not to be sent")
+
+
+def not_to_be_sent(how: str) -> object:
+    if how == "raised":
+        raise Unsendable("the reason")
+    return Unsendable("the result")
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [("raised", RuntimeError, "Unsendable: the reason"), ("returned", TypeError, "not to be sent")],
+)
+def test_what_cannot_be_sent_is_an_error_that_says_so(how, error, message):
+    with pytest.raises(error, match=message) as found, Workers(2) as workers:
+        list(workers.in_order(not_to_be_sent, [how]))
+    assert not isinstance(found.value, WorkerDied)
+
+
 def test_a_worker_that_kills_itself():
     with pytest.raises(WorkerDied), Workers(2) as workers:
         list(workers.in_order(die, range(9)))
