@@ -47,8 +47,10 @@ from fairseq_syntax.parsers import (
 )
 from fairseq_syntax.trees import NoParse, format_conllu, format_trees, read_lines
 from fairseq_syntax.versioned_json import read_json
+from fairseq_syntax.workers import signals_afterwards
 
 _PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)|.*\.lock")
+_DISCARDED = r"\.[^/]*\.[0-9]+\.done"  # .HOST.PID.done
 _REASONS = 8  # that are listed
 
 
@@ -324,11 +326,12 @@ class Job:
         target = record_path(self.prefix)
         rest = {kind: record for kind, record in read_records(target).items() if kind not in made}
         # The old records go before the files they tell of, and the new ones come after theirs.
-        self._replace_records(rest, target)
-        for kind, path in outputs.items():
-            os.replace(path, f"{self.prefix}.{kind}")
-        self._replace_records({**rest, **made}, target)
-        self.discard()
+        with signals_afterwards():
+            self._replace_records(rest, target)
+            for kind, path in outputs.items():
+                os.replace(path, f"{self.prefix}.{kind}")
+            self._replace_records({**rest, **made}, target)
+            self.discard()
         print(report(counts, self.lines))
         print(f"wrote {', '.join(f'{self.prefix}.{kind}' for kind in outputs)} and {target}")
 
@@ -344,7 +347,8 @@ class Job:
     def sweep(self) -> None:
         """Deletes parts of which a process that was killed could not delete the last."""
         for doomed in glob.glob(f"{glob.escape(self.parts)}.*.done"):
-            shutil.rmtree(doomed, ignore_errors=True)  # another process may be at it
+            if re.fullmatch(_DISCARDED, doomed[len(self.parts) :]) and _holds_only_parts(doomed):
+                shutil.rmtree(doomed, ignore_errors=True)  # another process may be at it
 
     def is_finished(self) -> bool:
         """Whether all of this was done and put together before, and nothing has changed since."""
@@ -411,6 +415,17 @@ def _write_whole(content: dict[str, Any], path: str) -> None:
 
 def _hash(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _holds_only_parts(folder: str) -> bool:
+    """Whether this is a folder, no link to one, in which there is nothing but what gathers in that of the parts."""
+    try:
+        with os.scandir(folder) as entries:
+            return not os.path.islink(folder) and all(
+                _PART.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) for entry in entries
+            )
+    except OSError:  # a file, or deleted by another process
+        return False
 
 
 def check_places(prefix: str, inputs: Sequence[str]) -> None:

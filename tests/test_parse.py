@@ -768,6 +768,31 @@ def test_the_parse_file_is_never_overwritten(tmp_path, output, link, parser):
     assert snapshot(tmp_path) == before
 
 
+def test_only_what_is_left_of_parts_is_swept(tmp_path):
+    text = write(tmp_path / "x", "a\n")
+    own = tmp_path / "x.parts.some.host.7.done"
+    (tmp_path / "elsewhere").mkdir()
+    folders = [
+        tmp_path / "x.parts.user.done",
+        tmp_path / "x.parts.user.8.done",  # with a file that is nobody's but theirs
+        tmp_path / "x.parts.user.9.done",  # with a folder
+        tmp_path / "elsewhere",
+        own,
+    ]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        write(folder / "work.json", "{}")
+    write(folders[1] / "notes", "mine")
+    (folders[2] / "whole.trees").mkdir()
+    (tmp_path / "x.parts.user.10.done").symlink_to(tmp_path / "elsewhere")
+    before = snapshot(tmp_path)
+    run(text)
+    after = snapshot(tmp_path)
+    assert not own.exists()
+    assert {path for path in before if path not in after} == {path for path in before if own.name in path}
+    assert (tmp_path / "x.parts.user.10.done").is_symlink()
+
+
 def test_the_folder_of_the_parts_is_never_somebody_elses(tmp_path, no_work):
     parts = tmp_path / "x.parts"
     text = write(tmp_path / "x", "a\n")
