@@ -20,7 +20,7 @@ import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -57,7 +57,7 @@ from fairseq_syntax.parse_record import check_unchanged, file_hash, generator_co
 from fairseq_syntax.sentence import AlignedSentence, Settings, align_sentence, greatest_distance
 from fairseq_syntax.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines
 from fairseq_syntax.versioned_json import EarlierVersion
-from fairseq_syntax.workers import Workers
+from fairseq_syntax.workers import Workers, signals_afterwards
 
 LINES_A_CHUNK = 1000
 
@@ -453,12 +453,14 @@ def binarize(args: argparse.Namespace) -> None:
             stack.enter_context(locked(f"{hidden}.lock", seconds=0, expected=alone))
             folders[split.name] = stack.enter_context(_temporary_folder(f"{hidden}.tmp"))
         for split in splits:
+            before = _identities(split)
             parser = describe_parser(split, args.parser)
             place = folders[split.name], split.name, pair, args.source_lang
             prefixes = {name: feature_prefix(*place, name) for name in split.features}
             report = binarize_split(
                 split, prefixes, text_hashes_path(*place), settings=settings, labels=labels, workers=workers
             )
+            _check_identities(before)
             print(f"{split.name}: {report.text(list(split.parses))}")
             made[split.name] = SplitSignature(
                 features=split.features,
@@ -468,10 +470,37 @@ def binarize(args: argparse.Namespace) -> None:
                 counts=report.as_dict(list(split.parses)),
                 files={},  # when their labels have their last numbers
             )
-        _move_into_place(Signature(made, labels), folders, target)
+        files = {
+            split.name: file_paths(folders[split.name], split.name, pair, args.source_lang, split.features)
+            for split in splits
+        }
+        _move_into_place(Signature(made, labels), files, target)
     if not all("name" in parser for split in made.values() for parser in split.parser.values()):
         print("the parser of some parses is not known: say --parser NAME to have it in the signature")
     print(f"wrote {target}")
+
+
+def _identities(split: Split) -> dict[str, tuple[int, ...] | None]:
+    """What changes when a file that is read for a split is replaced or written to, by path."""
+    return {path: _identity(path) for path in (split.text, *split.parses.values())}
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    # Unlike a second hash, this also sees what was changed and changed back, and costs nothing. A file is opened for
+    # it, because only then does NFS ask its server.
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _check_identities(before: Mapping[str, tuple[int, ...] | None]) -> None:
+    """Raises :class:`InputError` for a file that is another one than before: its hash, too, was taken before."""
+    for path, identity in before.items():
+        if _identity(path) != identity:
+            raise InputError(path, None, "expected a file that stays as it is, found that it changed while it was read")
 
 
 def _refuse_to_overwrite_input(destdir: str, splits: Sequence[Split], pair: tuple[str, str], lang: str) -> None:
@@ -496,8 +525,10 @@ def _make_folder(path: str) -> None:
 @contextmanager
 def _temporary_folder(path: str) -> Iterator[str]:
     """A folder that is empty, whatever a run that was killed has left in it, and is deleted in the end."""
-    if os.path.lexists(path):
+    if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
     os.mkdir(path)
     try:
         yield path
@@ -515,7 +546,7 @@ def _read_signature(path: str, *, tell: bool = False) -> Signature:
         return Signature()
 
 
-def _move_into_place(made: Signature, folders: Mapping[str, str], target: str) -> None:
+def _move_into_place(made: Signature, files: Mapping[str, list[str]], target: str) -> None:
     """Adds the files of some splits, and their signature, to a data-bin that other runs may be adding to."""
     with locked(
         f"{os.path.dirname(target)}/.{os.path.basename(target).removesuffix('.json')}.lock",
@@ -523,29 +554,27 @@ def _move_into_place(made: Signature, folders: Mapping[str, str], target: str) -
         expected="other runs to have moved their files into place by now",
     ):
         signature = _read_signature(target)
-        temporary = next(iter(folders.values()))
+        paths = list(itertools.chain.from_iterable(files.values()))
+        temporary = os.path.dirname(paths[0])
         others = {name: split for name, split in signature.splits.items() if name not in made.splits}
         # As long as other splits have them, labels keep their numbers.
-        labels = _add_labels(made.labels, signature.labels if others else {}, folders.values(), target)
-        paths = {
-            split: [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-            for split, folder in folders.items()
-        }
-        for split, files in paths.items():
-            made.splits[split].files = describe_files(files)
+        labels = _add_labels(made.labels, signature.labels if others else {}, paths, target)
+        for split, of_split in files.items():
+            made.splits[split].files = describe_files(of_split)
         # The signature says which files hold. It lets go of the old ones before they are replaced, so that it
-        # never vouches for a mixture, wherever this is interrupted.
-        if others.keys() != signature.splits.keys():
-            _replace(Signature(others, signature.labels), target, temporary)
-        for path in itertools.chain.from_iterable(paths.values()):
-            os.replace(path, os.path.join(os.path.dirname(target), os.path.basename(path)))
-        _replace(Signature({**others, **made.splits}, labels), target, temporary)
+        # never vouches for a mixture, wherever this is killed.
+        with signals_afterwards():
+            if others.keys() != signature.splits.keys():
+                _replace(Signature(others, signature.labels), target, temporary)
+            for path in paths:
+                os.replace(path, os.path.join(os.path.dirname(target), os.path.basename(path)))
+            _replace(Signature({**others, **made.splits}, labels), target, temporary)
 
 
 def _add_labels(
-    new: Mapping[str, list[str]], known: Mapping[str, list[str]], folders: Collection[str], target: str
+    new: Mapping[str, list[str]], known: Mapping[str, list[str]], paths: Sequence[str], target: str
 ) -> dict[str, list[str]]:
-    """The labels `known`, and those of the `new` ones that are not, by feature; renumbers the features in `folders`."""
+    """The labels `known`, and those of the `new` ones that are not, by feature; renumbers those in files `paths`."""
     labels = {}
     for feature, found in new.items():
         labels[feature] = list(dict.fromkeys([*known.get(feature, []), *found]))
@@ -558,7 +587,7 @@ def _add_labels(
             )
         numbers = np.array([labels[feature].index(label) for label in found], FEATURES[feature].dtype)
         if (numbers != np.arange(len(numbers))).any():
-            for path in (os.path.join(folder, name) for folder in folders for name in os.listdir(folder)):
+            for path in paths:
                 if path.endswith(f".{feature}.bin"):
                     _renumber_file(path, numbers)
     return labels

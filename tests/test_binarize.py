@@ -391,3 +391,56 @@ def test_script_in_a_checkout(tmp_path):
     )
     assert failed.returncode == 1
     assert failed.stderr.strip().endswith("nothing.en: expected a file of subword text, found none")
+
+
+@pytest.mark.parametrize("ending", ["en", "en.trees", "en.conllu"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, ending, workers, monkeypatch):
+    run(write(tmp_path))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()}
+    path = tmp_path / f"train.{ending}"
+    split = binarize.binarize_split
+
+    def changed_first(*args, **kwargs):
+        (tmp_path / "new").write_bytes(path.read_bytes())  # nothing but another file
+        os.replace(tmp_path / "new", path)
+        return split(*args, **kwargs)
+
+    monkeypatch.setattr(binarize, "binarize_split", changed_first)
+    with pytest.raises(SystemExit, match=rf"train\.{ending}: expected .* changed while it was read"):
+        run(tmp_path, "--workers", workers)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()} == before
+
+
+@pytest.mark.parametrize("what", ["link", "file", "folder"])
+def test_what_is_in_the_place_of_the_temporary_folder(tmp_path, what):
+    place = tmp_path / "bin/.syntax.en-de.en.train.tmp"
+    elsewhere = tmp_path / "elsewhere"
+    for folder in (tmp_path / "bin", elsewhere):
+        folder.mkdir()
+    (elsewhere / "mine").touch()
+    if what == "link":
+        place.symlink_to(elsewhere)
+    elif what == "file":
+        place.touch()
+    else:
+        place.mkdir()
+        (place / "train.en-de.en.old.bin").touch()
+    run(write(tmp_path))
+    assert not os.path.lexists(place)
+    assert (elsewhere / "mine").exists()
+    assert not (tmp_path / "bin/train.en-de.en.old.bin").exists()
+
+
+def test_only_what_a_run_wrote_is_moved(tmp_path, monkeypatch):
+    split = binarize.binarize_split
+
+    def and_somebody_elses(*args, **kwargs):
+        report = split(*args, **kwargs)
+        (tmp_path / "bin/.syntax.en-de.en.train.tmp/.nfs0007").touch()
+        return report
+
+    monkeypatch.setattr(binarize, "binarize_split", and_somebody_elses)
+    run(write(tmp_path))
+    assert not (tmp_path / "bin/.nfs0007").exists()
+    assert ".nfs0007" not in (tmp_path / "bin/syntax.en-de.en.json").read_text()

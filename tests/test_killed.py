@@ -44,8 +44,8 @@ def at_renaming(call: int, when: str, act: Callable[[], object], command: Callab
     command()
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(number: int = signal.SIGKILL) -> None:
+    os.kill(os.getpid(), number)
 
 
 def kill_workers() -> None:
@@ -54,17 +54,19 @@ def kill_workers() -> None:
         process.join()
 
 
-def killed(folder: Path, command: Callable[[], object], *, least: int) -> Iterator[str]:
+def killed(
+    folder: Path, command: Callable[[], object], *, least: int, by: int = signal.SIGKILL, ends: int = -signal.SIGKILL
+) -> Iterator[str]:
     """`folder` after each way of being killed, which is yielded. At least so many calls are expected."""
     start = shutil.copytree(folder, folder.with_name("start"))
     for call in itertools.count(1):
         for when in ("before", "after"):
-            process = Forked(partial(at_renaming, call, when, die, command), folder.with_name("log"))
+            process = Forked(partial(at_renaming, call, when, partial(die, by), command), folder.with_name("log"))
             status = process.end()
             if status == 0:
                 assert call > least
                 return
-            assert status == -signal.SIGKILL, process.said
+            assert status == ends, process.said
             yield f"{when} call {call}"
             shutil.rmtree(folder)
             shutil.copytree(start, folder)
@@ -107,6 +109,26 @@ def test_binarizing(tmp_path, before):
             assert files == old.get(name) or files == new[name], place
         binarize.main(command)
         assert contents(folder) == contents(unbroken), place
+        assert not hidden_folders(folder / "bin")
+
+
+STOPPED = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.mark.parametrize(("by", "ends"), STOPPED)
+def test_binarizing_that_is_stopped_leaves_the_old_data_bin_or_the_new_one(tmp_path, by, ends):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    write(folder, "train", text="x\n", trees="(S x)\n", conllu="1\tx\t_\tX\t_\t_\t0\tx\t_\t_\n\n")
+    run(folder, *FEATURES)
+    write(folder)
+    command = ["-s", "en", "-t", "de", "--destdir", f"{folder}/bin", "--trainpref", f"{folder}/train", *FEATURES]
+    old = contents(folder)
+    unbroken = shutil.copytree(folder, tmp_path / "unbroken")
+    binarize.main([part.replace(str(folder), str(unbroken)) for part in command])
+    new = contents(unbroken)
+    for place in killed(folder, partial(binarize.main, command), least=8, by=by, ends=ends):
+        assert contents(folder) in (old, new), place
         assert not hidden_folders(folder / "bin")
 
 
@@ -154,3 +176,23 @@ def test_parsing(tmp_path, before, monkeypatch):
             parse.main([*command, "--resume"])
         assert contents(folder) == contents(unbroken), place
     assert refused > 5
+
+
+@pytest.mark.usefixtures("fake_parser")
+@pytest.mark.parametrize(("by", "ends"), STOPPED)
+def test_parsing_that_is_stopped_leaves_the_old_parses_or_the_new_ones(tmp_path, by, ends, monkeypatch):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    text = folder / "x.en"
+    text.write_text("".join(f"a{i} b\n" for i in range(6)))
+    command = ["--input", str(text), "--parser", "fake", "--batch-size", "3"]
+    monkeypatch.setenv("FAKE_VERSION", "0")
+    parse.main(command)
+    monkeypatch.delenv("FAKE_VERSION")
+    old = contents(folder)
+    unbroken = shutil.copytree(folder, tmp_path / "unbroken")
+    parse.main([part.replace(str(folder), str(unbroken)) for part in command])
+    new = contents(unbroken)
+    for place in killed(folder, partial(parse.main, command), least=7, by=by, ends=ends):
+        outside = {path: content for path, content in contents(folder).items() if ".parts/" not in path}
+        assert outside in (old, new), place
