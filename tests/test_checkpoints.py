@@ -14,13 +14,14 @@ import fairseq
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils, file_utils, utils
+from fairseq.data.encoders import gpt2_bpe
 
 import commands
 import fairseq_syntax.average_checkpoints
 import fairseq_syntax.dump
 import small
-from fairseq_syntax import literals
+from fairseq_syntax import checkpoints, literals
 from fairseq_syntax.errors import InputError
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 
@@ -116,6 +117,53 @@ def test_a_checkpoint_does_not_import_its_user_dir(data_bin, checkpoint, tmp_pat
     (tmp_path / "users/__init__.py").write_text(running(tmp_path / "flag"))
     LOADS[load](data_bin, changed(checkpoint, tmp_path / "x.pt", "common", user_dir=str(tmp_path / "users")))
     assert not (tmp_path / "flag").exists()
+
+
+SECRET = "http://127.0.0.1:9/${oc.env:HOME}"
+
+
+@pytest.mark.parametrize("load", ["generate", "interactive", "restore", "python", "dump", "average"])
+def test_a_checkpoint_neither_learns_nor_asks_anything(data_bin, checkpoint, tmp_path, monkeypatch, load):
+    asked = []
+    monkeypatch.setattr(file_utils, "get_from_cache", lambda *args, **_: asked.append(args))
+    for options, found in (
+        ({"gpt2_encoder_json": SECRET}, "bpe.gpt2_encoder_json: expected a value"),
+        ({"gpt2_encoder_json": "${common.log_file}"}, "bpe.gpt2_encoder_json: expected a value"),
+        ({"gpt2_vocab_bpe": "http://127.0.0.1:9/"}, "bpe.gpt2_vocab_bpe: expected a file"),
+    ):
+        path = changed(checkpoint, tmp_path / "x.pt", "bpe", _name="gpt2", **options)
+        with pytest.raises((ValueError, SystemExit), match=rf"x\.pt: {found}"):
+            LOADS[load](data_bin, path)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("part", "option", "value"),
+    [
+        ("common", "log_file", "${oc.env:HOME}"),
+        ("common", "log_file", "a${common.seed}"),
+        ("model", "dropout", "${oc.decode:${oc.env:HOME}}"),
+        ("model", "bpe_codes", "https://127.0.0.1:9/"),
+        ("tokenizer", "moses_source_lang", " s3://127.0.0.1:9/"),
+        ("tokenizer", "moses_source_lang", "ht\ntp:127.0.0.1:9/"),
+    ],
+)
+def test_nor_by_another_option(checkpoint, tmp_path, part, option, value):
+    path = changed(checkpoint, tmp_path / "x.pt", part, **{option: value})
+    with pytest.raises(InputError, match=rf"x\.pt: {part}\.{option}: expected a (value|file), found"):
+        checkpoints.read(str(path))
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        ("checkpoint", {"save_dir": "s3://runs", "model_parallel_size": "${common.model_parallel_size}"}),
+        ("distributed_training", {"distributed_init_method": "tcp://localhost:1", "tpu": "${common.tpu}"}),
+        ("bpe", {"_name": "gpt2", "gpt2_encoder_json": gpt2_bpe.DEFAULT_ENCODER_JSON}),
+    ],
+)
+def test_what_fairseq_itself_writes_is_read(checkpoint, tmp_path, part, options):
+    assert checkpoints.read(str(changed(checkpoint, tmp_path / "x.pt", part, **options)))["cfg"][part]
 
 
 def test_nor_does_an_option_from_elsewhere(tmp_path):
