@@ -147,9 +147,12 @@ def _short(error: Exception) -> str:
 
 @contextmanager
 def weights_of(path: str, fit: str) -> Iterator[None]:
-    """Inside the block, what torch says of weights that do not fit is an :class:`InputError`; `fit` says what to."""
+    """Inside the block, what torch says of weights that do not fit, and what building a model of a configuration that
+    cannot be meant raises, is an :class:`InputError`; `fit` says what to."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, AttributeError, LookupError, AssertionError, ArithmeticError) as error:
         said = textwrap.shorten(str(error), 500, placeholder=" …")
+        if not isinstance(error, RuntimeError):
+            said = f"{type(error).__name__}: {said}"
         raise InputError(path, None, f"expected weights that fit {fit}, found: {said}") from error

@@ -14,6 +14,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
+from fairseq_syntax.errors import shown
+
 #: The modules of fairseq that call ``eval`` (on options, and on lines of data).
 _MODULES = (
     "criterions.ctc",
@@ -50,6 +52,8 @@ OPTIONS = frozenset(
 )  # fmt: skip
 
 _OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
+#: So many items or characters may a sum or product have, and so many bits, if it is a number.
+_LONGEST = 10_000
 
 
 def forbid_code() -> None:
@@ -66,17 +70,29 @@ def literal(text: object) -> Any:
         ValueError: it is anything else.
     """
     if not isinstance(text, str):
-        raise TypeError(f"expected a string, found {text!r}")
+        raise TypeError(f"expected a string, found {shown(text)}")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise ValueError(f"expected a literal, such as 0.9 or [1, 2], found {text!r}, which is not run") from error
+        raise ValueError(f"expected a literal, such as 0.9 or [1, 2], found {shown(text)}, which is not run") from error
 
 
 def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+        left, right = _value(node.left), _value(node.right)
+        if _size(left, right, product=isinstance(node.op, ast.Mult)) > _LONGEST:
+            raise ValueError(f"expected at most {_LONGEST} items, characters or bits")
+        return _OPERATORS[type(node.op)](left, right)
     return ast.literal_eval(node)
+
+
+def _size(left: Any, right: Any, *, product: bool) -> int:
+    """So many items, characters or bits will the sum or product of two values have, at most."""
+    sequences = [value for value in (left, right) if hasattr(value, "__len__")]
+    if product and sequences:
+        times = left if right is sequences[0] else right
+        return len(sequences[0]) * times if isinstance(times, int) else 0  # Python takes no other number
+    return sum(map(len, sequences)) + sum(v.bit_length() for v in (left, right) if isinstance(v, int))
 
 
 def code(configuration: object) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import textwrap
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ from typing import Any, cast
 
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_syntax.checkpoints import read
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerConfig, GatedSyntaxTransformerModel
 from fairseq_syntax.modules.gate import reorder_masks
 
@@ -41,6 +42,8 @@ def look_before_loading() -> None:
         path: str, arg_overrides: Mapping[str, Any] | None = None, *args: Any, **kwargs: Any
     ) -> dict[str, Any]:
         found = _look_at(path)
+        if arg_overrides is not None:  # a model will be built; the trainer has one
+            _check_architecture(found)
         state: dict[str, Any] = load(path, arg_overrides, *args, **kwargs)
         if found.mask_order is not None:
             for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
@@ -91,10 +94,32 @@ class Recorded:
 
 
 def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
-    """What a checkpoint, with this content, says of itself."""
+    """What a checkpoint, with this content, says of itself.
+
+    Raises:
+        InputError: the options of one of our models cannot be meant.
+    """
     options = state.get("args") or (state.get("cfg") or {}).get("model")
-    model = Namespace(**options) if isinstance(options, dict) else options
+    try:
+        model = Namespace(**options) if isinstance(options, dict) else options
+        cfg = _config(model)
+        if cfg is not None:
+            cfg.check()
+            _ = cfg.meaning
+    except Exception as error:  # of many kinds: anything may stand where an option is looked for
+        raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
     return Recorded(path, model, state.get("last_optimizer_state") is not None)
+
+
+def _said(error: Exception) -> str:
+    reason = textwrap.shorten(str(error), 500, placeholder=" …")
+    return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
+
+
+def _check_architecture(found: Recorded) -> None:
+    name = _architecture(found.model)
+    if found.model is not None and (not isinstance(name, str) or name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}):
+        raise InputError(found.path, None, f"expected a model that fairseq knows, found the architecture {shown(name)}")
 
 
 def _look_at(path: str) -> Recorded:

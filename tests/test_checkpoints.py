@@ -119,6 +119,58 @@ def test_a_checkpoint_does_not_import_its_user_dir(data_bin, checkpoint, tmp_pat
     assert not (tmp_path / "flag").exists()
 
 
+ODD = {
+    "cfg": ["text", ["list"], Namespace(), {}],
+    "cfg.model": [None, 5, "${other}"],
+    "cfg.task": [None, 5],
+    "args": ["text", {"arch": "transformer"}],
+    "optimizer_history": [5, []],
+    "extra_state": [5],
+}
+
+
+@pytest.mark.parametrize(
+    ("load", "name"), [("dump", name) for name in ODD] + [("python", "cfg.model"), ("average", "cfg")]
+)
+def test_parts_of_other_types_are_named(data_bin, checkpoint, tmp_path, load, name):
+    for value in ODD[name]:
+        state = torch.load(checkpoint, weights_only=True)
+        outer, _, inner = name.partition(".")
+        if inner:
+            state[outer][inner] = value
+        else:
+            state[outer] = value
+        torch.save(state, tmp_path / "x.pt")
+        with pytest.raises((ValueError, SystemExit), match=rf"x\.pt: {name}(\.model)?: expected a .*, found "):
+            LOADS[load](data_bin, tmp_path / "x.pt")
+
+
+@pytest.mark.parametrize("load", ["generate", "restore", "python", "dump", "average"])
+def test_options_that_cannot_be_meant_are_those_of_the_checkpoint(data_bin, checkpoint, tmp_path, load):
+    for option, value in (
+        ("encoder_attention_heads", 0), ("decoder_attention_heads", "a"), ("syntax_masks", 5), ("syntax_more", 1),
+        ("_name", ["a"]), ("syntax_layers", "9"),
+    ):  # fmt: skip
+        path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})
+        with pytest.raises((ValueError, SystemExit), match=r"x\.pt: expected a model's configuration, found: "):
+            LOADS[load](data_bin, path)
+
+
+@pytest.mark.parametrize("load", ["generate", "validate", "python", "dump"])
+def test_an_architecture_that_there_is_not(data_bin, checkpoint, tmp_path, load):
+    path = changed(checkpoint, tmp_path / "x.pt", "model", _name="none", arch="none")
+    with pytest.raises((ValueError, SystemExit), match=r"x\.pt: .*, found the architecture 'none'"):
+        LOADS[load](data_bin, path)
+
+
+@pytest.mark.parametrize("load", ["python", "dump"])
+def test_a_model_that_cannot_be_built(data_bin, checkpoint, tmp_path, load):
+    for option, value in (("encoder_ffn_embed_dim", "a"), ("encoder_attention_heads", 7), ("activation_fn", "none")):
+        path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})
+        with pytest.raises((ValueError, SystemExit), match=r"x\.pt: expected weights that fit .*, found: "):
+            LOADS[load](data_bin, path)
+
+
 SECRET = "http://127.0.0.1:9/${oc.env:HOME}"
 
 
@@ -216,6 +268,24 @@ def test_literals_are_what_they_were(value):
 def test_all_else_is_refused(value):
     with pytest.raises(ValueError, match="expected a literal"):
         literals.literal(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[0] * 10001", "20000 * 'a'", "[0] * 5000 * 2 + [1]", "*".join(["99999999"] * 400), "('a' * 9999 + 'a' * 9999)"],
+)
+def test_nor_is_what_is_huge(value):
+    with pytest.raises(ValueError, match="expected a literal") as caught:
+        literals.literal(value)
+    assert len(str(caught.value)) < 250
+    assert "at most" in str(caught.value.__cause__)
+
+
+def test_messages_show_no_more_than_the_beginning_of_a_value(checkpoint, tmp_path):
+    path = changed(checkpoint, tmp_path / "x.pt", "model", adaptive_softmax_cutoff="f()" * 100_000)
+    with pytest.raises(InputError, match="expected a literal") as caught:
+        checkpoints.read(str(path))
+    assert len(caught.value.message) < 250
 
 
 def test_adaptive_softmax_trains_and_translates(data_bin, tmp_path):

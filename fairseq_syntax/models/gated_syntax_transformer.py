@@ -29,6 +29,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.checkpoints import weights_of
+from fairseq_syntax.errors import shown
 from fairseq_syntax.hub import SyntaxHubInterface, check_options, find_checkpoints
 from fairseq_syntax.inference import NEW_TEXT_OPTIONS
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
@@ -252,7 +253,9 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             raise ValueError(
                 f"--syntax-masks: expected some of {','.join(MASK_FEATURES)}, each once, found {self.syntax_masks!r}"
             )
-        heads = self.encoder.attention_heads
+        for side, heads in (("decoder", self.decoder.attention_heads), ("encoder", self.encoder.attention_heads)):
+            if not isinstance(heads, int) or heads < 1:
+                raise ValueError(f"--{side}-attention-heads: expected a number of at least 1, found {shown(heads)}")
         if self.syntax_heads is not None and not 1 <= self.syntax_heads <= heads:
             raise ValueError(
                 f"--syntax-heads: expected 1 to {heads} (--encoder-attention-heads), found {self.syntax_heads}"
