@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from fairseq.tasks.translation import TranslationConfig
 
 import commands
 from fairseq_syntax.errors import InputError
@@ -53,6 +55,16 @@ def test_a_data_bin_without_the_dictionaries(trained, folder, tmp_path):
         load(folder, trained.checkpoint.name, str(tmp_path), **languages)
     with pytest.raises(InputError, match=expected):
         commands.generate_log(tmp_path, trained.checkpoint, more=("--source-lang=src", "--target-lang=tgt"))
+
+
+def test_a_model_of_another_task(trained, tmp_path):
+    state = torch.load(trained.checkpoint, weights_only=True)
+    task = state["cfg"]["task"]
+    stock = {name: task[name] for name in TranslationConfig.__dataclass_fields__ if name in task}
+    state["cfg"]["task"] = {**stock, "_name": "translation"}
+    torch.save(state, tmp_path / "x.pt")
+    with pytest.raises(InputError, match=r"x\.pt: expected a model of --task syntax_translation, found one of Transl"):
+        load(str(tmp_path), "x.pt", str(trained.data))
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,12 @@ from fairseq.models.transformer import (
     base_architecture,
 )
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.checkpoints import weights_of
-from fairseq_syntax.errors import shown
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.hub import SyntaxHubInterface, check_options, find_checkpoints
 from fairseq_syntax.inference import NEW_TEXT_OPTIONS
 from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
@@ -404,6 +405,10 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
             loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
         cfg, task = loaded["args"], loaded["task"]
+        if not isinstance(task, TASK_REGISTRY["syntax_translation"]):
+            raise InputError(
+                paths[0], None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
+            )
         task.for_new_text = True
         with open_dict(cfg):
             # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.

@@ -173,9 +173,13 @@ class SyntaxGate(nn.Module):
 
 
 def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
-    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now."""
+    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now.
+
+    Weights that have no such parts are left alone: loading them names them.
+    """
     for name, weight in state.items():
-        if re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name):
+        of_gate = re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name)
+        if of_gate and weight.dim() and weight.shape[0] % len(order) == 0:
             state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
 
 

@@ -129,6 +129,20 @@ def test_checkpoints_of_version_0_1_0_in_another_order(data_bin, gated, tmp_path
             torch.testing.assert_close(weight, parts[1][name])
 
 
+def test_gates_of_another_shape_are_named(data_bin, gated, tmp_path):
+    def cut(state) -> None:
+        swap_gates(state)
+        for name, weight in state["model"].items():
+            if name.endswith("gate.fc2.bias"):
+                state["model"][name] = weight[:-1]
+            elif name.endswith("gate.fc2.weight"):
+                state["model"][name] = weight[0, 0]
+
+    change(gated, tmp_path / "old.pt", cut)
+    with pytest.raises(ValueError, match=r"old\.pt: expected weights that fit .*size mismatch for .*gate\.fc2"):
+        GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), "old.pt", str(data_bin))
+
+
 @pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi"])
 def test_gates_of_other_masks_are_refused(data_bin, tmp_path, masks):
     commands.train(data_bin, tmp_path / "slr", "--max-update=1", "--syntax-masks=slr")
