@@ -217,7 +217,14 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             "encoder_normalize_before": self.encoder.normalize_before,
             "decoder_normalize_before": self.decoder.normalize_before,
             "activation_fn": str(self.activation_fn),
-            "no_scale_embedding": self.no_scale_embedding,
+            "no_scale_embedding": bool(self.no_scale_embedding),
+            "no_token_positional_embeddings": bool(self.no_token_positional_embeddings),
+            "cross_self_attention": bool(self.cross_self_attention),
+            "share_all_embeddings": bool(self.share_all_embeddings),
+            # fairseq sets it with the one above
+            "share_decoder_input_output_embed": bool(
+                self.share_decoder_input_output_embed or self.share_all_embeddings
+            ),
         }
         if "slr" in self.syntax_mask_names:
             found["slr"] = str(self.slr)

@@ -186,6 +186,24 @@ def test_options_that_change_what_weights_mean(data_bin, pure, tmp_path, caplog,
     assert [line.rpartition("/")[2] for line in said] == [mentioned]
 
 
+@pytest.mark.parametrize(
+    "option", ["no_token_positional_embeddings", "cross_self_attention", "share_decoder_input_output_embed"]
+)
+def test_switches_that_change_what_weights_mean(data_bin, pure, tmp_path, option):
+    def switch(state) -> None:
+        options = vars(state["cfg"]["model"])
+        options[option] = not options.get(option, False)
+
+    other = change(pure, tmp_path / "other.pt", switch)
+    flag = "--" + option.replace("_", "-")
+    with pytest.raises(ValueError, match=rf"other\.pt: {flag}: expected (True|False), as this training began, found"):
+        commands.train(
+            data_bin, tmp_path, "--max-update=5", BOTH, "--syntax-combination=pure", f"--restore-file={other}"
+        )
+    with pytest.raises(SystemExit, match=rf"other\.pt: {flag}: expected (True|False) as in .*, found"):
+        average(["--inputs", str(pure), str(other), "--output", str(tmp_path / "average.pt")])
+
+
 @pytest.mark.parametrize("way", ["--finetune-from-model", "--reset-optimizer"])
 def test_a_new_training_may_give_weights_another_meaning(data_bin, pure, tmp_path, caplog, way):
     begin = (
