@@ -225,6 +225,7 @@ class GatedSyntaxTransformerConfig(_SyntaxOptions):
             "share_decoder_input_output_embed": bool(
                 self.share_decoder_input_output_embed or self.share_all_embeddings
             ),
+            "merge_src_tgt_embed": bool(self.merge_src_tgt_embed),
         }
         if "slr" in self.syntax_mask_names:
             found["slr"] = str(self.slr)

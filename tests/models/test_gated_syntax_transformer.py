@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from argparse import ArgumentParser, Namespace
+from dataclasses import fields
 from random import Random
 
 import pytest
 import torch
+from fairseq.models.transformer import TransformerConfig
 from torch import nn
 
 from fairseq_syntax.models.gated_syntax_transformer import (
@@ -313,6 +316,29 @@ def test_an_option_that_is_none_is_refused():
 @pytest.mark.parametrize("layers", ["2", 2])
 def test_one_layer(layers):
     assert list(model(syntax_layers=layers).gates) == [2]
+
+
+#: Switches of fairseq's Transformer that change where things are computed, and those of adaptive inputs, which this
+#: small model cannot have and which have parameters of their own.
+ELSEWHERE = {
+    "checkpoint_activations", "offload_activations", "export", "char_inputs", "adaptive_input", "tie_adaptive_weights",
+    "tie_adaptive_proj",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["", "encoder.", "decoder."])
+def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(side):
+    part = operator.attrgetter(side[:-1])(TransformerConfig()) if side else TransformerConfig()
+    for option in fields(part):
+        if type(getattr(part, option.name)) is not bool or option.name in ELSEWHERE:
+            continue
+        name = (side + option.name).replace(".", "_")
+        seen = []
+        for value in (False, True):
+            net = model(**{"decoder_normalize_before": True, name: value})  # without which one has no effect
+            shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
+            seen.append((shapes, GatedSyntaxTransformerConfig.from_namespace(net.args).meaning))
+        assert seen[0] != seen[1], name
 
 
 def test_every_option_reaches_the_model():
