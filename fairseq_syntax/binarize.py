@@ -49,7 +49,7 @@ from fairseq_syntax.data.feature_files import (
 )
 from fairseq_syntax.data.text_hashes import HASH, text_hashes, word_hash
 from fairseq_syntax.data.verification import verify
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.features import FEATURES, INFINITE, MOST_LABELS
 from fairseq_syntax.files import refuse_to_overwrite
 from fairseq_syntax.locks import locked
@@ -400,7 +400,8 @@ def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: 
     """Numbers of a chunk's labels as numbers of all labels, to which new ones are added at the end."""
     everywhere += [label for label in here if label not in everywhere]
     if len(everywhere) > MOST_LABELS + 1:
-        raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {everywhere[-1]!r}")
+        found = shown(everywhere[-1])
+        raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {found}")
     return np.array([0, *map(everywhere.index, here)])[values]
 
 

@@ -19,7 +19,7 @@ from fairseq.registry import REGISTRIES
 
 from fairseq_syntax.analysis import CONTENTS, by_sentence
 from fairseq_syntax.checkpoints import read
-from fairseq_syntax.errors import InputError
+from fairseq_syntax.errors import InputError, shown
 from fairseq_syntax.inference import NEW_TEXT_OPTIONS, SourceTokens
 
 #: What a file would have as one line.
@@ -126,7 +126,7 @@ def _lines(sentences: str | Iterable[str]) -> list[str]:
         if not isinstance(line, str):
             raise TypeError(f"sentence {number}: expected a string, found {type(line).__name__}")
         if not _LINE.fullmatch(line):
-            raise ValueError(f"sentence {number}: expected one line of text, found a line break in {line!r}")
+            raise ValueError(f"sentence {number}: expected one line of text, found a line break in {shown(line)}")
     return [line.strip() for line in lines]  # as fairseq-interactive does
 
 
