@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 here = Path(__file__).parent
-version = re.search(r'^__version__ = "(.+)"$', (here / "fairseq_syntax/__init__.py").read_text(), re.M)[1]
+version = re.search(r'^__version__ = "(.+)"$', (here / "preprocess/syntax_preprocess/__init__.py").read_text(), re.M)[1]
 
 setup(
     name="fairseq-syntax",
@@ -20,8 +20,9 @@ setup(
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     python_requires=">=3.11",
-    packages=find_packages(include=["fairseq_syntax", "fairseq_syntax.*"]),
-    package_data={"fairseq_syntax": ["py.typed"]},
+    packages=[*find_packages(include=["fairseq_syntax*"]), *find_packages("preprocess")],
+    package_dir={"syntax_preprocess": "preprocess/syntax_preprocess"},
+    package_data={"fairseq_syntax": ["py.typed"], "syntax_preprocess": ["py.typed"]},
     install_requires=[
         "fairseq-fixed>=0.12.3",
         "numpy",
@@ -40,11 +41,11 @@ setup(
     },
     entry_points={
         "console_scripts": [
-            "fairseq-syntax-parse = fairseq_syntax.parse:main",
-            "fairseq-syntax-binarize = fairseq_syntax.binarize:main",
-            "fairseq-syntax-average-checkpoints = fairseq_syntax.average_checkpoints:main",
-            "fairseq-syntax-score = fairseq_syntax.score:main",
-            "fairseq-syntax-dump = fairseq_syntax.dump:main",
+            "fairseq-syntax-parse = syntax_preprocess.commands.parse:main",
+            "fairseq-syntax-binarize = syntax_preprocess.commands.binarize:main",
+            "fairseq-syntax-average-checkpoints = fairseq_syntax.commands.average_checkpoints:main",
+            "fairseq-syntax-score = syntax_preprocess.commands.score:main",
+            "fairseq-syntax-dump = fairseq_syntax.commands.dump:main",
         ],
     },
 )

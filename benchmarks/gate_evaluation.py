@@ -29,8 +29,8 @@ from fairseq import checkpoint_utils
 from tqdm import tqdm
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.modules.calls import outputs_of
-from fairseq_syntax.workers import Workers
+from fairseq_syntax.nn.calls import outputs_of
+from syntax_preprocess.system.workers import Workers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
 import gate_variants

@@ -20,8 +20,8 @@ from types import SimpleNamespace
 import torch
 from fairseq_cli.interactive import make_batches
 
-from fairseq_syntax.parsers.stanza import StanzaParser
 from speed import SYSTEMS, System, be_quiet
+from syntax_preprocess.parsers.stanza import StanzaParser
 
 
 def interactive(system: System, buffer: list[str], batch_size: int) -> float:

@@ -26,9 +26,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fairseq_syntax.parse import Job, get_parser
-from fairseq_syntax.parsers.stanza import StanzaParser
-from fairseq_syntax.text import unescape_moses
+from syntax_preprocess.commands.parse import Job, get_parser
+from syntax_preprocess.folding import unescape_moses
+from syntax_preprocess.parsers.stanza import StanzaParser
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 

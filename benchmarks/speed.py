@@ -36,10 +36,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.features import distance_feature, head_feature, syntactic_distances, word_feature
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from fairseq_syntax.trees import DependencyTree, Tree
-from fairseq_syntax.workers import end_with_parent
+from syntax_preprocess.features import distance_feature, head_feature, syntactic_distances, word_feature
+from syntax_preprocess.system.workers import end_with_parent
+from syntax_preprocess.trees import DependencyTree, Tree
 
 VOCABULARY = 8000
 SIZES = {  # embed dim: (FFN, heads, layers, tokens in a batch)

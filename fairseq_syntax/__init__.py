@@ -8,7 +8,7 @@ import os
 
 import fairseq
 
-__version__ = "0.1.0"
+from syntax_preprocess import __version__
 
 # fairseq finds an installed --user-dir as <its own folder>/../fairseq_syntax and compares that string
 # with __path__ when the package is already imported; without this entry it would refuse it.
@@ -16,12 +16,14 @@ _as_fairseq_spells_it = os.path.join(os.path.dirname(fairseq.__file__), "..", "f
 if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_it, __path__[0]):
     __path__.append(_as_fairseq_spells_it)
 
-from fairseq_syntax import checkpoints, command_line, literals, loading, models, rdrop, tasks  # noqa: E402
+from fairseq_syntax import models, tasks  # noqa: E402
+from fairseq_syntax.compat import help, literals, rdrop, safe_loading  # noqa: E402
+from fairseq_syntax.models import recorded_options  # noqa: E402
 
-checkpoints.allow_safe_loading()
+safe_loading.allow_safe_loading()
 literals.forbid_code()
-loading.look_before_loading()
-command_line.list_all_options_in_help()
+recorded_options.look_before_loading()
+help.list_all_options_in_help()
 rdrop.repeat_whole_batches()
 
 __all__ = ["__version__", "models", "tasks"]

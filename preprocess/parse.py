@@ -1,12 +1,7 @@
 #!/usr/bin/env python3
-"""The command fairseq-syntax-parse, as a script in a checkout."""
+"""The command fairseq-syntax-parse, as a script in a checkout: the package lies beside it."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from fairseq_syntax.parse import main
+from syntax_preprocess.commands.parse import main
 
 if __name__ == "__main__":
     main()

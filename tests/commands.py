@@ -21,7 +21,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
-import fairseq_syntax.binarize
+import syntax_preprocess.commands.binarize
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 
 USER_DIR = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
@@ -53,7 +53,9 @@ def preprocess(corpus: Path, data: Path, *more: str) -> Path:
 def binarize(corpus: Path, data: Path, *more: str) -> None:
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
     parses = [f"--{n}parse={corpus}/{n}" for n in ("train", "valid", "test")]
-    fairseq_syntax.binarize.main(["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more])
+    syntax_preprocess.commands.binarize.main(
+        ["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more]
+    )
 
 
 def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) -> Path:
@@ -62,14 +64,14 @@ def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) ->
     known = [f"--{name}dict={dictionaries}/dict.{name}.txt" for name in ("src", "tgt")]
     subprocess.run(["fairseq-preprocess", *options, *known, "--only-source"], check=True, capture_output=True)
     shutil.copy(dictionaries / "dict.tgt.txt", data)
-    fairseq_syntax.binarize.main([*options, f"--testparse={parses}"])
+    syntax_preprocess.commands.binarize.main([*options, f"--testparse={parses}"])
     return data
 
 
 def binarize_more(corpus: Path, data: Path) -> None:
     """The valid set once more, as train1."""
     prefixes = f"{corpus}/bpe/train,{corpus}/bpe/valid", f"{corpus}/train,{corpus}/valid"
-    fairseq_syntax.binarize.main(
+    syntax_preprocess.commands.binarize.main(
         ["-s", "src", "-t", "tgt", "--trainpref", prefixes[0], "--trainparse", prefixes[1], "--destdir", str(data)]
     )
 

@@ -14,6 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from places import ROOT, TESTS
+
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -24,13 +26,15 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 import torch
 
 import commands
-import fairseq_syntax.parse
+import syntax_preprocess.commands.parse
 
-QUICKSTART = Path(__file__).parent.parent / "examples/quickstart"
+QUICKSTART = ROOT / "examples/quickstart"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fuzz-seconds", type=float, default=50, help="how long tests/test_fuzz.py looks (default: 50)")
+    parser.addoption(
+        "--fuzz-seconds", type=float, default=50, help="how long tests/system/test_fuzz.py looks (default: 50)"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,7 +69,7 @@ def fake_parser_site(tmp_path_factory) -> Path:
 def fake_parser(fake_parser_site, monkeypatch) -> None:
     """The parser ``fake`` is installed, in this process and those that it starts."""
     monkeypatch.syspath_prepend(str(fake_parser_site))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(fake_parser_site), str(Path(__file__).parent)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(fake_parser_site), str(TESTS)]))
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +121,7 @@ def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> Simpl
         patch.syspath_prepend(str(fake_parser_site))
         for name in ("train", "valid", "test"):
             text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
-            fairseq_syntax.parse.main(["--input", str(text), "--parser", "fake"])
+            syntax_preprocess.commands.parse.main(["--input", str(text), "--parser", "fake"])
         data = commands.copy(plain_data_bin, folder / "data-bin")
         (folder / "bpe").mkdir()
         for name in ("train", "valid", "test"):

@@ -12,8 +12,8 @@ from random import Random
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
 
-from fairseq_syntax import binarize
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
+from syntax_preprocess.commands import binarize
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 

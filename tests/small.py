@@ -12,14 +12,14 @@ from fairseq.data import Dictionary
 from fairseq.models import build_model
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
-from fairseq_syntax.features import (
+from fairseq_syntax.nn.masks import UNKNOWN
+from syntax_preprocess.features import (
     distance_feature,
     head_feature,
     syntactic_distances,
     word_feature,
 )
-from fairseq_syntax.masks import UNKNOWN
-from fairseq_syntax.trees import DependencyTree
+from syntax_preprocess.trees import DependencyTree
 from trees_strategy import random_tree
 
 

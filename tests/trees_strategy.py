@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from fairseq_syntax.trees import Tree
+from syntax_preprocess.trees import Tree
 
 
 def random_tree(random: Random, words: int) -> Tree:

@@ -27,10 +27,10 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from limits import BodyLimit, BoundedProtocol, room_for_connections
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairseq_syntax.hub import SentenceTooLong, SyntaxHubInterface
+from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from fairseq_syntax.sentence import AlignedSentence
-from fairseq_syntax.trees import DependencyTree, format_trees
+from syntax_preprocess.features.aligned import AlignedSentence
+from syntax_preprocess.trees import DependencyTree, format_trees
 
 logger = logging.getLogger("serve")
 

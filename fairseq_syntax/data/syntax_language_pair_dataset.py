@@ -11,15 +11,15 @@ from fairseq.data import BaseWrapperDataset, BucketPadLengthDataset, LanguagePai
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from fairseq_syntax.features import INFINITE
-from fairseq_syntax.masks import UNKNOWN
+from fairseq_syntax.nn.masks import UNKNOWN
+from syntax_preprocess.features import INFINITE
 
 
 class SyntaxLanguagePairDataset(LanguagePairDataset):
     """:class:`~fairseq.data.LanguagePairDataset` whose batches hold ``net_input["src_syntax"]``.
 
     That is a dict from feature to an integer tensor ``(batch, n)``, which lies over ``src_tokens`` position by
-    position, whatever the order, padding or bucketing of the batch; :data:`~fairseq_syntax.masks.UNKNOWN` where
+    position, whatever the order, padding or bucketing of the batch; :data:`~fairseq_syntax.nn.masks.UNKNOWN` where
     there is no feature. Without features the batches are fairseq's own.
 
     Args:

@@ -29,16 +29,16 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
-from fairseq_syntax.checkpoints import weights_of
-from fairseq_syntax.errors import InputError, shown
-from fairseq_syntax.hub import SyntaxHubInterface, check_options, find_checkpoints
-from fairseq_syntax.inference import NEW_TEXT_OPTIONS
-from fairseq_syntax.masks import MASK_FEATURES, SyntaxMasks
-from fairseq_syntax.modules.calls import extra_arguments, one_thread
-from fairseq_syntax.modules.dropout import use_fast_dropout
-from fairseq_syntax.modules.encoder_layer import SyntaxEncoderLayer
-from fairseq_syntax.modules.gate import SyntaxGate
-from fairseq_syntax.modules.syntax_attention import SyntaxAttention
+from fairseq_syntax.compat.safe_loading import weights_of
+from fairseq_syntax.inference.hub import SyntaxHubInterface, check_options, find_checkpoints
+from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
+from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
+from fairseq_syntax.nn.calls import extra_arguments, one_thread
+from fairseq_syntax.nn.gate import SyntaxGate
+from fairseq_syntax.nn.masks import MASK_FEATURES, SyntaxMasks
+from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
+from syntax_preprocess.errors import InputError, shown
 
 logger = logging.getLogger(__name__)
 
@@ -330,7 +330,7 @@ class GatedSyntaxTransformerEncoder(TransformerEncoderBase):
         """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
 
         Args:
-            src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.masks`.
+            src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`.
 
         Raises:
             ValueError: a feature is missing. The model never runs without syntax by accident.

@@ -23,15 +23,15 @@ from omegaconf import II
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from fairseq_syntax import unknown_words
-from fairseq_syntax.data.feature_files import load_features
+from fairseq_syntax.compat import unknown_words
+from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
-from fairseq_syntax.end_of_input import Outcome, after_last_line, finish
-from fairseq_syntax.errors import InputError
-from fairseq_syntax.inference import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
-from fairseq_syntax.modules.calls import outputs_of
-from fairseq_syntax.modules.freezing import frozen
-from fairseq_syntax.modules.gate import SyntaxGate, average_statistics, kept_statistics
+from fairseq_syntax.inference.end_of_input import Outcome, after_last_line, finish
+from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
+from fairseq_syntax.nn.calls import outputs_of
+from fairseq_syntax.nn.gate import SyntaxGate, average_statistics, kept_statistics
+from syntax_preprocess.data_bin.feature_files import load_features
+from syntax_preprocess.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -261,7 +261,7 @@ class SyntaxTranslationTask(TranslationTask):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Callable[[str], str]
     ) -> tuple[list[Tensor], list[int]]:
-        """As fairseq's; where models need parses, :class:`~fairseq_syntax.inference.SourceTokens`."""
+        """As fairseq's; where models need parses, :class:`~fairseq_syntax.inference.reader.SourceTokens`."""
         if not self.syntax_features:
             tokens, lengths = super().get_interactive_tokens_and_lengths(lines, encode_fn)
             return tokens, lengths

@@ -1,4 +1,4 @@
-"""Made what lies beside it, once, with version 0.1.0: what tests/test_golden.py promises that later versions read.
+"""Made what lies beside it, once, with version 0.1.0: what tests/integration/test_golden.py promises that later versions read.
 
     python tests/data/golden/make.py
 
@@ -19,7 +19,8 @@ from pathlib import Path
 from random import Random
 
 here = Path(__file__).resolve().parent
-sys.path.insert(0, str(here.parent.parent))
+sys.path.insert(0, str(here.parents[1]))
+sys.path.insert(0, str(here.parents[1] / "integration"))
 
 SIZES = {"train": 48, "valid": 6, "test": 8}
 NOUNS = {"Hund": "dog", "Vogel": "bird", "Lehrer": "teacher", "Bauer": "farmer", "Garten": "garden", "Wald": "forest"}

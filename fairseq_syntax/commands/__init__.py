@@ -1,0 +1,1 @@
+"""The commands fairseq-syntax-dump and fairseq-syntax-average-checkpoints."""

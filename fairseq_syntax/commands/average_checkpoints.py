@@ -1,0 +1,149 @@
+"""fairseq-syntax-average-checkpoints: the mean of the weights of several checkpoints, as one checkpoint.
+
+    the last 10 epochs    fairseq-syntax-average-checkpoints --inputs SAVE_DIR --num-epoch-checkpoints 10 --output X.pt
+    chosen files          fairseq-syntax-average-checkpoints --inputs A.pt B.pt --output X.pt
+
+Works for the checkpoints of any fairseq model. The result translates, scores and is fine-tuned like any checkpoint; it
+holds no optimizer state, because no training ended there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from fairseq_syntax.compat.safe_loading import read
+from fairseq_syntax.models.recorded_options import differences, recorded
+from syntax_preprocess.commands.main import command
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+
+_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
+
+
+def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_bound: int | None = None) -> list[str]:
+    """The newest `count` checkpoints in a folder, the newest first.
+
+    Args:
+        by_update: those that ``--save-interval-updates`` wrote, not those of whole epochs.
+        upper_bound: the last epoch or update that may be among them.
+
+    Raises:
+        InputError: there are fewer.
+    """
+    pattern = _UPDATE if by_update else _EPOCH
+    matches = [match for name in os.listdir(folder) if (match := pattern.fullmatch(name))]
+    found = {int(match[1]): match[0] for match in matches if upper_bound is None or int(match[1]) <= upper_bound}
+    if len(found) < count:
+        kind = "checkpoint_<epoch>_<update>.pt" if by_update else "checkpoint<epoch>.pt"
+        limit = "" if upper_bound is None else f" up to {upper_bound}"
+        raise InputError(folder, None, f"expected at least {count} files {kind}{limit}, found {len(found)}")
+    return [os.path.join(folder, found[number]) for number in sorted(found, reverse=True)[:count]]
+
+
+def average(paths: Sequence[str]) -> dict[str, Any]:
+    """The first checkpoint's state with the mean of all their weights, buffers included.
+
+    Means are taken in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
+
+    Raises:
+        InputError: a checkpoint's parameters have other names or shapes than the first one's, or mean something else.
+    """
+    remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
+    result = read(next(remaining))
+    first = recorded(paths[0], result)
+    sums: dict[str, Tensor] = {
+        name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in result["model"].items()
+    }
+    for path in remaining:
+        state = read(path)
+        weights: dict[str, Tensor] = state["model"]
+        other = recorded(path, state)
+        for option, expected, found in differences(first.model, other.model):
+            raise InputError(path, None, f"{option}: expected {expected} as in {paths[0]}, found {found}")
+        if first.mask_order != other.mask_order:
+            raise InputError(path, None, f"expected the masks of its gates in the order in which {paths[0]} has them")
+        if weights.keys() != sums.keys():
+            differing = sorted(weights.keys() ^ sums.keys())
+            raise InputError(
+                path, None, f"expected the parameters of {paths[0]}, {len(differing)} differ: {differing[:5]}"
+            )
+        for name, weight in weights.items():
+            if weight.shape != sums[name].shape:
+                shapes = f"{tuple(sums[name].shape)} as in {paths[0]}, found {tuple(weight.shape)}"
+                raise InputError(path, None, f"{name}: expected the shape {shapes}")
+            if weight.is_floating_point():
+                sums[name] += weight
+            elif not torch.equal(weight, sums[name]):
+                raise InputError(path, None, f"{name}: integers that differ from those of {paths[0]} have no mean")
+    means: dict[int, Tensor] = {}  # by storage: parameters that share one stay tied
+    for name, weight in result["model"].items():
+        if weight.is_floating_point():
+            mean = means.setdefault(weight.data_ptr(), (sums[name] / len(paths)).to(weight.dtype))
+            sums[name] = mean.view(weight.shape)
+    result["model"] = sums
+    result.pop("last_optimizer_state", None)
+    for name in ("ema", "ema_fp32_params"):
+        result.get("extra_state", {}).pop(name, None)
+    return result
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-syntax-average-checkpoints",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--inputs", required=True, nargs="+", metavar="PATH", help="checkpoints, or one --save-dir")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
+    newest = parser.add_mutually_exclusive_group()
+    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
+    newest.add_argument(
+        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
+    )
+    parser.add_argument(
+        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
+    )
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command; broken input ends it with a message and exit status 1."""
+    parser = get_parser()
+    args = parser.parse_args(argv)
+    by_update = args.num_update_checkpoints is not None
+    count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
+    if count is not None and (count < 1 or len(args.inputs) > 1):
+        parser.error("the number of checkpoints is at least 1, and --inputs then one folder")
+    if count is None and os.path.isdir(args.inputs[0]):
+        parser.error("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
+    if count is None and args.checkpoint_upper_bound is not None:
+        parser.error("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
+    with command("fairseq-syntax-average-checkpoints"):
+        paths = args.inputs
+        if count is not None:
+            paths = last_checkpoints(
+                args.inputs[0],
+                count,
+                by_update=by_update,
+                upper_bound=args.checkpoint_upper_bound,
+            )
+        refuse_to_overwrite(args.output, paths)
+        with whole(args.output) as path:
+            torch.save(average(paths), path)
+    print(f"{args.output}: the average of")
+    print(*paths, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""fairseq-syntax-dump: what the syntax-guided attention of a trained model does with each sentence of a split.
+
+Writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords, `</s>`
+the last) and in this order of axes,
+
+    ID/tokens      n strings
+    ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
+    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries
+    ID/attention   layers × heads × n × n    the mixed attention A (eq. 10), as it weighs the values
+
+in float32, and the names of the first axes in `layers` (numbers from 1; only those that syntax enters) and `masks`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import checkpoint_utils, tasks, utils
+from tqdm import tqdm
+
+from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
+from fairseq_syntax.compat.safe_loading import weights_of
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_preprocess.commands.main import command
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+
+
+def sentences(
+    model: GatedSyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """For each sentence of a split its number and arrays, in batches of like lengths."""
+    dataset = task.dataset(split)
+    device = next(model.parameters()).device
+    pad = task.source_dictionary.pad()
+    iterator = task.get_batch_iterator(dataset, max_sentences=batch_size, disable_iterator_cache=True)
+    for batch in iterator.next_epoch_itr(shuffle=False):
+        tokens = {
+            n: row[row.ne(pad)].tolist()
+            for n, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True)
+        }
+        moved = utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
+        for number, arrays in by_sentence(model, moved, pad=pad, contents=contents):
+            yield number, {"tokens": np.array([task.source_dictionary[t] for t in tokens[number]]), **arrays}
+
+
+def dump(args: argparse.Namespace) -> int:
+    """Writes the file; returns the number of sentences in it."""
+    contents = tuple(args.contents.split(","))
+    if not set(contents) <= set(CONTENTS):
+        raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
+    state = checkpoint_utils.load_checkpoint_to_cpu(args.path, {"data": args.data})
+    if state.get("cfg") is None:
+        raise InputError(args.path, None, "expected a checkpoint with its configuration, found none")
+    with _of_data_bin(args.data):
+        task = tasks.setup_task(state["cfg"].task)
+    data = (os.path.join(folder, name) for folder in utils.split_paths(args.data) for name in os.listdir(folder))
+    refuse_to_overwrite(args.output, [args.path, *(path for path in data if not path.endswith(".npz"))])
+    with weights_of(args.path, f"its configuration and the dictionaries of {args.data}"):
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task, state=state)
+    if not isinstance(model, GatedSyntaxTransformerModel):
+        raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
+    model.eval()
+    if torch.cuda.is_available() and not args.cpu:
+        model.cuda()
+    with _of_data_bin(args.data):
+        task.load_dataset(args.gen_subset)
+    found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
+    count = len(task.dataset(args.gen_subset))
+    with whole(args.output) as path, zipfile.ZipFile(path, "w") as file:
+        _add(file, "layers", np.array(list(model.guided)))
+        _add(file, "masks", np.array(model.encoder.masks.names))
+        for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
+            for name, array in sentence.items():
+                _add(file, f"{number}/{name}", array)
+    return count
+
+
+@contextmanager
+def _of_data_bin(path: str) -> Iterator[None]:
+    """Inside the block, what fairseq says of a data-bin that it cannot read is an :class:`InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # of many kinds, plain ones and assertions too
+        said = " ".join(str(error).split())
+        raise InputError(path, None, f"expected a data-bin of the model's, found: {said}") from error
+
+
+def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line; fairseq's names where fairseq has the option."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-syntax-dump",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("data", help="the data-bin")
+    parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
+    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
+    parser.add_argument(
+        "--contents", default=",".join(CONTENTS), metavar="LIST", help=f"what to write (default: {','.join(CONTENTS)})"
+    )
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the command; broken input ends it with a message and exit status 1."""
+    args = get_parser().parse_args(argv)
+    with command("fairseq-syntax-dump", errors=(torch.OutOfMemoryError,)):
+        count = dump(args)
+    print(f"{args.output}: {count} sentences of {args.gen_subset}")
+
+
+if __name__ == "__main__":
+    main()

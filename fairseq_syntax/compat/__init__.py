@@ -1,0 +1,1 @@
+"""Repairs of fairseq and torch, a file each."""

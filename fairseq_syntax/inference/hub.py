@@ -1,0 +1,196 @@
+"""Translating raw text from Python."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import tarfile
+import threading
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from fairseq import file_utils, utils
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.hub_utils import GeneratorHubInterface
+from fairseq.registry import REGISTRIES
+
+from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
+from fairseq_syntax.compat.safe_loading import read
+from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceTokens
+from syntax_preprocess.errors import InputError, shown
+
+#: What a file would have as one line.
+_LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
+
+
+class SentenceTooLong(ValueError):
+    """A sentence is longer than the model can read."""
+
+
+class SyntaxHubInterface(GeneratorHubInterface):
+    """fairseq's hub interface, which also parses: ``translate("A sentence.")`` and ``translate(["One.", "Two."])``.
+
+    Sentences are tokenised, split into subwords, parsed, translated and detokenised; the parser is loaded at the first
+    one. Of several threads, one at a time is served.
+    """
+
+    def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
+        super().__init__(cfg, task, models)
+        # Parsers are not made for several threads; and fairseq notes the beam size on the model.
+        self._one_thread = threading.RLock()
+
+    def sample(
+        self, sentences: str | Iterable[str], beam: int = 1, verbose: bool = False, **kwargs: Any
+    ) -> str | list[str]:
+        """As fairseq's: the best translation of each sentence.
+
+        Raises:
+            TypeError: a sentence is no string, or an option is none of generation.
+            ValueError: a sentence has a line break inside.
+            SentenceTooLong: a sentence is longer than the model can read.
+        """
+        if isinstance(sentences, str):
+            return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
+        with self._one_thread:
+            hypotheses = self.generate(self.read(sentences), beam, verbose, **kwargs)
+            return [self.decode(found[0]["tokens"]) for found in hypotheses]
+
+    def generate(self, tokenized_sentences: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        """As fairseq's, of what :meth:`read` returns.
+
+        Raises:
+            TypeError: an option is none of generation.
+        """
+        known = {
+            *(
+                name
+                for name, option in inspect.signature(super().generate).parameters.items()
+                if option.kind != option.VAR_KEYWORD
+            ),
+            *self.cfg.generation,
+            *GenerationConfig.__dataclass_fields__,
+        }
+        for name in kwargs.keys() - known:
+            raise TypeError(f"{name}: there is no such option of generation")
+        with self._one_thread:
+            hypotheses: list[Any] = super().generate(tokenized_sentences, *args, **kwargs)
+        return hypotheses
+
+    def read(self, sentences: str | Iterable[str]) -> SourceTokens | list[Any]:
+        """Sentences as :meth:`generate` takes them: tokenised, as subwords, parsed if the model needs that.
+
+        Each is a line as a file has it: a line end may close it, and white space around it is taken off. What has no
+        parse, the result's ``without_parse`` counts.
+
+        Raises:
+            TypeError: a sentence is no string.
+            ValueError: a sentence has a line break inside.
+            SentenceTooLong: a sentence is longer than the model can read.
+        """
+        lines = _lines(sentences)
+        with self._one_thread:
+            if self.task.syntax_features:
+                self.task.source_reader.restart()  # messages number the sentences of this call
+            tokens, lengths = self.task.get_interactive_tokens_and_lengths(
+                lines, lambda line: self.apply_bpe(self.tokenize(line))
+            )
+        longest = min(self.max_positions[0], self.cfg.dataset.max_tokens or self.max_positions[0])
+        for number, length in enumerate(lengths, start=1):
+            if length > longest:
+                raise SentenceTooLong(
+                    f"sentence {number}: expected at most {longest} subwords with </s>, found {length}"
+                )
+        return tokens
+
+    def analyse(self, tokens: SourceTokens, contents: Sequence[str] = CONTENTS) -> list[dict[str, np.ndarray]]:
+        """Gates, masks and attention of each sentence of :meth:`read` in the first of the models; see
+        :func:`fairseq_syntax.analysis.collect.by_sentence`."""
+        with self._one_thread:
+            dataset = self.task.build_dataset_for_inference(tokens, [len(ids) for ids in tokens])
+            batch = dataset.collater([dataset[i] for i in range(len(tokens))])
+            batch = utils.apply_to_sample(lambda tensor: tensor.to(self.device), batch)
+            found = dict(by_sentence(self.models[0], batch, pad=self.src_dict.pad(), contents=contents))
+        return [found[i] for i in range(len(tokens))]
+
+
+def _lines(sentences: str | Iterable[str]) -> list[str]:
+    if isinstance(sentences, str):
+        sentences = [sentences]
+    if isinstance(sentences, bytes | bytearray) or not isinstance(sentences, Iterable):
+        raise TypeError(f"expected a string or strings, found {type(sentences).__name__}")
+    lines = list(sentences)
+    for number, line in enumerate(lines, start=1):
+        if not isinstance(line, str):
+            raise TypeError(f"sentence {number}: expected a string, found {type(line).__name__}")
+        if not _LINE.fullmatch(line):
+            raise ValueError(f"sentence {number}: expected one line of text, found a line break in {shown(line)}")
+    return [line.strip() for line in lines]  # as fairseq-interactive does
+
+
+def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
+    """The paths of the checkpoints that from_pretrained is to load; its first three arguments.
+
+    Raises:
+        InputError: there is no such folder, file or data-bin.
+    """
+    folder = _find_folder(folder, "a folder of checkpoints")
+    paths = [os.path.join(folder, name) for name in names.split(os.pathsep)]
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(path, None, "expected a checkpoint, found none")
+    _find_folder(os.path.abspath(os.path.join(folder, data)) if data.startswith(".") else data, "a data-bin")
+    return paths
+
+
+def _find_folder(path: str, meant: str) -> str:
+    """The folder itself, or where fairseq has put the archive that is unpacked or loaded from the net."""
+    if os.path.isfile(path) and not tarfile.is_tarfile(path):
+        raise InputError(path, None, f"expected {meant}, found a file")
+    found: str | None = file_utils.load_archive_file(path)
+    if found is None:
+        raise InputError(path, None, f"expected {meant}, found nothing")
+    return found
+
+
+def check_options(options: Mapping[str, Any], paths: Sequence[str], of_model: Iterable[str]) -> None:
+    """Raises an error for an option that from_pretrained would leave unheeded.
+
+    Args:
+        options: what is to be changed of the checkpoints' configurations.
+        paths: of the checkpoints.
+        of_model: the model's own, of which a checkpoint of fairseq-train holds only those that were given.
+
+    Raises:
+        TypeError: there is no such option.
+        ValueError: there is no such tokenizer or bpe.
+    """
+    if "data" in options:
+        raise TypeError("data: from_pretrained calls it data_name_or_path")
+    names = {*NEW_TEXT_OPTIONS, "generation_args", "user_dir"}
+    for path in paths:
+        state = read(path, mmap=True)
+        cfg = state.get("cfg") or state.get("args")
+        names |= _names(cfg)
+        if isinstance(cfg, Mapping) and isinstance(cfg.get("model"), Namespace):
+            names |= set(of_model)
+    for kind in ("tokenizer", "bpe"):
+        choice = options.get(kind)
+        if isinstance(choice, str):
+            if choice not in (choices := REGISTRIES[kind]["registry"]):
+                raise ValueError(f"{kind}: expected one of {', '.join(sorted(choices))}, found {choice!r}")
+            names |= _names(getattr(REGISTRIES[kind]["dataclass_registry"].get(choice), "__dataclass_fields__", None))
+    for name in options:
+        if name not in names:
+            raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
+
+
+def _names(options: Any) -> set[str]:
+    """The keys of a configuration and of those in it."""
+    if isinstance(options, Namespace):
+        options = vars(options)
+    if not isinstance(options, Mapping):
+        return set()
+    return {str(key) for key in options}.union(*map(_names, options.values()))

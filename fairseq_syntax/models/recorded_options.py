@@ -1,0 +1,191 @@
+"""What is looked at before fairseq loads a checkpoint: is it one, would it run code, and do its weights mean what the
+model makes of them?
+
+Weights are found by names and shapes. That the first gate is SLR's, how wide its range is, or which layers are guided,
+they do not say: the checkpoint's configuration does. fairseq never compares that with the options in force, and has no
+place where a model or a task could. So the two functions that load checkpoints are wrapped here: one reads the file, in
+all commands; the other, the trainer's, knows whether a training goes on (with the optimizer's state) or begins.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import textwrap
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.trainer import Trainer
+from omegaconf import OmegaConf, open_dict
+
+from fairseq_syntax.compat.safe_loading import read
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerConfig, GatedSyntaxTransformerModel
+from fairseq_syntax.nn.gate import reorder_masks
+from syntax_preprocess.errors import InputError, shown
+
+_OPTIONS = GatedSyntaxTransformerConfig.__dataclass_fields__.keys()
+
+logger = logging.getLogger(__name__)
+
+
+def look_before_loading() -> None:
+    """From now on, fairseq's commands look at a checkpoint before they load it."""
+    load, resume = checkpoint_utils.load_checkpoint_to_cpu, Trainer.load_checkpoint
+
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(
+        path: str, arg_overrides: Mapping[str, Any] | None = None, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        found = _look_at(path)
+        if arg_overrides is not None:  # a model will be built; the trainer has one
+            _check_architecture(found)
+        state: dict[str, Any] = load(path, arg_overrides, *args, **kwargs)
+        if found.mask_order is not None:
+            for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
+                reorder_masks(weights, found.mask_order)
+        if arg_overrides and state.get("cfg"):
+            model = state["cfg"].model
+            if OmegaConf.is_config(model) and _config(model) is not None:
+                # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
+                with open_dict(model):
+                    model.update({name: arg_overrides[name] for name in _OPTIONS & arg_overrides.keys()})
+            _compare(found, model, resuming=False)
+        return state
+
+    @functools.wraps(resume)
+    def load_checkpoint(self: Trainer, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
+        if PathManager.isfile(filename):
+            found = _look_at(filename)
+            _compare(found, self.cfg.model, resuming=found.has_optimizer and not reset_optimizer)
+        return resume(self, filename, reset_optimizer, *args, **kwargs)
+
+    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
+    Trainer.load_checkpoint = load_checkpoint
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a checkpoint says of itself.
+
+    Attributes:
+        path: where it lies.
+        model: the model's options, ``None`` if it has none.
+        has_optimizer: whether a training can go on from it.
+    """
+
+    path: str
+    model: Namespace | None
+    has_optimizer: bool
+
+    @property
+    def mask_order(self) -> list[int] | None:
+        """Where the gates have each of the masks, these in our order; ``None`` if the gates have them in that order."""
+        cfg = _config(self.model)
+        if cfg is None or not cfg.gated:
+            return None
+        written = [name.strip() for name in cfg.syntax_masks.split(",")]
+        order = [written.index(name) for name in cfg.syntax_mask_names]
+        return None if order == sorted(order) else order
+
+
+def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
+    """What a checkpoint, with this content, says of itself.
+
+    Raises:
+        InputError: the options of one of our models cannot be meant.
+    """
+    options = state.get("args") or (state.get("cfg") or {}).get("model")
+    try:
+        model = Namespace(**options) if isinstance(options, dict) else options
+        cfg = _config(model)
+        if cfg is not None:
+            cfg.check()
+            _ = cfg.meaning
+    except Exception as error:  # of many kinds: anything may stand where an option is looked for
+        raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
+    return Recorded(path, model, state.get("last_optimizer_state") is not None)
+
+
+def _said(error: Exception) -> str:
+    reason = textwrap.shorten(str(error), 500, placeholder=" …")
+    return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
+
+
+def _check_architecture(found: Recorded) -> None:
+    name = _architecture(found.model)
+    if found.model is not None and (not isinstance(name, str) or name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}):
+        raise InputError(found.path, None, f"expected a model that fairseq knows, found the architecture {shown(name)}")
+
+
+def _look_at(path: str) -> Recorded:
+    state = read(path, mmap=True)
+    if not {"optimizer_history", "extra_state"} <= state.keys() and "best_loss" not in state:
+        raise InputError(
+            path, None, "expected a fairseq checkpoint, found one without optimizer_history and extra_state"
+        )
+    return recorded(path, state)
+
+
+def differences(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
+    """Options that make the same weights mean something else, where at least one of two models is ours: the option, and
+    its value in each; ``--arch`` where the other is of another kind."""
+    configurations = _config(before), _config(after)
+    if before is None or after is None or configurations == (None, None):
+        return []
+    meanings = [
+        {"arch": _architecture(options)} if cfg is None else {"arch": "gated_syntax_transformer", **cfg.meaning}
+        for options, cfg in zip((before, after), configurations, strict=True)
+    ]
+    return [
+        (f"--{name.replace('_', '-')}", meanings[0][name], meanings[1][name])
+        for name in meanings[0]
+        if name in meanings[1] and meanings[0][name] != meanings[1][name]
+    ]
+
+
+def _architecture(options: Namespace | None) -> str | None:
+    return getattr(options, "_name", None) or getattr(options, "arch", None)
+
+
+def _config(options: Namespace | None) -> GatedSyntaxTransformerConfig | None:
+    """The configuration of one of our models; ``None`` for other models."""
+    if not issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), GatedSyntaxTransformerModel):
+        return None
+    return GatedSyntaxTransformerConfig.from_namespace(options)
+
+
+def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
+    """Refuses, or mentions, weights that mean something else under a model's options.
+
+    Raises:
+        InputError: a training would go on with another meaning, or gates would be those of other masks.
+    """
+    if OmegaConf.is_config(model):
+        model = Namespace(**cast(dict[str, Any], OmegaConf.to_container(model, resolve=True)))
+    if found.model is None:
+        if _config(model) is not None:
+            logger.warning("%s: no options are recorded, so what its weights mean is not checked", found.path)
+        return
+    pruned = {"encoder_layers_to_keep": getattr(model, "encoder_layers_to_keep", None)}
+    options = Namespace(**{**vars(found.model), **pruned})
+    if not resuming and _config(options) is None:
+        return  # a stock Transformer's weights are what ours may start from
+    for option, old, new in differences(options, model):
+        if option == "--syntax-masks" and all(cfg is not None and cfg.gated for cfg in map(_config, (options, model))):
+            raise InputError(found.path, None, f"{option}: expected {old}, whose gates these are, found {new}")
+        if resuming:
+            raise InputError(
+                found.path, None, f"{option}: expected {old}, as this training began, found {new}. For a new training "
+                "that begins with these weights: --finetune-from-model and a new --save-dir, or --reset-optimizer"
+            )  # fmt: skip
+        logger.warning("%s: %s is %s here, and was %s when these weights were trained", found.path, option, new, old)
+    if resuming and found.mask_order is not None:
+        raise InputError(
+            found.path, None, "its gates have the masks in the order in which they were given, as version 0.1.0 wrote "
+            "them. They can be sorted, but not the optimizer's state: give --reset-optimizer"
+        )  # fmt: skip

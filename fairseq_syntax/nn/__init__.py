@@ -1,0 +1,1 @@
+"""Masks, gates and attention."""

@@ -1,0 +1,1 @@
+"""The commands fairseq-syntax-parse, fairseq-syntax-binarize and fairseq-syntax-score."""

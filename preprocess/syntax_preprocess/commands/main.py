@@ -1,0 +1,49 @@
+"""How all commands end: well, or with one line that says why not."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from syntax_preprocess.system.workers import WorkerDied
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """What is done here ends the process, if it fails, with one line on stderr that begins with the command's `name`.
+
+    The exit status is 1 for broken input, files that cannot be read or written, too little memory, a worker that died,
+    and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception
+    is a fault of the program, and passes.
+    """
+    failures: tuple[type[Exception], ...] = (ValueError, OSError, WorkerDied, *errors)
+    before = None
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    except failures as error:
+        sys.exit(f"{name}: error: {error}")
+    except MemoryError as error:
+        sys.exit(f"{name}: error: {str(error) or 'there is not enough memory'}")
+    except KeyboardInterrupt:
+        print(f"\n{name}: stopped{advice}", file=sys.stderr)
+        sys.exit(130)
+    except _Terminated:
+        print(f"\n{name}: terminated{advice}", file=sys.stderr)
+        sys.exit(143)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated

@@ -1,0 +1,1 @@
+"""Feature files beside the token files of a data-bin."""

@@ -1,0 +1,250 @@
+"""Parsers behind one small interface. Others than ours are found by their entry points (:data:`ENTRY_POINTS`)."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar
+
+from syntax_preprocess.errors import shown
+from syntax_preprocess.folding import fold, same_folded
+from syntax_preprocess.trees import (
+    DependencyTree,
+    NoParse,
+    Tree,
+    decode_lines,
+    format_conllu,
+    format_trees,
+    parse_brackets,
+    parse_conllu,
+)
+
+#: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
+ENTRY_POINTS = "fairseq_syntax.parsers"
+
+#: Lines of more tokens than this are not parsed, unless one says otherwise.
+MAX_TOKENS = 250
+#: Nor are lines of more characters than this, or, if more tokens are allowed, so many a token. A line of one word takes
+#: stanza's tokenizer the square of its length: 1.3 s for 10,000 characters, 20 s for 40,000.
+MAX_CHARACTERS = 10_000
+CHARACTERS_A_TOKEN = 10
+#: A parser that fails on so many lines, and has parsed none, is broken; not the text.
+HOPELESS = 10
+
+_OURS = {
+    "stanza": "syntax_preprocess.parsers.stanza:StanzaParser",
+    "conllu": "syntax_preprocess.parsers.files:ConlluParser",
+    "trees": "syntax_preprocess.parsers.files:TreesParser",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text, and its number (from 1) in its file."""
+
+    number: int
+    text: str
+
+
+@dataclass(slots=True)
+class Parse:
+    """The parse of a line: either kind or both, over the same surface tokens.
+
+    Attributes:
+        dependencies: the dependency trees of its sentences.
+        trees: one constituency tree for each of its sentences.
+        multiword: how many surface tokens were made of several words.
+    """
+
+    dependencies: DependencyTree | None = None
+    trees: list[Tree] | None = None
+    multiword: int = 0
+
+    @property
+    def tokens(self) -> list[str]:
+        """The surface tokens."""
+        if self.dependencies is not None:
+            return self.dependencies.tokens
+        return [leaf for tree in self.trees or () for leaf in tree.leaves()]
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences the line has."""
+        return self.dependencies.sentences if self.dependencies is not None else len(self.trees or ())
+
+
+class Parser(ABC):
+    """Makes parses of lines of text.
+
+    Attributes:
+        sequential: whether lines must come one after another from the first on, none left out.
+        pretokenized: whether it takes a line for tokens with spaces between them.
+        kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
+    """
+
+    sequential: ClassVar[bool] = False
+    pretokenized: bool = False
+    kinds: Sequence[str]
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        """Adds this parser's own options to a group of argparse's."""
+
+    @classmethod
+    def input_files(cls, args: argparse.Namespace) -> Sequence[str]:
+        """The files that the command line tells this parser to read; no output takes their place."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def from_arguments(cls, args: argparse.Namespace) -> Parser:
+        """Makes the parser that the command line describes, with everything loaded that it needs."""
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> Parser:
+        """The parser that :meth:`describe` tells of, to parse new text as the training data was parsed.
+
+        Args:
+            description: may lack all but the name and, as ``lang``, the language.
+            kinds: the kinds of parse that are wanted; it may make others besides.
+            models: folder of its models; ``None``: its own.
+            device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+
+        Raises:
+            ValueError: this parser cannot be had so.
+        """
+        raise ValueError(f"the parser {description['name']} cannot be started from what is recorded of it")
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Its name (that of its entry point), version, models and whatever else of it the parses depend on, as JSON can
+        hold it."""
+
+    @abstractmethod
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        """One parse for each line, or :class:`~syntax_preprocess.trees.NoParse` with the reason why there is none.
+
+        An exception means that it fails on some line. It is then called with fewer lines until that line is found;
+        that of a sequential parser ends the run.
+        """
+
+    def check(self, line: Line, parse: Parse) -> None:
+        """Raises an exception unless `parse` is a parse of `line`, of all of the parser's kinds, and what is written of
+        it can be read."""
+        found = {"conllu": parse.dependencies, "trees": parse.trees}
+        for kind in self.kinds:
+            if found[kind] is None:
+                raise ValueError(f"expected a parse of kind {kind}, found none")
+        if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
+            raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
+        if parse.dependencies is not None:
+            parse_conllu(_written(format_conllu(parse.dependencies))[:-1], path="the parse", line=1)
+        if parse.trees is not None:
+            leaves = [leaf for tree in parse.trees for leaf in tree.leaves()]
+            if leaves != parse.tokens:
+                raise ValueError(f"expected the tokens {shown(parse.tokens)} in the trees, found {shown(leaves)}")
+            trees = parse_brackets(*_written(format_trees(parse.trees)), path="the parse", line=1)
+            if isinstance(trees, NoParse) or sum(len(tree.leaves()) for tree in trees) != len(leaves):
+                raise ValueError(f"expected words in the trees, found {shown(leaves)}")
+        int(parse.multiword)
+
+    def finish(self) -> None:
+        """Called after the last line, where all lines were parsed."""
+
+
+def _written(unit: str) -> list[str]:
+    """The lines of a unit as whoever reads its file gets them."""
+    return [line for _, line in decode_lines(io.BytesIO(unit.encode("utf-8")), path="the parse", first=1)]
+
+
+def default_characters(max_tokens: int) -> int:
+    """The most characters of a line of so many tokens, unless one says otherwise: more than any real line has."""
+    return max(MAX_CHARACTERS, CHARACTERS_A_TOKEN * max_tokens)
+
+
+def parse_lines(
+    parser: Parser,
+    lines: Sequence[Line],
+    *,
+    max_tokens: int,
+    failed: Callable[[Line, Exception], None],
+    max_characters: int | None = None,
+) -> list[Parse | NoParse]:
+    """The parses of some lines, checked.
+
+    Where the parser fails, it gets fewer lines at a time, down to the one on which it fails. It gets no line that is
+    known to be too long, unless it is sequential.
+
+    Args:
+        max_tokens: lines of more tokens have no parse.
+        failed: is told of each line on which the parser fails, and why.
+        max_characters: lines of more characters have no parse; ``None``: :func:`default_characters`.
+
+    Raises:
+        ValueError: the parser ended the program.
+    """
+    if max_characters is None:
+        max_characters = default_characters(max_tokens)
+    too_long = [
+        len(line.text) > max_characters or (parser.pretokenized and len(line.text.split()) > max_tokens)
+        for line in lines
+    ]
+    given = [line for line, long in zip(lines, too_long, strict=True) if parser.sequential or not long]
+    parses = iter(_parse(parser, given, failed))
+    checked: list[Parse | NoParse] = []
+    for line, long in zip(lines, too_long, strict=True):
+        parse = NoParse("too_long") if long and not parser.sequential else next(parses)
+        if not isinstance(parse, NoParse):
+            try:
+                parser.check(line, parse)
+                if long or len(parse.tokens) > max_tokens:
+                    parse = NoParse("too_long")
+            except Exception as error:  # not a parse of the line, or not a parse
+                failed(line, error)
+                parse = NoParse("failed")
+        checked.append(parse)
+    return checked
+
+
+def _parse(
+    parser: Parser, lines: Sequence[Line], failed: Callable[[Line, Exception], None]
+) -> Sequence[Parse | NoParse]:
+    if not lines:
+        return []
+    try:
+        parses = parser.parse(lines)
+        if len(parses) != len(lines):
+            raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
+        return parses
+    except SystemExit as error:  # perhaps with status 0
+        raise ValueError(f"the parser ended the program: {shown(error)}") from error
+    except Exception as error:
+        if parser.sequential:  # what it says of its file is the user's to know
+            raise
+        if len(lines) == 1:
+            failed(lines[0], error)
+            return [NoParse("failed")]
+    middle = len(lines) // 2
+    return [parse for half in (lines[:middle], lines[middle:]) for parse in _parse(parser, half, failed)]
+
+
+def parser_names() -> list[str]:
+    """The parsers that are installed."""
+    return sorted(_entries())
+
+
+def parser_class(name: str) -> type[Parser]:
+    """The parser of that name."""
+    found: type[Parser] = _entries()[name].load()
+    return found
+
+
+def _entries() -> dict[str, EntryPoint]:
+    ours = [EntryPoint(name, value, ENTRY_POINTS) for name, value in _OURS.items()]
+    return {entry.name: entry for entry in [*ours, *entry_points(group=ENTRY_POINTS)]}

@@ -1,0 +1,215 @@
+"""Parses that were made elsewhere and lie in a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from syntax_preprocess.alignment import AlignmentError, align, plain_words
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.folding import fold, marks_in_order
+from syntax_preprocess.parsers import Line, Parse, Parser
+from syntax_preprocess.ranges import block_ranges, line_ranges
+from syntax_preprocess.record import file_hash, generator_comment
+from syntax_preprocess.trees import (
+    DependencyTree,
+    NoParse,
+    Tree,
+    parse_brackets,
+    read_conllu,
+    read_lines,
+)
+
+T = TypeVar("T")
+
+
+class FileParser(Parser, Generic[T]):
+    """Reads a file of parses of a text, and checks that they are that text's.
+
+    The file goes through the text from its first line on. A line of text has one unit of the file, or, if whoever
+    made it split lines into sentences, as many as it takes until all of its characters have come. An empty line
+    of text may have an empty unit or none; one without a parse is taken for the empty line's if it says so
+    (``empty``), or if there are as many units as lines.
+
+    Args:
+        path: of the file.
+        text: path of the text, for messages.
+        name: who made the parses, for the record.
+    """
+
+    sequential = True
+
+    def __init__(self, path: str, text: str, name: str | None = None):
+        self.path = path
+        self.name = name
+        self.text = text
+        for needed in (path, text):
+            if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
+                raise InputError(needed, None, "expected a file, found none")
+        self._paired = self._count() == sum(lines.units for lines in line_ranges(text, 1 << 20))
+        self._units = self._read()
+        self._next = next(self._units, None)
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument("--parse-file", required=True, metavar="FILE", help="the parses of the text, in its order")
+        group.add_argument("--parser-name", metavar="NAME", help="name and version of the parser, for the record")
+
+    @classmethod
+    def input_files(cls, args: argparse.Namespace) -> Sequence[str]:
+        return [args.parse_file]
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
+        return cls(args.parse_file, args.input, args.parser_name)
+
+    def describe(self) -> dict[str, Any]:
+        name = self.name or self._stated_name() or f"not stated ({self.kinds[0]} file)"
+        return {"name": name, "file": {os.path.basename(self.path): file_hash(self.path)}}
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        return [self._parse(line) for line in lines]
+
+    def finish(self) -> None:
+        """Raises :class:`InputError` if the file goes on after the text."""
+        if self._next is not None:
+            raise InputError(
+                self.path, self._next[0], f"expected no parse after the last line of {self.text}, found one"
+            )
+
+    def _parse(self, line: Line) -> Parse | NoParse:
+        expected, _ = fold(line.text)
+        if not expected:
+            if self._next and self._is_empty(self._next[1]):
+                self._advance()
+            return NoParse("empty")
+        expected = marks_in_order(expected)
+        parts: list[T] = []
+        tokens: list[str] = []
+        found = 0  # characters of what is expected
+        while found < len(expected):
+            if self._next is None:
+                missing = "the rest of it" if parts else "it"
+                raise InputError(
+                    self.path, None, f"expected a parse of {self.text}:{line.number}, found none of {missing}"
+                )
+            place, part = self._next
+            if isinstance(part, NoParse):
+                if parts:
+                    raise InputError(
+                        self.path, place, f"expected the rest of {self.text}:{line.number}, found no parse"
+                    )
+                self._advance()
+                return part
+            self._advance()
+            more = self._tokens(part)
+            if not more:  # comments
+                continue
+            parts.append(part)
+            tokens += more
+            folded = _folded(more)
+            if expected.startswith(folded, found) and found + len(folded) < len(expected):
+                found += len(folded)
+                continue
+            # The end, a difference, or an escape that goes over from one sentence to the next.
+            folded = _folded(tokens)
+            found = len(folded)
+            if found >= len(expected) or not expected.startswith(folded):
+                try:
+                    align(plain_words(line.text.split()), tokens)
+                except AlignmentError as error:
+                    raise InputError(self.path, place, f"{self.text}:{line.number}: {error}") from None
+        return self._join(parts)
+
+    def _advance(self) -> None:
+        self._next = next(self._units, None)
+
+    def _is_empty(self, part: T | NoParse) -> bool:
+        if isinstance(part, NoParse):
+            return self._paired or part.reason == "empty"
+        return not fold("".join(self._tokens(part)))[0]
+
+    def _stated_name(self) -> str | None:
+        """The parser, as the file says."""
+        return None
+
+    @abstractmethod
+    def _count(self) -> int: ...
+
+    @abstractmethod
+    def _read(self) -> Iterator[tuple[int, T | NoParse]]: ...
+
+    @abstractmethod
+    def _tokens(self, part: T) -> list[str]: ...
+
+    @abstractmethod
+    def _join(self, parts: list[T]) -> Parse: ...
+
+
+def _folded(tokens: Sequence[str]) -> str:
+    return marks_in_order(fold("".join(tokens))[0])
+
+
+class ConlluParser(FileParser[DependencyTree]):
+    """Parses in CoNLL-U."""
+
+    kinds = ("conllu",)
+
+    def _stated_name(self) -> str | None:
+        return generator_comment(read_lines(self.path))
+
+    def _count(self) -> int:
+        return sum(blocks.units for blocks in block_ranges(self.path, 1 << 20))
+
+    def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
+        return read_conllu(self.path)
+
+    def _tokens(self, part: DependencyTree) -> list[str]:
+        return part.tokens
+
+    def _join(self, parts: list[DependencyTree]) -> Parse:
+        whole = DependencyTree([], [], sentences=sum(part.sentences for part in parts))
+        multiword = 0
+        for part in parts:
+            first = len(whole.tokens)
+            whole.tokens += part.tokens
+            whole.heads += [head and head + first for head in part.heads]
+            whole.columns += part.columns
+            multiword += part.multiword
+        return Parse(dependencies=whole, multiword=multiword)
+
+
+class TreesParser(FileParser[list[Tree]]):
+    """Bracketed trees, one or several on a line, or one over several lines."""
+
+    kinds = ("trees",)
+
+    def _count(self) -> int:
+        return sum(1 for _ in self._lines())
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """Lines, joined until all brackets are closed."""
+        held: list[str] = []
+        first = opened = 0
+        for place, line in read_lines(self.path):
+            first = first if held else place
+            held.append(line)
+            opened += line.count("(") - line.count(")")
+            if opened <= 0:
+                yield first, " ".join(held)
+                held, opened = [], 0
+        if held:
+            yield first, " ".join(held)
+
+    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
+        for place, line in self._lines():
+            yield place, parse_brackets(line, path=self.path, line=place)
+
+    def _tokens(self, part: list[Tree]) -> list[str]:
+        return [leaf for tree in part for leaf in tree.leaves()]
+
+    def _join(self, parts: list[list[Tree]]) -> Parse:
+        return Parse(trees=[tree for part in parts for tree in part])

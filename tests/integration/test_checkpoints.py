@@ -1,0 +1,309 @@
+"""Safe loading knows what fairseq checkpoints hold, and nothing more; and what they hold is never run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pickle
+import re
+from argparse import Namespace
+from fractions import Fraction
+from pathlib import Path
+
+import fairseq
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils, file_utils, utils
+from fairseq.data.encoders import gpt2_bpe
+
+import commands
+import fairseq_syntax.commands.average_checkpoints
+import fairseq_syntax.commands.dump
+import small
+from fairseq_syntax.compat import literals, safe_loading
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_preprocess.errors import InputError
+
+
+def test_what_fairseq_checkpoints_hold_is_loaded(tmp_path):
+    path = tmp_path / "x.pt"
+    content = {
+        "args": Namespace(arch="x", lr=[0.1]),
+        "counts": [np.array([1, 2], dtype=kind) for kind in ("int64", "int32", "float64", "float32")],
+    }
+    torch.save(content, path)
+    loaded = torch.load(path, weights_only=True)
+    assert loaded["args"] == content["args"]
+    assert [array.tolist() for array in loaded["counts"]] == [[1, 2]] * 4
+
+
+def test_anything_else_is_refused(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save({"half": Fraction(1, 2)}, path)
+    with pytest.raises(pickle.UnpicklingError, match="Fraction"):
+        torch.load(path, weights_only=True)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data_bin, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    commands.train(data_bin, folder, "--max-update=1")
+    return folder / "checkpoint_last.pt"
+
+
+def running(flag: Path) -> str:
+    """A value of an option that makes a file, when it is run."""
+    return f"__import__('pathlib').Path({str(flag)!r}).touch() or [10, 20]"
+
+
+def changed(checkpoint: Path, path: Path, part: str, **options: object) -> Path:
+    """The checkpoint with other options in a part of its configuration."""
+    state = torch.load(checkpoint, weights_only=True)
+    found = state["cfg"].setdefault(part, {})
+    if found is None:
+        found = state["cfg"][part] = {}
+    (vars(found) if isinstance(found, Namespace) else found).update(options)
+    torch.save(state, path)
+    torch.load(path, weights_only=True)  # torch finds nothing wrong with it
+    return path
+
+
+LOADS = {
+    "generate": lambda data, path: commands.generate(data, path),
+    "interactive": lambda data, path: commands.interactive(["a"], data, path, folder=path.parent),
+    "validate": lambda data, path: commands.validate(data, path),
+    "restore": lambda data, path: commands.train(data, path.parent / "r", "--max-update=2", f"--restore-file={path}"),
+    "finetune": lambda data, path: commands.train(
+        data, path.parent / "f", "--max-update=1", f"--finetune-from-model={path}"
+    ),
+    "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
+    "dump": lambda data, path: fairseq_syntax.commands.dump.main(
+        [str(data), "--path", str(path), "--cpu", "--output", str(path.parent / "dump.npz")]
+    ),
+    "average": lambda data, path: fairseq_syntax.commands.average_checkpoints.main(
+        ["--inputs", str(path), "--output", str(path.parent / "average.pt")]
+    ),
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_checkpoint_does_not_run_what_its_configuration_says(data_bin, checkpoint, tmp_path, load):
+    flag = tmp_path / "flag"
+    path = changed(checkpoint, tmp_path / "x.pt", "model", adaptive_softmax_cutoff=running(flag))
+    with pytest.raises((ValueError, SystemExit), match=r"x\.pt: adaptive_softmax_cutoff: expected a literal"):
+        LOADS[load](data_bin, path)
+    assert not flag.exists()
+    assert {file.name for file in tmp_path.iterdir()} <= {"x.pt", "interactive.txt", "r", "f"}
+
+
+@pytest.mark.parametrize(
+    ("part", "option"),
+    [("optimizer", "adam_betas"), ("criterion", "wer_args"), ("distributed_training", "pipeline_balance"),
+     ("model", "decoder_xformers_att_config"), ("model", "encoder_layers"), ("task", "left_pad_source")],
+)  # fmt: skip
+def test_nor_in_another_part(checkpoint, tmp_path, part, option):
+    flag = tmp_path / "flag"
+    path = changed(checkpoint, tmp_path / "x.pt", part, **{option: running(flag)})
+    for overrides in (None, {option: "[10, 20]"}):
+        with pytest.raises(ValueError, match=rf"x\.pt: {option}: expected a literal"):
+            checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides=overrides)
+    assert not flag.exists()
+
+
+@pytest.mark.parametrize("load", ["generate", "validate", "python", "dump"])
+def test_a_checkpoint_does_not_import_its_user_dir(data_bin, checkpoint, tmp_path, load):
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users/__init__.py").write_text(running(tmp_path / "flag"))
+    LOADS[load](data_bin, changed(checkpoint, tmp_path / "x.pt", "common", user_dir=str(tmp_path / "users")))
+    assert not (tmp_path / "flag").exists()
+
+
+ODD = {
+    "cfg": ["text", ["list"], Namespace(), {}],
+    "cfg.model": [None, 5, "${other}"],
+    "cfg.task": [None, 5],
+    "args": ["text", {"arch": "transformer"}],
+    "optimizer_history": [5, []],
+    "extra_state": [5],
+}
+
+
+@pytest.mark.parametrize(
+    ("load", "name"), [("dump", name) for name in ODD] + [("python", "cfg.model"), ("average", "cfg")]
+)
+def test_parts_of_other_types_are_named(data_bin, checkpoint, tmp_path, load, name):
+    for value in ODD[name]:
+        state = torch.load(checkpoint, weights_only=True)
+        outer, _, inner = name.partition(".")
+        if inner:
+            state[outer][inner] = value
+        else:
+            state[outer] = value
+        torch.save(state, tmp_path / "x.pt")
+        with pytest.raises((ValueError, SystemExit), match=rf"x\.pt: {name}(\.model)?: expected a .*, found "):
+            LOADS[load](data_bin, tmp_path / "x.pt")
+
+
+@pytest.mark.parametrize("load", ["generate", "restore", "python", "dump", "average"])
+def test_options_that_cannot_be_meant_are_those_of_the_checkpoint(data_bin, checkpoint, tmp_path, load):
+    for option, value in (
+        ("encoder_attention_heads", 0), ("decoder_attention_heads", "a"), ("syntax_masks", 5), ("syntax_more", 1),
+        ("_name", ["a"]), ("syntax_layers", "9"),
+    ):  # fmt: skip
+        path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})
+        with pytest.raises((ValueError, SystemExit), match=r"x\.pt: expected a model's configuration, found: "):
+            LOADS[load](data_bin, path)
+
+
+@pytest.mark.parametrize("load", ["generate", "validate", "python", "dump"])
+def test_an_architecture_that_there_is_not(data_bin, checkpoint, tmp_path, load):
+    path = changed(checkpoint, tmp_path / "x.pt", "model", _name="none", arch="none")
+    with pytest.raises((ValueError, SystemExit), match=r"x\.pt: .*, found the architecture 'none'"):
+        LOADS[load](data_bin, path)
+
+
+@pytest.mark.parametrize("load", ["python", "dump"])
+def test_a_model_that_cannot_be_built(data_bin, checkpoint, tmp_path, load):
+    for option, value in (("encoder_ffn_embed_dim", "a"), ("encoder_attention_heads", 7), ("activation_fn", "none")):
+        path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})
+        with pytest.raises((ValueError, SystemExit), match=r"x\.pt: expected weights that fit .*, found: "):
+            LOADS[load](data_bin, path)
+
+
+SECRET = "http://127.0.0.1:9/${oc.env:HOME}"
+
+
+@pytest.mark.parametrize("load", ["generate", "interactive", "restore", "python", "dump", "average"])
+def test_a_checkpoint_neither_learns_nor_asks_anything(data_bin, checkpoint, tmp_path, monkeypatch, load):
+    asked = []
+    monkeypatch.setattr(file_utils, "get_from_cache", lambda *args, **_: asked.append(args))
+    for options, found in (
+        ({"gpt2_encoder_json": SECRET}, "bpe.gpt2_encoder_json: expected a value"),
+        ({"gpt2_encoder_json": "${common.log_file}"}, "bpe.gpt2_encoder_json: expected a value"),
+        ({"gpt2_vocab_bpe": "http://127.0.0.1:9/"}, "bpe.gpt2_vocab_bpe: expected a file"),
+    ):
+        path = changed(checkpoint, tmp_path / "x.pt", "bpe", _name="gpt2", **options)
+        with pytest.raises((ValueError, SystemExit), match=rf"x\.pt: {found}"):
+            LOADS[load](data_bin, path)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("part", "option", "value"),
+    [
+        ("common", "log_file", "${oc.env:HOME}"),
+        ("common", "log_file", "a${common.seed}"),
+        ("model", "dropout", "${oc.decode:${oc.env:HOME}}"),
+        ("model", "bpe_codes", "https://127.0.0.1:9/"),
+        ("tokenizer", "moses_source_lang", " s3://127.0.0.1:9/"),
+        ("tokenizer", "moses_source_lang", "ht\ntp:127.0.0.1:9/"),
+    ],
+)
+def test_nor_by_another_option(checkpoint, tmp_path, part, option, value):
+    path = changed(checkpoint, tmp_path / "x.pt", part, **{option: value})
+    with pytest.raises(InputError, match=rf"x\.pt: {part}\.{option}: expected a (value|file), found"):
+        safe_loading.read(str(path))
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        ("checkpoint", {"save_dir": "s3://runs", "model_parallel_size": "${common.model_parallel_size}"}),
+        ("distributed_training", {"distributed_init_method": "tcp://localhost:1", "tpu": "${common.tpu}"}),
+        ("bpe", {"_name": "gpt2", "gpt2_encoder_json": gpt2_bpe.DEFAULT_ENCODER_JSON}),
+    ],
+)
+def test_what_fairseq_itself_writes_is_read(checkpoint, tmp_path, part, options):
+    assert safe_loading.read(str(changed(checkpoint, tmp_path / "x.pt", part, **options)))["cfg"][part]
+
+
+def test_nor_does_an_option_from_elsewhere(tmp_path):
+    flag = tmp_path / "flag"
+    for options in ({"arch": "transformer"}, {"arch": "gated_syntax_transformer_tiny"}):
+        with pytest.raises(ValueError, match="expected a literal"):
+            small.model(**options, adaptive_softmax_cutoff=running(flag))
+    with pytest.raises(ValueError, match="expected a literal"):
+        small.model("fconv", encoder_layers=running(flag))
+    for run in (utils.eval_str_list, utils.eval_str_dict, utils.eval_bool):
+        with pytest.raises(ValueError, match="expected a literal"):
+            run(running(flag))
+    assert not flag.exists()
+
+
+def test_all_that_fairseq_runs_is_known():
+    root = Path(fairseq.__file__).parent
+    options = set()
+    for path in root.rglob("*.py"):
+        module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+        if module.startswith("fairseq.examples"):
+            continue
+        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        called = {ast.unparse(call.func) for call in calls}
+        assert not called & {"exec", "compile", "__import__"}, module
+        if "eval" in called:
+            with pytest.raises(ValueError, match="expected a literal"):
+                vars(importlib.import_module(module))["eval"]("print()")
+        runs = re.compile(r"eval|(.*\.)?eval_(bool|str_list|str_dict)")
+        running_calls = [call for call in calls if runs.fullmatch(ast.unparse(call.func))]
+        options |= {ast.unparse(call.args[0]).rpartition(".")[2] for call in running_calls}
+    arguments = {"x", "uf", "strip()"}  # a command line's, and lines of data
+    assert options - arguments <= literals.OPTIONS
+    assert {f"{side}_xformers_att_config" for side in ("encoder", "decoder")} <= literals.OPTIONS
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[(512, 3)] * 20", "[(512, 10, 5)] + [(512, 3, 2)] * 4 + [(512,2,2)] + [(512,2,2)]", "(0.9, 0.999)", " 10,20",
+     "1e-4", "-1", "True", "None", "'x'", "{'name': 'global', 'k': [1, 2]}", "[]"],
+)  # fmt: skip
+def test_literals_are_what_they_were(value):
+    assert literals.literal(value) == eval(value.strip())
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "x", "f()", "(1).real", "[n for n in (1,)]", "lambda: 1", "2 ** 9", "[1] * 'x'", "1\0", "[" * 9999, "a b"],
+)
+def test_all_else_is_refused(value):
+    with pytest.raises(ValueError, match="expected a literal"):
+        literals.literal(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[0] * 10001", "20000 * 'a'", "[0] * 5000 * 2 + [1]", "*".join(["99999999"] * 400), "('a' * 9999 + 'a' * 9999)"],
+)
+def test_nor_is_what_is_huge(value):
+    with pytest.raises(ValueError, match="expected a literal") as caught:
+        literals.literal(value)
+    assert len(str(caught.value)) < 250
+    assert "at most" in str(caught.value.__cause__)
+
+
+def test_messages_show_no_more_than_the_beginning_of_a_value(checkpoint, tmp_path):
+    path = changed(checkpoint, tmp_path / "x.pt", "model", adaptive_softmax_cutoff="f()" * 100_000)
+    with pytest.raises(InputError, match="expected a literal") as caught:
+        safe_loading.read(str(path))
+    assert len(caught.value.message) < 250
+
+
+def test_adaptive_softmax_trains_and_translates(data_bin, tmp_path):
+    adaptive = ["--criterion=adaptive_loss", "--adaptive-softmax-cutoff=10,20", "--adam-betas=(0.8, 0.9)"]
+    adaptive.append("--ddp-backend=legacy_ddp")
+    model = [option for option in commands.TINY if not option.startswith("--share")]
+    trainer = commands.train(data_bin, tmp_path, "--max-update=2", *adaptive, model=model)
+    assert trainer.get_model().decoder.adaptive_softmax.cutoff[:2] == [10, 20]
+    assert trainer.optimizer.optimizer_config["betas"] == (0.8, 0.9)
+    assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt")
+    commands.train(data_bin, tmp_path, "--max-update=3", *adaptive, model=model)
+
+
+def test_python_names_a_checkpoint_that_it_cannot_use(data_bin, checkpoint, tmp_path):
+    (tmp_path / "bad.pt").write_bytes(b"no checkpoint")
+    state = torch.load(checkpoint, weights_only=True)
+    state["model"]["more"] = torch.zeros(1)
+    torch.save(state, tmp_path / "more.pt")
+    for name, message in (("bad.pt", "expected a fairseq checkpoint"), ("more.pt", "expected weights that fit .*more")):
+        with pytest.raises(InputError, match=rf"{name}: {message}"):
+            GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(data_bin))

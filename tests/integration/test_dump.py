@@ -1,0 +1,175 @@
+"""Gates, masks and attention of a split, in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+import commands
+from fairseq_syntax.commands.dump import main
+from fairseq_syntax.nn.calls import outputs_of
+from small import encode
+
+
+@pytest.fixture(scope="module", params=["auto", "fused"])
+def checkpoint(request, data_bin, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", f"--syntax-attention={request.param}"]
+    commands.train(data_bin, folder, "--max-update=3", *options)
+    return folder / "checkpoint_last.pt"
+
+
+def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path, capsys):
+    output = tmp_path / "test.npz"
+    arguments = [str(data_bin), "--path", str(checkpoint), "--cpu", "--batch-size", "7"]
+    main([*arguments, "--output", str(output)])
+    lines = (data_bin.parent / "bpe/test.src").read_text().splitlines()
+    assert f"{len(lines)} sentences of test" in capsys.readouterr().out
+    dump = np.load(output)
+    assert dump["layers"].tolist() == [1, 2]
+    assert dump["masks"].tolist() == ["slr", "sdoi"]
+    model, task = commands.load(checkpoint)
+    task.load_dataset("test")
+    for i, line in enumerate(lines):
+        n = len(line.split()) + 1
+        assert dump[f"{i}/tokens"].tolist() == [*line.split(), "</s>"]
+        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
+            encode(model, task.dataset("test").collater([task.dataset("test")[i]])["net_input"])
+        gates = torch.stack([outputs[gate][0][0] for gate in model.gates.values()])
+        assert gates.shape == (2, 2, 3)
+        np.testing.assert_allclose(dump[f"{i}/gates"], gates.numpy(), atol=1e-5)
+        assert dump[f"{i}/masks"].shape == (2, n, n)
+        assert dump[f"{i}/attention"].shape == (2, 4, n, n)
+        np.testing.assert_allclose(dump[f"{i}/attention"].sum(-1), 1, atol=1e-5)
+        hidden = dump[f"{i}/masks"][1] == 0  # by sdoi
+        alone = model.encoder.masks({k: v[None] for k, v in task.dataset("test")[i]["syntax"].items()})
+        assert hidden.any()
+        np.testing.assert_array_equal(hidden, alone.log_masks[0, 1].eq(-torch.inf).numpy())
+
+    main([*arguments, "--output", str(output), "--contents", "gates", "--gen-subset", "valid"])
+    assert {name.split("/")[-1] for name in np.load(output).files} == {"layers", "masks", "tokens", "gates"}
+    assert [path.name for path in tmp_path.iterdir()] == ["test.npz"]
+
+
+def test_what_cannot_be_dumped_is_refused(plain_data_bin, checkpoint, tmp_path):
+    commands.train(plain_data_bin, tmp_path, "--max-update=1", model=commands.STOCK)
+    output = tmp_path / "x.npz"
+    for path, more, message in (
+        (tmp_path / "checkpoint_last.pt", [], "expected a gated_syntax_transformer, found a TransformerModel"),
+        (tmp_path / "none.pt", [], "expected a checkpoint, found none"),
+        (checkpoint, ["--contents", "gate"], "--contents: expected some of gates,masks,attention, found 'gate'"),
+        (checkpoint, [], "fairseq-syntax-binarize"),  # the data-bin has no features
+    ):
+        with pytest.raises(SystemExit, match=message):
+            main([str(plain_data_bin), "--path", str(path), "--output", str(output), "--cpu", *more])
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["bin/test.src-tgt.src.bin", "bin/dict.src.txt", "bin/syntax.src-tgt.src.json", "x.pt"]
+)
+def test_what_is_read_is_not_overwritten(data_bin, checkpoint, tmp_path, name):
+    commands.copy(data_bin, tmp_path / "bin")
+    shutil.copy(checkpoint, tmp_path / "x.pt")
+    content = (tmp_path / name).read_bytes()
+    os.link(tmp_path / name, tmp_path / "linked")
+    for output in (tmp_path / name, tmp_path / "linked"):
+        with pytest.raises(SystemExit, match=f"{output}: expected another file to write to .*, found .*{name}"):
+            main([f"{tmp_path}/bin", f"--path={tmp_path}/x.pt", f"--output={output}", "--cpu", "--contents=gates"])
+        assert output.read_bytes() == content
+    for _ in range(2):  # a dump is not an input, wherever it is
+        main([f"{tmp_path}/bin", f"--path={checkpoint}", f"--output={tmp_path}/bin/x.npz", "--cpu", "--contents=gates"])
+
+
+@pytest.fixture(scope="module")
+def one_update(data_bin, tmp_path_factory):
+    """A checkpoint, to break."""
+    folder = tmp_path_factory.mktemp("run")
+    commands.train(data_bin, folder, "--max-update=1")
+    return folder / "checkpoint_last.pt"
+
+
+def refused(data, path, output):
+    """What the command says of its input, after the name of what it is about."""
+    with pytest.raises(SystemExit) as exit:
+        main([str(data), "--path", str(path), "--output", str(output), "--cpu"])
+    assert not output.exists()
+    return str(exit.value).removeprefix("fairseq-syntax-dump: error: ").split(": ", 1)
+
+
+def renamed(state):
+    state["model"] = {name.replace(".gate.fc2.", ".gate.out."): weight for name, weight in state["model"].items()}
+
+
+UNREADABLE = "expected a fairseq checkpoint, found a file that torch cannot read"
+NO_WEIGHTS = "expected a fairseq checkpoint, found one without a model's weights"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (b"no checkpoint", UNREADABLE),
+        (b"", UNREADABLE),
+        (4000, UNREADABLE),  # its first bytes
+        (
+            lambda state: state.update(more=Fraction(1, 2)),
+            UNREADABLE + r".*GLOBAL fractions\.Fraction was not",
+        ),
+        (lambda state: state.pop("model"), NO_WEIGHTS),
+        (lambda state: state.update(model={"n": 1}), NO_WEIGHTS),
+        (lambda state: state.pop("cfg"), "expected a checkpoint with its configuration, found none"),
+        (lambda state: state.pop("extra_state"), "expected a fairseq checkpoint, found one without .*extra_state"),
+        (renamed, r"expected weights that fit its configuration and the dictionaries of .*gate\.fc2\.weight"),
+        (None, "expected a checkpoint, found none"),  # a folder
+    ],
+)
+def test_bad_checkpoints_are_named(data_bin, one_update, tmp_path, change, message):
+    path = tmp_path / "x.pt"
+    if change is None:
+        path.mkdir()
+    elif callable(change):
+        state = torch.load(one_update, weights_only=True)
+        change(state)
+        torch.save(state, path)
+    else:
+        path.write_bytes(one_update.read_bytes()[:change] if isinstance(change, int) else change)
+    name, said = refused(data_bin, path, tmp_path / "x.npz")
+    assert name == str(path)
+    assert re.match(message, said)
+    assert len(said) < 700
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (None, None, "(or --source-lang and --target-lang), found no binary files"),  # an empty folder
+        ("dict.src.txt", b"word\n", "of the model's, found: Incorrect dictionary format"),
+        ("test.src-tgt.src.idx", b"no index", "of the model's, found: Index file doesn't match"),
+        ("test.src-tgt.src.idx", None, "of the model's, found: Dataset not found: test"),
+    ],
+)
+def test_bad_data_is_named(data_bin, one_update, tmp_path, file, content, message):
+    data = commands.copy(data_bin, tmp_path / "data")
+    for path in list(data.iterdir()) if file is None else [data / file]:
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+    name, said = refused(data, one_update, tmp_path / "x.npz")
+    assert name == str(data)
+    assert said.startswith(f"expected a data-bin {message}")
+
+
+def test_other_dictionaries_do_not_fit(data_bin, one_update, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    with open(data / "dict.src.txt", "a") as file:
+        file.write("another 1\n")
+    name, said = refused(data, one_update, tmp_path / "x.npz")
+    assert name == str(one_update)
+    assert re.match(rf"expected weights that fit .* and the dictionaries of {data}, found: .*size mismatch", said)

@@ -1,0 +1,524 @@
+"""New text is translated as the same text is from a data-bin: fairseq-interactive and from_pretrained."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import torch
+from fairseq.data import indexed_dataset
+
+import commands
+import small
+import syntax_preprocess.commands.parse
+from fairseq_syntax.compat import unknown_words
+from fairseq_syntax.inference.end_of_input import PARSER_FAILED
+from fairseq_syntax.inference.reader import LiveParses, SourceReader, source_reader
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from fake_parser import FakeParser
+from syntax_preprocess.commands import binarize
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.features import FEATURES
+from syntax_preprocess.features.aligned import Settings
+from syntax_preprocess.parsers import Line, Parse, Parser
+from syntax_preprocess.trees import NoParse
+
+pytestmark = pytest.mark.usefixtures("fake_parser")
+
+
+def interactive(trained, lines, tmp_path, *more, status=0):
+    return commands.interactive(lines, trained.data, trained.checkpoint, folder=tmp_path, more=more, status=status)
+
+
+def test_all_ways_give_the_same_translations(trained, tmp_path):
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    assert len(expected) == len(trained.lines)
+    buffered = ("--buffer-size=7", "--batch-size=4")
+    commands.assert_same(interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered)[0], expected)
+    commands.assert_same(interactive(trained, trained.subwords, tmp_path, "--remove-bpe", *buffered)[0], expected)
+    commands.assert_same(
+        interactive(trained, trained.lines, tmp_path, *trained.bpe, *buffered, f"--input-parses={trained.parses}")[0],
+        expected,
+    )
+    model = commands.hub(trained)
+    texts = [text for _, (_, text) in sorted(expected.items())]
+    assert model.translate(trained.lines, beam=2, max_len_b=20) == texts
+    assert model.translate(trained.lines[0], beam=2, max_len_b=20) == texts[0]
+    found = model.generate(model.read(trained.lines), beam=2, max_len_b=20)
+    for n, hypotheses in enumerate(found):
+        assert hypotheses[0]["score"].item() / torch.log(torch.tensor(2.0)).item() == pytest.approx(
+            expected[n][0], abs=1e-4
+        )
+
+
+def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, plain_data_bin, tmp_path):
+    found, printed = interactive(trained, trained.lines, tmp_path, *trained.bpe, "--parser=none", "--buffer-size=5")
+    assert printed.count("plain Transformer") == 1
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    (tmp_path / "none.src.trees").write_text("(()) unknown\n" * len(trained.lines))
+    (tmp_path / "none.src.conllu").write_text("# no_parse = unknown\n\n" * len(trained.lines))
+    text = f"--testpref={trained.bpe_text}/test", f"--testparse={tmp_path}/none"
+    binarize.main(["-s", "src", "-t", "tgt", *text, "--destdir", str(data)])
+    commands.assert_same(found, commands.generate_scored(data, trained.checkpoint))
+    parsed = commands.generate_scored(trained.data, trained.checkpoint)
+    assert max(abs(found[n][0] - parsed[n][0]) for n in found) > 1e-2
+
+
+def two_parses(line: str, folder: Path, order: str) -> None:
+    """Side files for a line that comes several times, under a flat tree and star (f) or a deep one and chain (d)."""
+    words = line.split()
+    flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
+    deep = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
+    chain = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{i - 1}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
+    star = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
+    (folder / "side.src.trees").write_text("".join({"f": flat, "d": deep}[which] for which in order))
+    (folder / "side.src.conllu").write_text("".join({"f": star, "d": chain}[which] for which in order))
+
+
+def check_two_translations(found: dict[int, tuple[float, str]]) -> None:
+    """Those of the order fddf."""
+    scores = [found[n][0] for n in range(4)]
+    assert scores[0] == pytest.approx(scores[3], abs=1e-4)
+    assert scores[1] == pytest.approx(scores[2], abs=1e-4)
+    assert abs(scores[0] - scores[1]) > 1e-3
+
+
+@pytest.mark.parametrize("more", [(), ("--buffer-size=8", "--batch-size=2"), ("--buffer-size=3",)])
+def test_the_same_line_with_two_parses_has_two_translations(trained, tmp_path, more):
+    line = max(trained.lines, key=lambda line: len(line.split()))
+    two_parses(line, tmp_path, "fddf")
+    side = f"--input-parses={tmp_path / 'side.src'}"
+    check_two_translations(interactive(trained, [line] * 4, tmp_path, *trained.bpe, *more, side)[0])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_same_sentence_with_two_parses_in_a_data_bin(trained, tmp_path, workers):
+    number = max(range(len(trained.lines)), key=lambda n: len(trained.lines[n].split()))
+    two_parses(trained.lines[number], tmp_path, "fddf")
+    (tmp_path / "bpe.src").write_text(f"{trained.subwords[number]}\n" * 4)
+    data = commands.binarize_source(tmp_path / "bpe", tmp_path / "side", trained.data, tmp_path / "data")
+    more = f"--num-workers={workers}", "--batch-size=2"
+    check_two_translations(commands.generate_scored(data, trained.checkpoint, more=more))
+
+
+def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path):
+    good = trained.lines[0]
+    long = " ".join(["x"] * 2000)
+    tokens = " ".join(trained.lines[1].split() * 60)
+    lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "x", tokens, "   "]
+    more = (*trained.bpe, "--buffer-size=10", "--batch-size=3")
+    found, printed = interactive(trained, lines, tmp_path, *more, status=PARSER_FAILED)
+    assert sorted(found) == [0, 1, 3, 4, 5, 6, 7, 8, 9]
+    commands.assert_same({0: found[6]}, {0: found[0]})
+    assert "line 3 is not translated: 2001 subwords with </s>, expected at most 1024" in printed
+    assert "line 4 has no parse (conllu, trees): told to fail" in printed
+    assert "line 9 has no parse (conllu, trees): more than 250 tokens or 10000 characters are not parsed" in printed
+    alone = interactive(trained, [good], tmp_path, *trained.bpe)[0]
+    commands.assert_same({0: found[0]}, alone)
+
+
+def test_symbols_of_fairseqs_are_unknown_words(trained, tmp_path):
+    lines = ["<pad> the </s>", f"the {'☃'}", "<unk> the <unk>"]
+    found, printed = interactive(trained, lines, tmp_path, "--remove-bpe", "--buffer-size=3")
+    assert "line 1: <pad>, </s> is taken for an unknown word" in printed
+    assert sorted(found) == [0, 1, 2]
+    assert found[0][0] == pytest.approx(found[2][0], abs=1e-4)
+
+
+def test_a_line_longer_than_a_batch_is_not_the_end(trained, tmp_path):
+    lines = [trained.lines[0], " ".join(["x"] * 60), trained.lines[1]]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--max-tokens=50", "--buffer-size=3")
+    assert sorted(found) == [0, 2]
+    assert "line 2 is not translated" in printed
+
+
+def test_only_lines_that_are_too_long(trained, tmp_path):
+    found, printed = interactive(trained, [" ".join(["x"] * 2000)], tmp_path, *trained.bpe)
+    assert found == {}
+    assert "line 1 is not translated" in printed
+
+
+def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
+    for kind in ("trees", "conllu"):
+        shutil.copy(f"{trained.parses}.{kind}", tmp_path / f"side.{kind}")
+    side = (*trained.bpe, f"--input-parses={tmp_path / 'side'}")
+    with pytest.raises(InputError, match=r"side\.\w+:\d+: expected 23 parses, one for each line of .*, found more"):
+        interactive(trained, trained.lines[1:], tmp_path, *side)
+    with pytest.raises(InputError, match=r"side\.trees:1: line 1 of the input: expected the same text"):
+        interactive(trained, trained.lines[::-1], tmp_path, *side)
+    with pytest.raises(InputError, match=r"expected a parse for every line of .*, found only 24"):
+        interactive(trained, [*trained.lines, "one more"], tmp_path, *side)
+    with pytest.raises(InputError, match=r"elsewhere\.\w+: expected the parses of the input"):
+        interactive(trained, trained.lines, tmp_path, f"--input-parses={tmp_path / 'elsewhere'}")
+    with pytest.raises(ValueError, match="expected --input-parses or --parser, found both"):
+        interactive(trained, trained.lines, tmp_path, *side, "--parser=fake")
+
+
+def pipe(monkeypatch, lines: list[str]) -> tuple[str]:
+    """Lines that come from standard input: options of fairseq-interactive."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    return ("--input=-",)
+
+
+def test_side_files_beside_a_pipe(trained, tmp_path, monkeypatch):
+    side = (*trained.bpe, f"--input-parses={trained.parses}")
+    whole, _ = interactive(trained, trained.lines, tmp_path, *side, *pipe(monkeypatch, trained.lines))
+    third = sum(len(line.split()) + 1 for line in trained.lines[:2]) + 1
+    left = "fairseq-interactive: error: {}.conllu:{}: expected the end, after a parse for each of the {} lines of the "
+    for size in ("1", "2", "7"):
+        given = (*side, *pipe(monkeypatch, trained.lines[:2]), f"--buffer-size={size}")
+        status = f"{left.format(trained.parses, third, 2)}input, found more"
+        found, _ = interactive(trained, [], tmp_path, *given, status=status)
+        commands.assert_same(found, {n: whole[n] for n in (0, 1)})
+    status = f"{left.format(trained.parses, 1, 0)}input, found more"
+    interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, []), status=status)
+    with pytest.raises(InputError, match=f"found none for line {len(trained.lines) + 1}"):
+        interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, [*trained.lines, "one more"]))
+    interactive(trained, [], tmp_path, *side, *pipe(monkeypatch, trained.lines))  # what went before is forgotten
+
+
+class OneKind(Parser):
+    """Only one of the two kinds of the fake parser."""
+
+    pretokenized = True
+
+    def __init__(self, kind: str):
+        self.kinds = (kind,)
+        self.fake = FakeParser(0.0)
+
+    @classmethod
+    def from_arguments(cls, args):
+        raise NotImplementedError
+
+    def describe(self):
+        return {"name": self.kinds[0]}
+
+    def parse(self, lines):
+        return [Parse(**{f: getattr(p, f)}) if isinstance(p, Parse) else p for p in self.fake.parse(lines)
+                for f in ("dependencies" if self.kinds == ("conllu",) else "trees",)]  # fmt: skip
+
+
+def test_each_kind_may_have_a_parser_of_its_own(trained):
+    lines = trained.lines[:5]
+    both = LiveParses([(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
+    each = [(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
+    found = [
+        SourceReader(source, Settings("words"), ["distance", "head", "word"], {}).read(lines, lines, small.dictionary())
+        for source in (both, LiveParses(each), LiveParses(each[::-1]))
+    ]
+    for other in found[1:]:
+        for name, rows in found[0].syntax.items():
+            assert [row.tolist() for row in other.syntax[name]] == [row.tolist() for row in rows]
+    assert all(len(row) for row in found[0].syntax["head"])
+
+
+def test_every_line_without_a_parse_is_mentioned_and_counted(trained, tmp_path, monkeypatch, capsys):
+    good, long = trained.lines[0], " ".join(trained.lines[1].split() * 60)
+    lines = ["FAIL", good, "", long, "FAIL", " ".join(["x"] * 2000), good]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=4", status=PARSER_FAILED)
+    assert sorted(found) == [0, 1, 2, 3, 4, 6]
+    assert printed.count("has no parse") == 4
+    assert capsys.readouterr().err == (
+        "fairseq-interactive: 3 of 7 lines were translated without a parse (failed: 2, too_long: 1); "
+        "1 of 7 lines was not translated (too long for the model)\n"
+    )
+    interactive(trained, [good, long], tmp_path, *trained.bpe)
+    assert "1 of 2 lines was translated without a parse (too_long: 1)\n" in capsys.readouterr().err
+    interactive(trained, [good, ""], tmp_path, *trained.bpe)
+    interactive(trained, ["FAIL"], tmp_path, *trained.bpe, "--parser=none")
+    assert capsys.readouterr().err == ""
+    for reason in ("unsupported", "{odd}"):  # the parser is well
+        monkeypatch.setattr(FakeParser, "parse", lambda self, lines, why=reason: [NoParse(why)] * len(lines))
+        _, printed = interactive(trained, trained.lines[:3], tmp_path, *trained.bpe)
+        assert printed.count(f"has no parse (conllu, trees): {reason}") == 3
+        assert f"3 of 3 lines were translated without a parse ({reason}: 3)" in capsys.readouterr().err
+
+
+def test_a_parse_of_another_text_is_a_failure_of_the_parser(trained, tmp_path, monkeypatch, capsys):
+    parse = FakeParser.parse
+    monkeypatch.setattr(FakeParser, "check", lambda self, line, found: None)
+    monkeypatch.setattr(
+        FakeParser, "parse", lambda self, lines: parse(self, [Line(n.number, n.text.replace("the", "")) for n in lines])
+    )
+    _, printed = interactive(trained, trained.lines[:2], tmp_path, *trained.bpe, status=PARSER_FAILED)
+    assert "line 1 has no parse (trees): expected the same text" in printed
+    assert "2 of 2 lines were translated without a parse (mismatch: 2)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["fairseq-interactive"], [sys.executable, "-m", "fairseq_cli.interactive"]])
+def test_a_parser_that_dies_midway_shows_in_the_exit_status(trained, command):
+    lines = [*trained.lines[:5], *["FAIL"] * 12]
+    options = [str(trained.data), *commands.USER_DIR, f"--path={trained.checkpoint}", "--cpu", "--beam=2"]
+    ended = subprocess.run(
+        [*command, *options, "--max-len-b=20", "--buffer-size=4", *trained.bpe],
+        input="".join(f"{line}\n" for line in lines), capture_output=True, text=True,
+    )  # fmt: skip
+    assert sorted(commands.scored(ended.stdout, "D")) == list(range(len(lines)))
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1] == (
+        "fairseq-interactive: 12 of 17 lines were translated without a parse (failed: 12)"
+    )
+    assert ended.returncode == 3
+
+
+@pytest.mark.parametrize("size", [4, 100])
+def test_a_parser_that_fails_on_ten_lines_before_it_parsed_one_ends_the_run(trained, tmp_path, size, monkeypatch):
+    asked = []
+    parse = FakeParser.parse
+    monkeypatch.setattr(FakeParser, "parse", lambda self, lines: asked.extend(lines) or parse(self, lines))
+    good, bad = trained.lines[0], "FAIL"
+    options = *trained.bpe, f"--buffer-size={size}", "--max-len-b=1", "--max-len-a=0"
+    for lines in ([good, *[bad] * 11], [*[bad] * 9, "", good, bad]):
+        interactive(trained, lines, tmp_path, *options, status=PARSER_FAILED)
+    for lines in ([bad] * 10, ["", *[bad] * 5, "", *[bad] * 5, *[good] * 5]):
+        asked.clear()
+        with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none, and said what is"):
+            interactive(trained, lines, tmp_path, *options)
+        assert max(line.number for line in asked) == len([line for line in lines if line != good])
+
+
+def test_a_parser_that_fails_on_ten_sentences_before_it_parsed_one_is_an_error(trained):
+    good, bad = trained.lines[0], "FAIL"
+    model = commands.hub(trained)
+    with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none"):
+        model.translate([*[bad] * 10, good])
+    with pytest.raises(RuntimeError, match="the parser fake failed on 11 lines and parsed none"):
+        model.translate(bad)
+    assert model.translate([good, bad], max_len_b=2)
+    assert len(model.translate([bad] * 12, max_len_b=2)) == 12
+
+
+def test_what_is_wrong_with_the_parser_shows_before_the_first_line_is_read(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # nobody reads it
+    for option, message in (("--parser=nobody", "found 'nobody'"), ("--input-parses=elsewhere", "elsewhere")):
+        with pytest.raises(ValueError, match=message):
+            interactive(trained, [], tmp_path, *trained.bpe, "--input=-", option)
+
+
+def test_a_memory_error_is_a_failure_on_that_line(trained, tmp_path, monkeypatch):
+    parse = FakeParser._parse
+
+    def exhausted(self, line, call):
+        if "BIG" in line.text:
+            raise MemoryError
+        return parse(self, line, call)
+
+    monkeypatch.setattr(FakeParser, "_parse", exhausted)
+    lines = [trained.lines[0], "BIG", trained.lines[1]]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--buffer-size=3", status=PARSER_FAILED)
+    assert sorted(found) == [0, 1, 2]
+    assert printed.count("has no parse") == 1
+
+
+@pytest.mark.parametrize("marks", ["subword_nmt", "sentencepiece", "words"])
+def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, marks):
+    text = shutil.copy(corpus / "test.src", tmp_path / "test.src")
+    lines = (corpus / "test.src").read_text().splitlines()
+    syntax_preprocess.commands.parse.main(["--input", str(text), "--parser", "fake"])
+    if marks == "sentencepiece":
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(tmp_path / "spm"), vocab_size=45, minloglevel=2
+        )
+        model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+        encoded = [" ".join(model.encode(line, out_type=str)) for line in lines]
+    else:
+        encoded = lines if marks == "words" else (corpus / "bpe/test.src").read_text().splitlines()
+    (tmp_path / "bpe.src").write_text("".join(f"{line}\n" for line in encoded))
+    prefixes = [f"--testpref={tmp_path}/bpe", f"--testparse={tmp_path}/test", f"--destdir={tmp_path}/data"]
+    binarize.main(["-s", "src", "-t", "tgt", "--subwords", marks, *prefixes])
+    files = {name: f"{tmp_path}/data/test.src-tgt.src.{name}" for name in FEATURES}
+    made = {name: indexed_dataset.make_dataset(path, "mmap") for name, path in files.items()}
+    cfg = SyntaxTranslationConfig(data=f"{tmp_path}/data", source_lang="src", target_lang="tgt")
+    for given in (lines, encoded):
+        reader = source_reader(cfg, FEATURES)
+        reader.read(given[:1], encoded[:1], small.dictionary())  # until it has parsed one, it gets ten lines at most
+        reader.restart()
+        found = reader.read(given, encoded, small.dictionary())
+        for name, dataset in made.items():
+            assert [row.tolist() for row in found.syntax[name]] == [row.tolist() for row in dataset], name
+        assert [len(ids) for ids in found] == [len(line.split()) + 1 for line in encoded]
+
+
+def test_lexical_constraints(trained, tmp_path):
+    line = trained.lines[0]
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    word = next(w for w in (trained.lines[1]).split())
+    found, printed = interactive(
+        trained, [f"{line}\t{word}", line], tmp_path, *trained.bpe, "--constraints", "--buffer-size=2"
+    )
+    assert "C-0\t" in printed
+    assert sorted(found) == [0, 1]
+    assert found[1][1] == expected[0][1]
+
+
+def test_unknown_words_are_those_that_their_tokens_look_at():
+    tokens = torch.tensor([[1, 1, 5, 6, 2], [7, 8, 9, 5, 2]])
+    attention = torch.zeros(2, 5, 3)
+    for row, looked_at in enumerate([[3, 2, 4], [0, 3, 1]]):
+        attention[row, looked_at, range(3)] = 1
+    hypotheses = [[{"attention": a, "alignment": torch.empty(0)}] for a in attention]
+    unknown_words.align(hypotheses, tokens, pad=1)
+    assert [h["alignment"].tolist() for (h,) in hypotheses] == [[1, 0, 2], [0, 3, 1]]
+
+
+def test_unknown_words_are_replaced(trained, tmp_path):
+    table = tmp_path / "table"
+    table.write_text("the zuz\n")
+    found, _ = interactive(
+        trained, trained.lines[:4], tmp_path, "--unkpen=-100", f"--replace-unk={table}", "--buffer-size=4"
+    )
+    for n, line in enumerate(trained.lines[:4]):
+        assert set(found[n][1].split()) <= {"zuz", "<eos>", "<unk>", *line.split()} - {"the"}
+        assert set(found[n][1].split()) - {"<unk>"}
+    for more in (trained.bpe, ("--print-alignment",)):
+        with pytest.raises(ValueError, match="--replace-unk: expected neither --remove-bpe nor --print-alignment"):
+            interactive(trained, trained.lines[:1], tmp_path, f"--replace-unk={table}", *more)
+
+
+def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, trained, tmp_path):
+    commands.train(data_bin, tmp_path / "run", "--max-update=1")
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+    arguments = trained.lines[:1], data_bin, checkpoint
+    with pytest.raises(
+        ValueError, match=r"trees: expected a parser that can be run here \(fake, stanza\) .*, found none; --parser"
+    ):
+        commands.interactive(*arguments, folder=tmp_path, more=trained.bpe)
+    with pytest.raises(ValueError, match=r"found 'nobody'"):
+        commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=nobody"))
+    with pytest.raises(ValueError, match=r"expected a parser that can be run here .*, found 'conllu'"):
+        commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=conllu"))
+    assert commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=fake"))[0]
+
+
+def test_another_version_of_the_parser_is_mentioned(trained, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAKE_VERSION", "2")
+    _, printed = interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)
+    assert "the parser's version differs from the training data's: expected 1, found 2" in printed
+
+
+def test_a_stock_model_needs_no_parser(plain_data_bin, trained, tmp_path):
+    commands.train(plain_data_bin, tmp_path / "run", "--max-update=1", model=commands.STOCK)
+    found, printed = commands.interactive(
+        trained.lines[:3], plain_data_bin, tmp_path / "run/checkpoint_last.pt", folder=tmp_path, more=trained.bpe
+    )
+    assert len(found) == 3
+    assert "parser" not in printed.replace("'parser", "").replace("input_parses", "")
+
+
+def test_python_interface_refuses_what_it_cannot_translate(trained):
+    model = commands.hub(trained)
+    good = trained.lines[0]
+    with pytest.raises(ValueError, match="sentence 2: expected at most 1024 subwords with </s>, found 2001"):
+        model.translate([good, " ".join(["x"] * 2000)])
+    with pytest.raises(ValueError, match="token ids have none"):
+        model.generate([torch.tensor([4, 5, 2])])
+    for wrong, message in (
+        (good.encode(), "expected a string or strings, found bytes"),
+        (None, "expected a string or strings, found NoneType"),
+        (7, "expected a string or strings, found int"),
+        ([good, None], "sentence 2: expected a string, found NoneType"),
+        ((good.encode(), good), "sentence 1: expected a string, found bytes"),
+        ([[good]], "sentence 1: expected a string, found list"),
+    ):
+        for call in (model.translate, model.sample, model.read):
+            with pytest.raises(TypeError, match=message):
+                call(wrong)
+    for wrong in ("a\nb", "a\rb", "a\r\nb", "\nb", "a\n\n", "a\r\n\n", "a\n\r"):
+        with pytest.raises(ValueError, match="sentence 2: expected one line of text, found a line break"):
+            model.translate([good, wrong])
+    with pytest.raises(ValueError, match="sentence 1: expected one line"):
+        model.translate("a\nb")
+    with pytest.raises(TypeError, match="bem: there is no such option of generation"):
+        model.translate(good, bem=3)
+
+
+def test_python_interface_takes_strings_of_any_kind(trained, tmp_path):
+    model = commands.hub(trained)
+    expected = model.translate(trained.lines[:3], max_len_b=20)
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in trained.lines[:3]))
+    with open(tmp_path / "text") as file:  # lines with their ends
+        assert model.translate(file, max_len_b=20) == expected
+    assert model.translate((line for line in trained.lines[:3]), max_len_b=20) == expected
+    assert model.translate(tuple(f"  {line}\r\n" for line in trained.lines[:3]), max_len_b=20) == expected
+    assert model.translate(trained.lines[0], max_len_b=20) == expected[0]
+    assert [ids.tolist() for ids in model.read(trained.lines[0])] == [model.read(trained.lines[:1])[0].tolist()]
+    assert model.translate([]) == []
+    assert model.translate(iter([])) == []
+    assert len(model.translate(["", trained.lines[0]], max_len_b=20)) == 2
+
+
+def test_white_space_that_ends_no_line_stands_between_words(trained, tmp_path):
+    lines = [space.join(trained.lines[0].split()) for space in "\x0b\x0c\x1c\x1d\x1e\x85\xa0\u2028\u2029"]
+    found, _ = interactive(trained, lines, tmp_path, *trained.bpe)
+    translations = commands.hub(trained).translate(lines, beam=2, max_len_b=20)
+    assert translations == [text for _, (_, text) in sorted(found.items())]
+    assert len(translations) == len(lines)
+
+
+def test_what_was_read_says_what_has_no_parse(trained):
+    model = commands.hub(trained)
+    lines = ["FAIL", trained.lines[0], "", " ".join(trained.lines[1].split() * 60), "FAIL"]
+    assert model.read(lines).without_parse == {"failed": 2, "too_long": 1}
+    assert model.read(trained.lines).without_parse == {}
+
+
+def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained, tmp_path):
+    state = torch.load(trained.checkpoint, weights_only=False)
+    for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
+        del state["cfg"]["task"][name]
+    torch.save(state, tmp_path / "old.pt")
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(tmp_path), "old.pt", str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes), parser="none",
+        tokenizer="moses",
+    )  # fmt: skip
+    assert model.task.cfg.parser == "none"
+    assert model.task.cfg.input_parses is None
+    assert (model.cfg.tokenizer.source_lang, model.cfg.tokenizer.target_lang) == ("src", "tgt")
+
+
+def test_analysis_leaves_the_model_as_it_was(trained):
+    model = commands.hub(trained)
+    tokens = model.read(trained.lines[:3])
+    before = [attention.implementation for attention in model.models[0].guided.values()]
+    found = model.analyse(tokens)
+    assert [attention.implementation for attention in model.models[0].guided.values()] == before == ["auto", "auto"]
+    assert [set(arrays) for arrays in found] == [{"gates", "masks", "attention"}] * 3
+    assert [set(arrays) for arrays in model.analyse(tokens, ("gates",))] == [{"gates"}] * 3
+    for arrays, ids in zip(found, tokens, strict=True):
+        assert arrays["attention"].shape == (2, 4, len(ids), len(ids))
+
+
+def test_the_parser_is_loaded_once(trained, monkeypatch):
+    import fake_parser
+
+    made = []
+    monkeypatch.setattr(
+        fake_parser.FakeParser, "__init__", lambda self, seconds: made.append(self) or setattr(self, "seconds", seconds)
+    )
+    model = commands.hub(trained)
+    model.translate(trained.lines[0], max_len_b=20)
+    model.translate(trained.lines, max_len_b=20)
+    assert len(made) == 1
+
+
+def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, plain_data_bin, tmp_path):
+    commands.train(trained.data, tmp_path / "stock", "--max-update=2", model=commands.STOCK)
+    commands.train(trained.data, tmp_path / "sdoi", "--max-update=2", "--syntax-masks=sdoi")
+    paths = [trained.checkpoint, *(tmp_path / name / "checkpoint_last.pt" for name in ("stock", "sdoi"))]
+    expected = commands.generate_scored(trained.data, *paths)
+    found, _ = commands.interactive(
+        trained.lines, trained.data, *paths, folder=tmp_path, more=(*trained.bpe, "--buffer-size=9", "--batch-size=4")
+    )
+    commands.assert_same(found, expected)
+    folder = Path(*paths[0].parts[:-1])
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(folder.parent), ":".join(str(p) for p in paths), str(trained.data), bpe="subword_nmt",
+        bpe_codes=str(trained.codes),
+    )  # fmt: skip
+    assert model.translate(trained.lines, beam=2, max_len_b=20) == [expected[n][1] for n in sorted(expected)]

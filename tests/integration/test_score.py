@@ -1,0 +1,300 @@
+"""fairseq-syntax-score gives what sacreBLEU gives for the text that people would read."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+import sacrebleu
+
+from syntax_preprocess.commands import score
+
+REFERENCES = [
+    "Der Hund, der bellt, läuft nach Hause.",
+    'Peters Freund sagte: "Komm!"',
+    "Ein Mann & eine Frau gehen.",
+    "Das kostet 3,5 Euro (ungefähr).",
+    "Zwei Kinder spielen im Garten.",
+]
+TOKENISED = [
+    "Der Hund , der bellt , läuft nach Hause .",
+    "Peters Freund sagte : &quot; Komm ! &quot;",
+    "Ein Mann &amp; eine Frau gehen .",
+    "Das kostet 3,5 Euro ( ungefähr ) .",
+    "Zwei Kinder spielen im Park .",
+]
+
+
+def log(path, texts, order=None):
+    order = range(len(texts)) if order is None else order
+    lines = [f"S-{n}\tsource\nT-{n}\ttarget\nH-{n}\t-0.5\t{texts[n]}\nD-{n}\t-0.5\tx\nP-{n}\t-1 -2" for n in order]
+    path.write_text("2026 | INFO | loading\n" + "\n".join(lines) + "\nGenerate test with beam=5\n", encoding="utf-8")
+    return path
+
+
+def text(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def references(tmp_path):
+    return text(tmp_path / "ref.de", REFERENCES)
+
+
+def run(capsys, *arguments):
+    score.main(["--format", "json", *map(str, arguments)])
+    return json.loads(capsys.readouterr().out)
+
+
+def subwords(line):
+    return " ".join(f"{w[:2]}@@ {w[2:]}" if len(w) > 3 and not w.startswith("&") else w for w in line.split())
+
+
+def test_a_log_out_of_order_is_scored_as_the_text_that_it_stands_for(tmp_path, references, capsys):
+    hypotheses = log(tmp_path / "gen.log", [subwords(line) for line in TOKENISED], order=[3, 1, 4, 0, 2])
+    options = "--remove-bpe", "subword_nmt", "--detokenize", "de", "--output", tmp_path / "out.de"
+    found = run(capsys, "--hypotheses", hypotheses, "--references", references, *options)
+    read = [*REFERENCES[:4], "Zwei Kinder spielen im Park."]
+    assert (tmp_path / "out.de").read_text().splitlines() == read
+    scores = found["scores"][str(hypotheses)]
+    expected = {
+        "BLEU": sacrebleu.corpus_bleu(read, [REFERENCES]).score,
+        "chrF2": sacrebleu.corpus_chrf(read, [REFERENCES]).score,
+        "TER": sacrebleu.corpus_ter(read, [REFERENCES]).score,
+    }
+    assert {name: values["score"] for name, values in scores.items()} == expected
+    assert 0 < expected["BLEU"] < 100
+    assert scores["BLEU"]["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert found["restored"] == "remove-bpe:subword_nmt|detokenize:de"
+    plain = run(capsys, "--hypotheses", text(tmp_path / "plain.de", read), "--references", references)
+    assert [v["score"] for s in plain["scores"].values() for v in s.values()] == list(expected.values())
+
+
+def test_sentencepiece_is_undone(tmp_path, references, capsys):
+    pieces = ["▁" + line.replace(" ", " ▁") for line in REFERENCES]
+    hypotheses = log(tmp_path / "gen.log", pieces)
+    found = run(capsys, "--hypotheses", hypotheses, "--references", references, "--remove-bpe", "sentencepiece")
+    assert found["scores"][str(hypotheses)]["BLEU"]["score"] == pytest.approx(100)
+
+
+def test_options_say_what_counts(tmp_path, references, capsys):
+    hypotheses = text(tmp_path / "x", [line.upper() for line in REFERENCES])
+    arguments = "--hypotheses", hypotheses, "--references", references, text(tmp_path / "second", REFERENCES)
+    cased = run(capsys, *arguments, "--ter-case-sensitive", "--tokenize", "intl")["scores"][str(hypotheses)]
+    lowered = run(capsys, *arguments, "--lowercase")["scores"][str(hypotheses)]
+    assert cased["BLEU"]["score"] < 50 < 99 < lowered["BLEU"]["score"]
+    assert cased["TER"]["score"] > 50 > lowered["TER"]["score"]
+    assert "nrefs:2|case:mixed|eff:no|tok:intl" in cased["BLEU"]["signature"]
+    assert "case:lc" in lowered["chrF2"]["signature"]
+
+
+def test_a_baseline_brings_sacrebleus_own_tests(tmp_path, capsys):
+    random = Random(1)
+    words = [f"wort{i}" for i in range(50)]
+    lines = [" ".join(random.choices(words, k=12)) for _ in range(60)]
+
+    def worse(share):
+        return [" ".join(w if random.random() > share else "falsch" for w in line.split()) for line in lines]
+
+    references = text(tmp_path / "ref", lines)
+    systems = {"base": worse(0.5), "like": worse(0.5), "better": worse(0.1)}
+    paths = [text(tmp_path / name, x) for name, x in systems.items()]
+    arguments = ["--hypotheses", *paths[1:], "--references", references, "--baseline", paths[0], "--paired-ar-n", 500]
+    found = run(capsys, *arguments)
+    assert set(found["tests"]) == {"paired bootstrap resampling", "paired approximate randomisation"}
+    for test in found["tests"].values():
+        assert set(test) == {"BLEU", "chrF2", "TER"}
+        for metric in test.values():
+            assert metric["p"][str(paths[2])] < 0.01
+    randomised = found["tests"]["paired approximate randomisation"]["BLEU"]
+    assert randomised["p"][str(paths[1])] > 0.05
+    assert "ar:500" in randomised["signature"]
+    assert "bs:1000" in found["tests"]["paired bootstrap resampling"]["BLEU"]["signature"]
+    score.main([*map(str, arguments)])
+    printed = capsys.readouterr().out
+    assert f"{paths[0]} (baseline)" in printed
+    assert "paired approximate randomisation, p of no difference" in printed
+    assert "translations: remove-bpe:no|detokenize:no" in printed
+
+
+def test_nbest_lists_and_progress_bars(tmp_path, references, capsys):
+    lines = [f"H-{n}\t-{k}\t{line if k == 1 else 'x'}" for n, line in enumerate(REFERENCES) for k in (1, 2)]
+    path = tmp_path / "gen.log"
+    path.write_text("\r 10%|█| 1/2\r".join(f"\n{line}\n" for line in lines), encoding="utf-8")
+    score.main(["--format", "json", "--hypotheses", str(path), "--references", str(references)])
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["scores"][str(path)]["BLEU"]["score"] == pytest.approx(100)
+    assert "took the first of 10 hypotheses of 5 sentences" in captured.err
+
+
+def test_what_is_left_of_the_models_text_is_mentioned(tmp_path, references, capsys):
+    path = text(tmp_path / "x", [subwords(line) for line in TOKENISED])
+    score.main(["--hypotheses", str(path), "--references", str(references)])
+    said = capsys.readouterr().err
+    assert "5 translations have '@@ ' in them (--remove-bpe subword_nmt?)" in said
+    assert "2 translations have escapes of Moses in them (--detokenize LANG?)" in said
+
+
+def refused(references, hypotheses, *options):
+    """What is said where translations are not scored."""
+    with pytest.raises(SystemExit) as stopped:
+        score.main([*map(str, ["--hypotheses", hypotheses, "--references", references, *options])])
+    assert stopped.value.code not in (None, 0)
+    return str(stopped.value.code)
+
+
+def test_what_cannot_be_scored_is_refused_and_nothing_is_written(tmp_path, references):
+    hole = log(tmp_path / "hole.log", TOKENISED, order=[0, 1, 4])
+    assert "hole.log: expected a translation (H-…) of each of 5 sentences, 2 are missing: 2, 3" in refused(
+        references, hole
+    )
+    short = text(tmp_path / "short", REFERENCES[:3])
+    output = "--output", str(tmp_path / "out")
+    expected = f"{short}: expected 5 sentences as in {references}, found 3"
+    assert expected in refused(references, short, *output)
+    good = text(tmp_path / "good", REFERENCES)
+    with pytest.raises(SystemExit, match="short: expected 5 sentences"):
+        score.main(["--hypotheses", str(good), "--references", str(references), str(short), *output])
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"gut\n\xff\n")
+    assert f"{broken}:2: expected UTF-8" in refused(references, broken, *output)
+    assert f"{broken}:2: expected UTF-8" in refused(broken, good, *output)
+    assert "nowhere" in refused(references, tmp_path / "nowhere", *output)
+    broken.write_bytes(b"H-0\t-1\tgut\nH-1\t-1\t\xff\n")
+    assert f"{broken}:2: expected UTF-8" in refused(references, broken, *output)
+    empty = text(tmp_path / "empty", [])
+    assert f"{empty}: expected 5 sentences" in refused(references, empty, *output)
+    assert f"{empty}: expected references, found an empty file" in refused(empty, good, *output)
+    assert f"{hole}:2: expected raw text, found a line of a log: 'S-0" in refused(hole, good, *output)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SystemExit, match=r"expected the folder .* to write to"):
+        score.main(["--hypotheses", str(good), "--references", str(references), "--output", f"{tmp_path}/no/x"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "expected"),
+    [
+        ("H-1\t-0.5\tb", "H-1\t-0.5", 9, "expected H-NUMBER, score and text"),  # what a killed run leaves
+        ("P-4\t-1 -2", "H-", 26, "expected H-NUMBER, score and text"),
+        ("b\nD-1\t-0.5\tx\nP-1\t-1 -2\nS-2\tsource\nT-2\ttarget", "bH-2\t-0.5\tc", 9, "expected H-NUMBER, score"),
+        ("P-1\t-1 -2\nS-2\tsource\nT-2\ttarget\nH-2", "P-1\t-H-2", 11, "expected H-2 where a line begins"),
+        ("H-2\t-0.5\tc", "H-2\t-0.5\tc\r 10%|█| 1/2\rd", 14, "expected a whole line H-…"),
+        ("H-2\t-0.5\tc", "H-2\t-0.5\tc\0\0", 14, "expected H-NUMBER, score and text"),
+        ("H-2\t-0.5\tc", "H-2\tscore\tc", 14, "expected a score after H-2, found 'score'"),
+        ("H-4", "H-99999999999", 24, "expected H-0 to H-4, as there are 5 references, found H-99999999999"),
+        ("H-4", "H-5", 24, "expected H-0 to H-4"),
+        ("H-4", "H-" + "9" * 5000, 24, "expected H-NUMBER"),
+        ("H-4", "H--4", 24, "expected H-NUMBER"),
+        ("H-4", "H-04", 24, "expected H-NUMBER"),
+        (
+            "P-4\t-1 -2",
+            "H-4\t-1\tnext best\nH-1\t-1\tanother run",
+            27,
+            "expected the hypotheses of a sentence together, found H-1 again",
+        ),
+    ],
+)
+def test_a_log_whose_hypotheses_are_not_whole_is_refused(tmp_path, references, old, new, line, expected):
+    path = log(tmp_path / "gen.log", ["a", "b", "c", "d", "e"])
+    written = path.read_text()
+    assert written.count(old) == 1
+    path.write_bytes(written.replace(old, new).encode())
+    assert f"{path}:{line}: {expected}" in refused(references, path)
+
+
+def test_a_log_without_hypotheses_is_no_text(tmp_path, references):
+    lines = log(tmp_path / "gen.log", TOKENISED).read_text().splitlines()
+    for kind in "STDP":
+        path = text(tmp_path / "lines", ["| INFO |", *(line for line in lines if line.startswith(f"{kind}-"))])
+        expected = f"{path}:2: expected a log with hypotheses (H-…), found {kind}-0 and no H-"
+        assert expected in refused(references, path)
+
+
+def test_a_text_may_begin_like_a_log_and_either_may_have_line_ends_of_windows(tmp_path, references, capsys):
+    lines = ["H-Milch ist gut.", "D-1", *REFERENCES[2:]]
+    path = tmp_path / "hypotheses"
+    for lines_end in ("\n", "\r\n"):
+        path.write_bytes("".join(f"{line}{lines_end}" for line in lines).encode())
+        found = run(capsys, "--hypotheses", path, "--references", references, "--output", tmp_path / "out")
+        assert (tmp_path / "out").read_text().splitlines() == lines
+        as_log = log(tmp_path / "log", lines)
+        as_log.write_bytes(as_log.read_bytes().replace(b"\n", lines_end.encode()))
+        assert (
+            run(capsys, "--hypotheses", as_log, "--references", references)["scores"][str(as_log)]
+            == (found["scores"][str(path)])
+        )
+
+
+def test_each_file_is_given_once_and_none_is_overwritten(tmp_path, references):
+    good, other = (text(tmp_path / name, REFERENCES) for name in ("good", "other"))
+    os.symlink(good, tmp_path / "link")
+    again = "expected each file once"
+    assert f"{references}: {again}, found {references} again" in refused(references, references)
+    assert again in refused(references, good, "--baseline", tmp_path / "link")
+    for given in (["--hypotheses", good, good], ["--hypotheses", good, "--references", references, references]):
+        with pytest.raises(SystemExit, match=again):
+            score.main(list(map(str, ["--references", references, *given])))
+    before = {path: path.read_text() for path in (references, good, other)}
+    for path in (references, good, other, tmp_path / "link"):
+        said = refused(references, good, "--baseline", other, "--output", path)
+        assert f"{path}: expected another file to write to" in said
+    assert {path: path.read_text() for path in before} == before
+    assert "''" in refused(references, good, "--output", "")
+    assert "''" in refused(references, good, "--baseline", "")
+
+
+@pytest.mark.parametrize("number", ["0", "-5", "1.5", "many", "100001", "9" * 5000, "٣"])
+@pytest.mark.parametrize("option", ["--paired-bs-n", "--paired-ar-n"])
+def test_numbers_of_samples_that_are_none_are_refused(tmp_path, references, capsys, option, number):
+    good, other = (text(tmp_path / name, REFERENCES) for name in ("good", "other"))
+    assert refused(references, good, "--baseline", other, option, number) == "2"
+    said = capsys.readouterr().err
+    assert f"{option}: expected a number from 1 to 100000, found {number[:20]!r}" in said
+    assert len(said) < 2000
+    assert "with --baseline only" in refused(references, good, option, "7")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_more_samples_than_memory_holds(tmp_path):
+    good, other, references = (text(tmp_path / name, ["a b c d"] * 3000) for name in ("good", "other", "ref"))
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, limits[1]))
+    try:
+        said = refused(references, good, "--baseline", other, "--paired-bs-n", 100000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert "100000 samples of 3000 sentences do not fit into memory: paired bootstrap resampling" in said
+
+
+def test_languages_that_sacremoses_does_not_know_are_refused(tmp_path, references, capsys):
+    good = text(tmp_path / "good", TOKENISED)
+    for language in ("klingon", "DE", "german", "de_DE", "tr", ""):
+        assert refused(references, good, "--detokenize", language) == "2"
+        assert "'de', 'el', 'en'" in capsys.readouterr().err
+    for language in ("zh", "ja", "ko", "fr"):
+        run(capsys, "--hypotheses", good, "--references", references, "--detokenize", language)
+
+
+def test_chinese_is_detokenised_and_what_counts_no_words_of_it_is_mentioned(tmp_path, capsys):
+    references = text(tmp_path / "ref", ["我喜欢你。", "他们在北京学中文。"])
+    hypotheses = text(tmp_path / "x", ["我 喜欢 你 。", "他们 在 北京 学 中文 。"])
+    arguments = ["--hypotheses", hypotheses, "--references", references, "--detokenize", "zh", "--format", "json"]
+    score.main([*map(str, arguments)])
+    assert "Chinese or Japanese, where '13a' finds no words (--tokenize zh" in capsys.readouterr().err
+    score.main([*map(str, arguments), "--tokenize", "zh"])
+    captured = capsys.readouterr()
+    assert "Chinese" not in captured.err
+    assert json.loads(captured.out)["scores"][str(hypotheses)]["BLEU"]["score"] == pytest.approx(100)
+
+
+def test_empty_lines_are_counted(tmp_path, references, capsys):
+    path = log(tmp_path / "gen.log", [*REFERENCES[:3], "", ""])
+    score.main(["--hypotheses", str(path), "--references", str(references)])
+    assert f"{path}: 2 of 5 lines are empty" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""Several threads may share a model, and what translates raw text with it."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+
+import commands
+import small
+from fairseq_syntax.analysis.collect import analyse
+
+THREADS = 4
+
+
+@pytest.fixture
+def often(monkeypatch) -> None:
+    """Threads take turns as often as Python can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(calls: list[Callable[[], Any]], *, threads: int = THREADS) -> list[Any]:
+    """The results of the calls, made by several threads."""
+    with ThreadPoolExecutor(threads) as pool:
+        return [future.result(timeout=60) for future in [pool.submit(call) for call in calls]]
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("syntax_attention", ["auto", "plain"])
+def test_each_pass_has_its_own_syntax(syntax_attention):
+    net = small.model(syntax_masks="slr,sdoi", syntax_attention=syntax_attention).eval()
+    random = Random(2)
+    batches = [small.batch([small.features(random, 6, 9), small.features(random, 4, 5)], seed=i) for i in range(4)]
+
+    def encode(batch):
+        with torch.no_grad():
+            return small.encode(net, batch)
+
+    def decode(batch):
+        with torch.no_grad():
+            return net(**batch)[0]
+
+    def attend(batch):
+        return analyse(net, {"net_input": batch})["attention"]
+
+    calls = [lambda f=f, batch=batch: f(batch) for batch in batches for f in (encode, decode, attend)] * 12
+    expected = [call() for call in calls]
+    for i, (found, wanted) in enumerate(zip(at_once(calls), expected, strict=True)):
+        assert torch.equal(found, wanted), i
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(net.encoder)))
+    assert torch.equal(copied(**{k: v for k, v in batches[0].items() if k != "prev_output_tokens"})["encoder_out"][0],
+                       expected[0].transpose(0, 1))  # fmt: skip
+
+
+@pytest.mark.usefixtures("often", "fake_parser")
+def test_each_call_of_translate_has_its_own_answers_and_messages(trained, caplog):
+    model = commands.hub(trained)
+    rng = Random(4)
+    asked = []
+    for i in range(16):
+        lines = [rng.choice(trained.lines) for _ in range(rng.randint(1, 5))]
+        lines.insert(i % len(lines), f"FAIL {i} {rng.choice(trained.lines)}")
+        asked.append((lines, rng.choice([1, 2, 4])))
+
+    def translate(lines: list[str], beam: int) -> tuple[list[str], list[str], list[Any]]:
+        caplog.clear()
+        tokens = model.read(lines)
+        found = model.analyse(tokens, ("gates", "attention"))
+        return model.translate(lines, beam=beam, max_len_b=20), tokens.numbers, found
+
+    expected = [translate(lines, beam) for lines, beam in asked]
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        answers = at_once([lambda one=one: translate(*one) for one in asked])
+    for (texts, numbers, arrays), (texts_alone, numbers_alone, arrays_alone) in zip(answers, expected, strict=True):
+        assert texts == texts_alone
+        assert numbers == numbers_alone
+        for found, alone in zip(arrays, arrays_alone, strict=True):
+            assert {name: a.tolist() for name, a in found.items()} == {name: a.tolist() for name, a in alone.items()}
+
+
+@pytest.mark.usefixtures("often", "fake_parser")
+def test_messages_number_the_sentences_of_their_own_call(trained, caplog):
+    model = commands.hub(trained)
+    good = trained.lines[0]
+    model.read([good])  # the parser is loaded
+
+    def read(at: int) -> list[int]:
+        return model.read([good] * (at - 1) + ["FAIL"] + [good]).numbers
+
+    with caplog.at_level(logging.WARNING):
+        numbers = at_once([lambda at=at: read(at) for at in [1, 2, 3, 4] * 20])
+    assert numbers == [list(range(1, at + 2)) for at in [1, 2, 3, 4] * 20]
+    said = sorted(r.getMessage() for r in caplog.records if "has no parse" in r.getMessage())
+    assert said == sorted(f"line {at} has no parse (conllu, trees): told to fail" for at in [1, 2, 3, 4] * 20)
+
+
+@pytest.mark.usefixtures("fake_parser")
+def test_the_parser_is_loaded_once_by_all_threads(trained, monkeypatch):
+    import fake_parser
+
+    made = []
+
+    def start(self, seconds: float) -> None:
+        made.append(self)
+        time.sleep(0.2)  # as models take to load
+        self.seconds = seconds
+
+    monkeypatch.setattr(fake_parser.FakeParser, "__init__", start)
+    model = commands.hub(trained)
+    at_once([lambda: model.read(trained.lines[:1])] * THREADS)
+    assert len(made) == 1

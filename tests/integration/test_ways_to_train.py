@@ -1,0 +1,366 @@
+"""Every way in which fairseq trains, on a tiny corpus."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+import subprocess
+
+import pytest
+import torch
+from fairseq import criterions, tasks
+from fairseq.distributed import utils as distributed_utils
+from fairseq.logging import metrics, progress_bar
+
+import commands
+import small
+from fairseq_syntax.nn.calls import outputs_of
+from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
+
+R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--update-freq=3"],
+        ["--left-pad-source", "--required-seq-len-multiple=8", "--max-valid-steps=1", "--curriculum=1", "--patience=3"],
+        ["--checkpoint-activations"],
+        ["--encoder-layerdrop=0.5"],
+        ["--encoder-normalize-before", "--decoder-normalize-before"],
+        ["--encoder-learned-pos", "--layernorm-embedding", "--no-scale-embedding"],
+        ["--quant-noise-pq=0.1", "--quant-noise-pq-block-size=4"],
+        ["--store-ema", "--ema-decay=0.9"],
+        ["--store-ema", "--ema-decay=0.9", "--ema-fp32"],
+        pytest.param(["--quant-noise-scalar=0.1"], marks=CUDA),
+        ["--amp"],
+        ["--amp", "--update-freq=3", "--checkpoint-activations"],
+        ["--fp16"],
+        ["--fp16", "--fp16-no-flatten-grads", "--checkpoint-activations"],
+        ["--fp16", "--memory-efficient-fp16"],
+        ["--fp16", "--store-ema", "--ema-decay=0.9", "--ema-fp32"],
+    ],
+    ids=lambda options: " ".join(options).replace("--", ""),
+)
+def test_trains_and_generates(data_bin, tmp_path, options, half_precision, monkeypatch):
+    computed = set()
+    weights_of = SyntaxAttention._weights
+
+    def recorded(self, query, *args):
+        if self.training:
+            computed.add(self.k_proj(query).dtype)
+        return weights_of(self, query, *args)
+
+    monkeypatch.setattr(SyntaxAttention, "_weights", recorded)
+    trainer = commands.train(
+        data_bin,
+        tmp_path,
+        "--max-epoch=2",
+        "--syntax-masks=slr,sdoi",
+        *options,
+        cpu=not half_precision or not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
+    )
+    # (fairseq's activation checkpointing computes for the second time without --amp)
+    assert (torch.float16 in computed) == bool({"--amp", "--fp16"} & set(options))
+    assert metrics.get_smoothed_value("valid", "loss") < 8
+    model = trainer.get_model()
+    assert all(weight.isfinite().all() for weight in model.state_dict().values())
+    for gate in model.gates.values():
+        assert gate.batch_norm.running_mean.dtype == torch.float32
+        assert gate.batch_norm.running_mean.ne(0).all()
+    if "--store-ema" in options:
+        averaged = trainer.ema.get_model().state_dict()
+        assert any(not torch.equal(averaged[name], weight) for name, weight in model.state_dict().items())
+    more = ("--fp16",) if "--fp16" in options else ()
+    assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt", more=more)
+
+
+def test_nothing_left_to_validate_on_is_said(data_bin, tmp_path):
+    with pytest.raises(Exception, match="The dataset is empty"):
+        commands.train(data_bin, tmp_path, "--max-source-positions=12", "--skip-invalid-size-inputs-valid-test")
+
+
+@pytest.mark.parametrize("more", [[], ["--reset-lr-scheduler", "--reset-meters", "--reset-dataloader"]])
+def test_starts_over_with_what_is_reset(data_bin, tmp_path, more):
+    commands.train(data_bin, tmp_path, "--max-epoch=1", "--gate-warmup-epochs=1")
+    before = commands.parameters(tmp_path / "checkpoint_last.pt")
+    options = ["--max-epoch=2", "--gate-warmup-epochs=1", "--reset-optimizer", *more]
+    trainer = commands.train(data_bin, tmp_path, *options)
+    assert trainer.get_num_updates() == 8 * (1 + bool(more))  # fairseq counts the optimizer's
+    assert (tmp_path / "checkpoint2.pt").exists()
+    for name, weight in trainer.get_model().named_parameters():
+        assert not torch.equal(weight, before[name])  # after pre-warmup, gates too
+
+
+def test_shares_all_embeddings(corpus, tmp_path):
+    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
+    command = ["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, "--joined-dictionary", "--destdir"]
+    subprocess.run([*command, tmp_path / "data"], check=True, capture_output=True)
+    commands.binarize(corpus, tmp_path / "data")
+    trainer = commands.train(tmp_path / "data", tmp_path / "run", "--max-update=2", "--share-all-embeddings")
+    model = trainer.get_model()
+    assert model.encoder.embed_tokens.weight is model.decoder.output_projection.weight
+
+
+#: fairseq's criteria that can train its Transformer to translate, and the options that they need for that.
+CRITERIA = {
+    "cross_entropy": [],
+    "label_smoothed_cross_entropy": ["--report-accuracy", "--ignore-prefix-size=1"],
+    "label_smoothed_cross_entropy_with_alignment": ["--load-alignments"],
+    "label_smoothed_cross_entropy_with_rdrop": ["--rdrop-alpha=5", "--report-accuracy"],
+    "adaptive_loss": ["--adaptive-softmax-cutoff=10,20", "--ddp-backend=legacy_ddp"],
+    "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
+}
+#: Its others, by what they need. None of them trains its Transformer to translate either.
+OTHER_CRITERIA = {
+    "a model or a task for speech": [
+        "ctc", "fastspeech2", "hubert", "label_smoothed_cross_entropy_with_ctc", "speech_dlm_criterion",
+        "speech_to_spectrogram", "speech_to_spectrogram_2pass", "speech_to_unit", "speech_to_unit_2pass",
+        "speech_unit_lm_criterion", "tacotron2", "wav2vec",
+    ],
+    "a masked language model": ["legacy_masked_lm_loss", "masked_lm"],
+    "sentences with labels": ["sentence_prediction", "sentence_prediction_adapters", "sentence_ranking"],
+    "a model that translates in parallel (translation_lev)": ["nat_loss"],
+    "a model that translates as it reads, and SimulEval": ["latency_augmented_label_smoothed_cross_entropy"],
+    "a model with losses of its own": ["model"],
+    "megatron": ["vocab_parallel_cross_entropy"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def aligned(corpus, tmp_path_factory):
+    """The corpus with an alignment of each target subword to some source subword."""
+    folder = tmp_path_factory.mktemp("aligned")
+    shutil.copytree(corpus / "bpe", folder / "bpe")
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.src.trees").symlink_to(corpus / f"{name}.src.trees")
+        (folder / f"{name}.src.conllu").symlink_to(corpus / f"{name}.src.conllu")
+        with open(folder / f"bpe/{name}.src") as source, open(folder / f"bpe/{name}.tgt") as target:
+            lengths = [(len(s.split()), len(t.split())) for s, t in zip(source, target, strict=True)]
+        lines = (" ".join(f"{min(i, m - 1)}-{i}" for i in range(n)) for m, n in lengths)
+        (folder / f"bpe/{name}.align").write_text("".join(f"{line}\n" for line in lines))
+    return commands.preprocess(folder, folder / "data", "--align-suffix=align")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_trains_by_every_criterion(aligned, tmp_path, criterion):
+    model = [option for option in commands.TINY if "share" not in option or criterion != "adaptive_loss"]
+    options = [f"--criterion={criterion}", *CRITERIA[criterion]]
+    trainer = commands.train(aligned, tmp_path, "--max-update=4", *options, model=model)
+    assert 0 < metrics.get_smoothed_value("valid", "loss") < 16
+    assert all(weight.isfinite().all() for weight in trainer.get_model().state_dict().values())
+    if "--load-alignments" in options:
+        assert metrics.get_smoothed_value("valid", "alignment_loss") > 0
+    commands.validate(aligned, tmp_path / "checkpoint_last.pt")
+    assert commands.generate(aligned, tmp_path / "checkpoint_last.pt")
+
+
+def test_other_criteria_do_not_train_a_stock_transformer_either(aligned, tmp_path, monkeypatch):
+    others = [name for names in OTHER_CRITERIA.values() for name in names]
+    assert sorted([*CRITERIA, *others]) == sorted(criterions.CRITERION_REGISTRY)
+    monkeypatch.setattr(commands, "USER_DIR", ["--task=translation"])
+    for name in others:
+        with pytest.raises((Exception, SystemExit)):
+            commands.train(aligned, tmp_path, "--max-update=1", f"--criterion={name}", model=commands.STOCK)
+
+
+def test_alignments_are_those_of_a_plain_batch(aligned, tmp_path):
+    options = ["--load-alignments", "--max-update=1"]
+    ours = commands.train(aligned, tmp_path / "ours", *options).task.dataset("train")
+    plain = commands.train(aligned, tmp_path / "plain", *options, model=commands.STOCK).task.dataset("train")
+    for some in (range(9), [7, 30, 2, 61]):
+        found, expected = (dataset.collater([dataset[i] for i in some]) for dataset in (ours, plain))
+        del found["net_input"]["src_syntax"]
+        assert len(found["alignments"])
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("written", "reads"), [("cached", [None, "cached", "lazy"]), ("raw", ["raw"])])
+def test_reads_every_format_of_data_bins(corpus, data_bin, tmp_path, written, reads):
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+    options = ["--max-update=2", "--truncate-source", "--max-source-positions=12"]
+
+    def trained(data, *how):
+        commands.train(data, checkpoint.parent, *options, *how)
+        commands.validate(data, checkpoint, *how)
+        loss, weights = metrics.get_smoothed_value("valid", "loss"), commands.parameters(checkpoint)
+        checkpoint.unlink()
+        return loss, weights
+
+    expected = trained(data_bin)
+    data = commands.preprocess(corpus, tmp_path / "data", f"--dataset-impl={written}")
+    for read in reads:
+        found = trained(data, *([f"--dataset-impl={read}"] if read else []))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16", "--tpu"])
+def test_bf16_is_explained_before_anything_is_loaded(data_bin, tmp_path, option):
+    with pytest.raises(ValueError, match="make fairseq train on a TPU, for which torch_xla is not installed"):
+        commands.train(data_bin, tmp_path, option)
+
+
+def test_pre_warmup_under_fully_sharded_parameters_is_refused():
+    symbols = small.dictionary()
+    task = SyntaxTranslationTask(SyntaxTranslationConfig(ddp_backend="fully_sharded"), symbols, symbols)
+    options = argparse.Namespace(arch="gated_syntax_transformer_tiny", max_source_positions=9, max_target_positions=9)
+    task.build_model(options)
+    options.gate_warmup_epochs = 1
+    with pytest.raises(ValueError, match="--gate-warmup-epochs 0, or another backend"):
+        task.build_model(options)
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
+    trainer = commands.train(data_bin, tmp_path, "--max-epoch=3", f"--gate-batch-norm-statistics={statistics}")
+    model, dataset = trainer.get_model(), trainer.task.dataset("valid")
+    net_input = dataset.collater([dataset[i] for i in range(12)])["net_input"]
+    found = []
+    for training in (False, True):
+        model.eval()
+        for gate in model.gates.values():
+            gate.train(training)
+        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
+            model(**net_input)
+        found.append(torch.cat([outputs[gate][0].flatten() for gate in model.gates.values()]))
+    distance = (found[0] - found[1]).abs().max()
+    assert distance < 1e-5 if statistics == "running" else distance > 1e-2
+
+
+@pytest.mark.parametrize("options", [[], ["--checkpoint-activations"]], ids=["", "checkpoint-activations"])
+def test_a_batch_that_fills_up_a_step_moves_no_statistics(data_bin, tmp_path, options):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=2", *options)
+
+    def statistics():
+        state = trainer.get_model().state_dict()
+        return torch.cat([state[name] for name in state if "running" in name])
+
+    before = statistics()
+    trainer.train_step([{}])
+    assert torch.equal(statistics(), before)
+    dataset = trainer.task.dataset("train")
+    trainer.train_step([dataset.collater([dataset[i] for i in range(5)])])
+    assert statistics().ne(before).all()
+
+
+def test_ranks_validate_with_the_same_statistics(data_bin, tmp_path, monkeypatch):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=2")
+    norm = trainer.get_model().gates[1].batch_norm
+    before = norm.running_mean.clone()
+    monkeypatch.setattr(distributed_utils, "get_data_parallel_world_size", lambda: 2)
+    monkeypatch.setattr(distributed_utils, "get_data_parallel_group", lambda: None)
+    monkeypatch.setattr(distributed_utils, "all_reduce", lambda tensor, group: tensor.add_(7))  # the other rank's
+    trainer.begin_valid_epoch(1)
+    torch.testing.assert_close(norm.running_mean, (before + 7) / 2)
+
+
+def test_the_option_of_the_task_is_not_on_its_command_line():
+    parser = argparse.ArgumentParser()
+    tasks.TASK_REGISTRY["syntax_translation"].add_args(parser)
+    assert not {"tpu", "ddp_backend"} & set(vars(parser.parse_args(["data"])))
+
+
+def test_finetunes_a_stock_transformer(data_bin, tmp_path, caplog):
+    size = [
+        "--encoder-embed-dim=32", "--encoder-ffn-embed-dim=48", "--encoder-layers=2", "--encoder-attention-heads=4",
+        "--decoder-layers=1", "--decoder-attention-heads=4", "--share-decoder-input-output-embed",
+    ]  # fmt: skip
+    stock, ours = ["--arch", "transformer", *size], ["--arch", "gated_syntax_transformer", *size]
+    commands.train(data_bin, tmp_path / "stock", "--max-update=4", model=stock)
+    begun = tmp_path / "stock/checkpoint_last.pt"
+    still = ["--lr=1e-9", "--max-update=1", f"--finetune-from-model={begun}"]
+    with caplog.at_level(logging.INFO):
+        commands.train(data_bin, tmp_path / "ours", *still, model=ours)
+    (said,) = [record.getMessage() for record in caplog.records if "start fresh" in record.getMessage()]
+    before, after = commands.parameters(begun), commands.parameters(tmp_path / "ours/checkpoint_last.pt")
+    added = after.keys() - before.keys()
+    assert added == {name for name in after if ".self_attn.gate." in name}
+    assert all(name in said for name in added)
+    for name, weight in before.items():
+        torch.testing.assert_close(after[name], weight, rtol=0, atol=1e-6)
+    with pytest.raises(ValueError, match="--arch: expected transformer"):  # resuming it is another matter
+        commands.train(data_bin, tmp_path / "stock", "--max-update=8", model=ours)
+    other = [*ours, "--syntax-masks=slr,sdoi"]
+    begun = tmp_path / "ours/checkpoint_last.pt"
+    with pytest.raises(ValueError, match="--syntax-masks: expected slr, whose gates these are"):
+        commands.train(data_bin, tmp_path / "x", "--max-update=1", f"--finetune-from-model={begun}", model=other)
+
+
+class Writer(list):
+    """Stands in for tensorboard's SummaryWriter."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def add_text(self, *_):
+        pass
+
+    def add_scalar(self, name, value, step):
+        self.append((name, value, step))
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("criterion", [[], R_DROP], ids=["", "r-drop"])
+def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, criterion):
+    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer, raising=False)
+    monkeypatch.setattr(progress_bar, "_tensorboard_writers", {})
+    options = ["--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2", f"--tensorboard-logdir={tmp_path}/tb"]
+    trainer = commands.train(data_bin, tmp_path, *options, *criterion)
+    logged = metrics.get_smoothed_values("valid")
+    gates = {name: value for name, value in logged.items() if name.startswith("gate")}
+    assert list(gates) == [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
+    model, task = trainer.get_model().eval(), trainer.task
+    dataset = task.dataset("valid")
+    sums = torch.zeros(8)
+    for i in range(len(dataset)):
+        net_input = dataset.collater([dataset[i]])["net_input"]
+        with torch.no_grad(), outputs_of([model.gates[2]]) as outputs:
+            model(**net_input)
+        sums += outputs[model.gates[2]][0].flatten()
+    torch.testing.assert_close(torch.tensor(list(gates.values())), sums / len(dataset), rtol=0, atol=6e-4)
+    assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
+    written = progress_bar._tensorboard_writers["valid"]
+    assert written.folder == f"{tmp_path}/tb/valid"
+    scalars = {name: value for name, value, step in written if step == trainer.get_num_updates()}
+    assert {name: round(value, 3) for name, value in scalars.items() if name.startswith("gate")} == gates
+
+
+@pytest.mark.parametrize("bf16", ["false", "true"])
+def test_trains_by_hydra(data_bin, tmp_path, bf16):
+    (tmp_path / "gated.yaml").write_text(
+        f"""# @package _group_
+common: {{user_dir: fairseq_syntax, cpu: true, log_format: simple, seed: 3, bf16: {bf16}}}
+task: {{_name: syntax_translation, data: {data_bin}}}
+model:
+  _name: gated_syntax_transformer_tiny
+  encoder_embed_dim: 32
+  decoder_layers: 1
+  share_decoder_input_output_embed: true
+  syntax_masks: slr,sdoi
+  gate_warmup_epochs: 1
+  gate_hidden_dim: 6
+criterion: {{_name: label_smoothed_cross_entropy, label_smoothing: 0.1}}
+optimizer: {{_name: adam, weight_decay: 0.1}}
+lr_scheduler: {{_name: fixed}}
+dataset: {{batch_size: 20, num_workers: 0}}
+optimization: {{max_update: 3, lr: [0.01]}}
+checkpoint: {{save_dir: {tmp_path}/run, save_interval_updates: 1}}
+"""
+    )
+    command = ["fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "gated", f"hydra.run.dir={tmp_path}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    weights = commands.parameters(tmp_path / "run/checkpoint_last.pt")
+    assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape == (8, 6)
+    weight = weights["encoder.layers.0.fc1.weight"]  # saved as float32 anyway
+    assert torch.equal(weight, weight.bfloat16().float()) == (bf16 == "true")
+    first = commands.parameters(tmp_path / "run/checkpoint_1_1.pt")
+    for name in weights:  # pre-warmup holds under the optimizer of half precision, too
+        still = ".gate." in name and "running" not in name
+        assert still == torch.equal(weights[name], first[name]) or "version" in name or "float_tensor" in name, name
+    assert commands.generate(data_bin, tmp_path / "run/checkpoint_last.pt")

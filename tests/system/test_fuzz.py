@@ -1,0 +1,392 @@
+"""Bytes changed at random in every file that users hand over.
+
+The law is one for all: an error that names a file, or the result of the file as it was meant. Never a traceback, a
+hang, or another result. ``pytest --fuzz-seconds 600 tests/system/test_fuzz.py`` looks longer than a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fairseq.data import Dictionary
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+import syntax_preprocess.commands.binarize
+import syntax_preprocess.commands.parse
+import syntax_preprocess.commands.score
+from fairseq_syntax.inference.reader import source_reader
+from syntax_preprocess.data_bin.feature_files import load_features
+from syntax_preprocess.errors import InputError
+from time_limit import within
+
+WORDS = "Die Katze schläft im Haus .\n\nEr kommt ( heute ) . Gut .\nab c\n"
+SUBWORDS = "Die Kat@@ ze schl@@ äft im Haus .\n\nEr kommt ( heu@@ te ) . Gut .\nab c\n"
+TREES = (
+    "(S (NP (DET Die) (NN Katze)) (VP (V schläft) (PP (P im) (NN Haus))) (. .))\n\n"
+    "(S (NP Er) (VP (V kommt) (PRN (-LRB- -LRB-) (ADV heute) (-RRB- -RRB-))) (. .)) (S (ADJ Gut) (. .))\n(())\n"
+)
+_TOKENS = [
+    ["1 Die 2", "2 Katze 3", "3 schläft 0", "4-5 im _", "4 in 6", "5 dem 6", "6 Haus 3", "7 . 3"],
+    [],
+    ["1 Er 2", "2 kommt 0", "3 ( 4", "4 heute 2", "5 ) 4", "6 . 2", "7 Gut 0", "8 . 7"],
+    ["1 ab 2", "2 c 0"],
+]
+CONLLU = "".join(
+    "".join(f"# {comment}\n" for comment in comments)
+    + "".join("{}\t{}\t_\tX\t_\t_\t{}\tdep\t_\t_\n".format(*token.split()) for token in tokens)
+    + "\n"
+    for comments, tokens in zip([["generator = by hand"], ["text ="], ["sentences = 2"], []], _TOKENS, strict=True)
+)
+FEATURES = ["word", "distance", "head", "upos"]
+NASTY = [
+    b"", b"\0", b"\n", b"\r", b"\r\n", b"\xff", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xa0", b"\xc2\xa0", b"(", b")",
+    b"(())", b"\t", b" ", b"#", b"# sentences = 3\n", b"# no_parse = x\n", b"-", b"_", b"0", b"1", b"9" * 30,
+    b"9" * 5000, b"-1", "²".encode(), "٣".encode(), b'"', b"{", b"}", b"[]", b"null", b"1e999", b"NaN", b"\\ud800",
+    b"</s>", b"<pad>", b"<unk>", b"@@", b"@@ ", b"H-1\t-0.1\ta\n", b"H-99999999999\t0\ta\n", b"D-", b"x" * 70_000,
+]  # fmt: skip
+
+Edit = tuple[str, int, int, bytes]
+EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "delete", "replace", "flip", "repeat", "swap lines", "cut"]),
+        st.integers(0, 1 << 30),
+        st.integers(0, 1 << 30),
+        st.sampled_from(NASTY),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def edited(content: bytes, edits: list[Edit]) -> bytes:
+    """`content` after some edits, whose places are taken modulo its length."""
+    for kind, where, length, what in edits:
+        start = where % (len(content) + 1)
+        end = min(len(content), start + length % 9)
+        if kind == "insert":
+            content = content[:start] + what + content[start:]
+        elif kind == "delete":
+            content = content[:start] + content[end:]
+        elif kind == "replace":
+            content = content[:start] + what + content[end:]
+        elif kind == "flip" and start < len(content):
+            content = content[:start] + bytes([content[start] ^ (1 << length % 8)]) + content[start + 1 :]
+        elif kind == "repeat":
+            content = content[:end] + content[start:]
+        elif kind == "swap lines":
+            lines = content.splitlines(keepends=True)
+            if lines:
+                a, b = where % len(lines), length % len(lines)
+                lines[a], lines[b] = lines[b], lines[a]
+            content = b"".join(lines)
+        elif kind == "cut":
+            content = content[:start]
+    return content
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory) -> Path:
+    """Text, parses with and without records, and a data-bin, as they are meant."""
+    folder = tmp_path_factory.mktemp("clean")
+    for name, content in (("words", WORDS), ("bare", SUBWORDS), ("train", SUBWORDS)):
+        (folder / f"{name}.de").write_text(content, encoding="utf-8")
+    for kind, content in (("trees", TREES), ("conllu", CONLLU)):
+        (folder / f"bare.de.{kind}").write_text(content, encoding="utf-8")
+        parse_file(folder, kind, folder / f"bare.de.{kind}", "train.de")
+    subprocess.run(
+        ["fairseq-preprocess", "-s", "de", "-t", "en", "--only-source", "--trainpref", "train", "--destdir", "bin"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+    assert binarize(folder, "train") is None
+    for shard in ("0", "1"):
+        command(
+            syntax_preprocess.commands.parse.main,
+            *("--parser", "conllu", "--input", folder / "words.de", "--parse-file", folder / "bare.de.conllu"),
+            *("--output-prefix", folder / "stopped.de", "--batch-size", "2", "--max-tokens", "20"),
+            *("--num-shards", "2", "--shard-id", shard),
+        )
+    log = "".join(f"S-{i}\t{line}\nH-{i}\t-0.5\t{line}\n" for i, line in enumerate(WORDS.splitlines()))
+    (folder / "generate.log").write_text(log, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def attack(request, clean, tmp_path, monkeypatch) -> Callable[..., None]:
+    """Tries edits of one file of a copy of the clean folder, for its share of the time."""
+    share = request.config.getoption("fuzz_seconds") / COUNT
+
+    def attack(name: str, law: Callable[[Path], None], part: float = 1.0) -> None:
+        numbers = itertools.count()
+        content = (clean / name).read_bytes()
+
+        def one(edits: list[Edit]) -> None:
+            folder = tmp_path / str(next(numbers))
+            shutil.copytree(clean, folder)
+            (folder / name).write_bytes(edited(content, edits))
+            with within(20):
+                law(folder)
+            shutil.rmtree(folder)
+
+        end = time.monotonic() + share * part
+        for k in itertools.count():
+            found = settings(
+                max_examples=20,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+                report_multiple_bugs=False,
+                phases=[Phase.generate, Phase.shrink],
+            )
+            seed(k)(found(given(EDITS)(one)))()
+            if time.monotonic() > end:
+                break
+
+    return attack
+
+
+def command(main: Callable[[list[str]], None], *arguments: object) -> str | None:
+    """Runs a command in this process; its message, if it ends with one."""
+    terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            main([str(argument) for argument in arguments])
+    except SystemExit as end:
+        if not isinstance(end.code, str):
+            raise
+        return end.code
+    finally:
+        signal.signal(signal.SIGTERM, terminate)
+    return None
+
+
+def assert_place(message: object, folder: Path) -> None:
+    """The message names a file first, and is short enough to be read."""
+    found = str(message)
+    assert found.partition("error: ")[2].startswith(f"{folder}{os.sep}") or found.startswith(f"{folder}{os.sep}"), found
+    assert len(found) < 3000, len(found)
+
+
+def parse_file(folder: Path, kind: str, source: Path, prefix: str) -> str | None:
+    return command(
+        syntax_preprocess.commands.parse.main,
+        *("--parser", kind, "--input", folder / "words.de", "--parse-file", source),
+        *("--output-prefix", folder / prefix, "--batch-size", "2", "--max-tokens", "20"),
+    )
+
+
+def binarize(folder: Path, prefix: str, destination: str = "bin") -> str | None:
+    return command(
+        syntax_preprocess.commands.binarize.main,
+        *("-s", "de", "-t", "en", "--trainpref", folder / prefix, "--destdir", folder / destination),
+        *("--features", ",".join(FEATURES)),
+    )
+
+
+def features(folder: Path) -> list[list[list[int]]]:
+    """The features of the data-bin, read as training reads them, of the lines that have words."""
+    data = folder / "bin"
+    found = load_features(
+        str(data),
+        "train",
+        "de",
+        "en",
+        dictionary=Dictionary.load(str(data / "dict.de.txt")),
+        names=FEATURES[:3],
+        combine=False,
+        dataset_impl="mmap",
+        upsample_primary=1,
+    )
+    return [[dataset[i].tolist() for i in (0, 2, 3)] for dataset in found.values()]
+
+
+def values(folder: Path) -> dict[str, bytes]:
+    """What lies in the data-bin, but for the signature and the tokens."""
+    return {p.name: p.read_bytes() for p in (folder / "bin").iterdir() if any(f".{f}." in p.name for f in FEATURES)}
+
+
+PARSES = ["bare.de.trees", "bare.de.conllu"]
+FILES = [
+    *(f"train.de-en.de.{f}.{ending}" for f in FEATURES[:3] for ending in ("bin", "idx")),
+    "train.de-en.de.text_hashes.bin",
+]
+VERIFY = ["--verify", "-s", "de", "-t", "en", "--destdir"]
+COUNT = 11  # of the tests that take time as long as they may
+
+
+@pytest.mark.parametrize("name", PARSES)
+def test_parses(name, attack, clean):
+    """Without a record, parses are taken for what they say; what fairseq-syntax-parse makes of them says the same."""
+    kind = name.rpartition(".")[2]
+
+    def law(folder: Path) -> None:
+        before = values(folder)
+        message = binarize(folder, "bare")
+        if message is not None:
+            assert_place(message, folder)
+            assert values(folder) == before
+            return
+        direct = features(folder)
+        assert parse_file(folder, kind, folder / name, "normal.de") is None
+        shutil.copy(folder / f"normal.de.{kind}", folder / name)
+        assert binarize(folder, "bare") is None
+        assert features(folder) == direct
+
+    attack(name, law)
+
+
+def test_text(attack, clean):
+    """Features of another text are refused where they are made, or where they meet the tokens."""
+    expected = features(clean)
+
+    def law(folder: Path) -> None:
+        message = binarize(folder, "bare")
+        if message is not None:
+            assert_place(message, folder)
+            return
+        try:
+            assert features(folder) == expected
+        except InputError as error:
+            assert_place(error, folder)
+
+    attack("bare.de", law)
+
+
+@pytest.mark.parametrize("name", ["train.de.parse.json", "train.de.conllu", "train.de.trees"])
+def test_parses_with_their_record(name, attack, clean):
+    expected = values(clean)
+
+    def law(folder: Path) -> None:
+        message = binarize(folder, "train")
+        if message is not None:
+            assert_place(message, folder)
+        assert values(folder) == expected
+
+    attack(name, law)
+
+
+def test_signature(attack, clean):
+    expected = features(clean)
+
+    def law(folder: Path) -> None:
+        try:
+            assert features(folder) == expected
+        except (InputError, FileNotFoundError) as error:
+            assert str(folder) in str(error)  # noqa: PT017 (missing features: their own message)
+        (folder / "valid.de").write_text(SUBWORDS, encoding="utf-8")
+        for kind in ("trees", "conllu"):
+            shutil.copy(folder / f"bare.de.{kind}", folder / f"valid.de.{kind}")
+        message = command(
+            syntax_preprocess.commands.binarize.main,
+            *("-s", "de", "-t", "en", "--validpref", folder / "valid", "--destdir", folder / "bin"),
+        )
+        if message is not None:
+            assert_place(message, folder)
+
+    attack("bin/syntax.de-en.de.json", law)
+
+
+def changed_entries(content: Any) -> Iterator[Any]:
+    """A JSON value with each of the entries anywhere in it left out, or replaced by another value."""
+    if not isinstance(content, (dict, list)):
+        return
+    for key in content if isinstance(content, dict) else range(len(content)):
+        for other in (None, 3, "x", [], [1], {}, {"x": 1}):
+            copy = content.copy()
+            copy[key] = other
+            yield copy
+        copy = content.copy()
+        del copy[key]
+        yield copy
+        for inner in changed_entries(content[key]):
+            copy = content.copy()
+            copy[key] = inner
+            yield copy
+
+
+def test_every_entry_of_a_signature(clean, tmp_path):
+    expected = features(clean)
+    folder = Path(shutil.copytree(clean, tmp_path / "x"))
+    path = folder / "bin/syntax.de-en.de.json"
+    options = SimpleNamespace(data=path.parent, source_lang="de", target_lang="en", input_parses=None, parser="none")
+    for content in changed_entries(json.loads(path.read_text())):
+        path.write_text(json.dumps(content))
+        try:
+            assert features(folder) == expected
+            source_reader(options, FEATURES)
+        except (InputError, FileNotFoundError) as error:
+            assert str(folder) in str(error)  # noqa: PT017
+        message = command(syntax_preprocess.commands.binarize.main, *VERIFY, folder / "bin")
+        assert message is None or assert_place(message, folder) is None
+
+
+def test_every_entry_of_a_record(clean, tmp_path):
+    expected = values(clean)
+    folder = Path(shutil.copytree(clean, tmp_path / "x"))
+    path = folder / "train.de.parse.json"
+    for content in changed_entries(json.loads(path.read_text())):
+        path.write_text(json.dumps(content))
+        message = binarize(folder, "train")
+        assert message is None or assert_place(message, folder) is None
+        assert values(folder) == expected
+
+
+def test_feature_files(attack, clean):
+    expected = features(clean)
+
+    def law(folder: Path) -> None:
+        try:
+            assert features(folder) == expected
+        except InputError as error:
+            assert_place(error, folder)
+
+    for name in FILES:
+        attack(f"bin/{name}", law, part=1 / len(FILES))
+
+
+@pytest.mark.parametrize("name", ["work.json", "0000001.json"])
+def test_blocks_of_a_run_that_was_stopped(name, attack, clean):
+    expected = (clean / "train.de.conllu").read_bytes()
+
+    def law(folder: Path) -> None:
+        message = command(
+            syntax_preprocess.commands.parse.main,
+            *("--parser", "conllu", "--input", folder / "words.de", "--parse-file", folder / "bare.de.conllu"),
+            *("--output-prefix", folder / "stopped.de", "--batch-size", "2", "--max-tokens", "20", "--resume"),
+        )
+        if message is None:
+            assert (folder / "stopped.de.conllu").read_bytes() == expected
+        else:
+            assert_place(message, folder)
+            assert not (folder / "stopped.de.conllu").exists()
+
+    attack(f"stopped.de.parts/{name}", law)
+
+
+def test_logs(attack):
+    """Scores are of all sentences, one of each."""
+
+    def law(folder: Path) -> None:
+        message = command(
+            syntax_preprocess.commands.score.main,
+            *("--hypotheses", folder / "generate.log", "--references", folder / "words.de"),
+        )
+        if message is not None:
+            assert_place(message, folder)
+
+    attack("generate.log", law)

@@ -1,0 +1,245 @@
+"""Work on a line grows about as the line does, whatever the line looks like: nothing stalls, and nothing recurses."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syntax_preprocess.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from syntax_preprocess.controls import CONTROLS, control_heads, control_trees
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.features import head_feature, syntactic_distances
+from syntax_preprocess.folding import fold, same_folded, unescape_moses
+from syntax_preprocess.parsers import Line, NoParse, parse_lines
+from syntax_preprocess.parsers.files import ConlluParser, TreesParser
+from syntax_preprocess.trees import (
+    DependencyTree,
+    format_conllu,
+    format_trees,
+    merge_leaves,
+    parse_brackets,
+    parse_conllu,
+    read_conllu,
+    sentence_sizes,
+)
+
+#: Characters, words, brackets, … in a line.
+MANY = 30_000
+#: What they may take, of this process's time. The slowest of them takes a tenth of it; what grows with the square of
+#: the length takes several times as much.
+SECONDS = 2.5
+
+
+def timed(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises, in time."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        return work()
+    except (InputError, AlignmentError) as error:
+        return error
+    except TimeoutError:
+        late = f"not done after {SECONDS} seconds"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return pytest.fail(late, pytrace=False)
+
+
+def row(number: object, head: object, form: str = "a") -> str:
+    return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_"
+
+
+def two_chains(n: int) -> list[int]:
+    return [*range(n // 2), 0, *range(n // 2 + 1, n)]
+
+
+def conllu(heads: list[int], comment: str = "# sentences = 2") -> list[str]:
+    return [comment, *(row(i, head) for i, head in enumerate(heads, start=1))]
+
+
+def pairs(n: int) -> list[str]:
+    """Multi-word tokens and empty nodes."""
+    rows = [[row(f"{i}-{i + 1}", "_"), row(i, i - 1), row(f"{i}.1", "_"), row(i + 1, i)] for i in range(1, n, 2)]
+    return [one for several in rows for one in several]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        conllu(two_chains(MANY)),
+        conllu([*range(2, MANY // 2 + 1), 0, *range(MANY // 2 + 2, MANY + 1), 0]),
+        conllu([*range(2, MANY + 1), 1], "# a cycle"),
+        conllu([0] * MANY, f"# sentences = {MANY}"),
+        pairs(MANY),
+        [row(f"1-{MANY}", "_"), *conllu([*range(MANY)], "#")],
+        [*["# text = a"] * MANY, row(1, 0)],
+        *([f"# {key} = x{' ' * 10 * MANY}y", row(1, 0)] for key in ("no_parse", "sentences", "generator")),
+        ["#" + " " * 10 * MANY, row(1, 0)],
+        ["\t" * 100 * MANY],
+        [row(1, 0, "a" * 100 * MANY)],
+        [row("9" * MANY, 0)],
+        [row("1-" + "9" * MANY, "_"), row(1, 0)],
+        [row(1, "9" * MANY)],
+        ["# sentences = " + "9" * MANY, row(1, 0)],
+    ],
+    ids=[
+        "chains", "chains to the right", "cycle", "sentences", "multi-word tokens and empty nodes", "one token",
+        "comments", "no_parse", "sentences and spaces", "generator", "spaces", "tabs", "word", "word number", "range",
+        "head", "digits",
+    ],
+)  # fmt: skip
+def test_conllu(block):
+    found = timed(lambda: parse_conllu(block, path="x", line=1))
+    if isinstance(found, Exception):
+        assert str(found).startswith("x:")
+        assert len(str(found)) < 500
+    else:
+        timed(lambda: format_conllu(found))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(X " * MANY + "w" + ")" * MANY,
+        "(X w " * MANY + "w" + ")" * MANY,
+        "(X " * MANY + "w" + " w)" * MANY,
+        "(X " + "w " * MANY + ")",
+        "(X w) " * MANY,
+        "(" * MANY,
+        "(a b" + ")" * MANY,
+        "(()) a" + " " * MANY + "b(",
+        "( ( ) )" + " " * MANY + "(",
+        " " * MANY + "((" + " " * MANY + "x",
+        "(X " + "w" * 100 * MANY + ")" + "w" * 100 * MANY,
+        "(" + "X" * 100 * MANY + " -LRB-)",
+    ],
+    ids=[
+        "unary", "right", "left", "flat", "trees", "open", "closed", "reason", "reason of spaces", "spaces", "word",
+        "label",
+    ],
+)  # fmt: skip
+def test_brackets(line):
+    found = timed(lambda: parse_brackets(line, path="x", line=1))
+    if isinstance(found, Exception):
+        assert str(found).startswith("x:1: ")
+        assert len(str(found)) < 500
+        return
+    assert not isinstance(found, NoParse)
+    words = [word for tree in found for word in tree.leaves()]
+    timed(lambda: format_trees(found))
+    timed(lambda: merge_leaves(found[0], words, {i: i for i in range(0, len(words), 2)}))
+    for binarize in ("none", "left", "right"):
+        timed(lambda binarize=binarize: syntactic_distances(found, binarize=binarize))
+    for control in CONTROLS:
+        timed(lambda control=control: control_trees(control, found, "seed"))
+
+
+def test_heads():
+    heads = two_chains(MANY)
+    assert timed(lambda: sentence_sizes(heads)) == [MANY // 2, MANY // 2]
+    tree = DependencyTree(["a"] * MANY, heads, sentences=2)
+    for control in CONTROLS:
+        timed(lambda control=control: control_heads(control, tree, "seed"))
+    # Half of the words have no subword, and the others hang below all of them.
+    middle = MANY // 2
+    below = DependencyTree(["a"] * MANY, [*range(middle), *[middle] * middle])
+    assert timed(lambda: head_feature(range(middle, MANY), below)) == [0] * (middle + 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ab cd " * MANY,
+        "&" + "amp;" * MANY,
+        "& amp ; " * MANY,
+        "&" * MANY,
+        "&amp;amp" * MANY,
+        "-LRB" * MANY,
+        "@-" * MANY,
+        "i\u0307" * MANY,
+        "e" + "\u0301\u0323" * MANY,
+        "\u200b " * MANY,
+    ],
+    ids=["words", "&amp;amp;", "& amp ;", "&&", "&ampamp", "-LRB-LRB", "@-@-", "i and dot", "marks", "invisible"],
+)
+def test_texts(text):
+    folded, _ = timed(lambda: fold(text))
+    timed(lambda: unescape_moses(text))
+    assert timed(lambda: same_folded(folded, folded[::-1])) == (folded == folded[::-1])
+
+
+def test_marks_in_another_order():
+    marks = "\u0301" * MANY, "\u0323" * MANY
+    assert timed(lambda: same_folded("e" + marks[0] + marks[1], "e" + marks[1] + marks[0]))
+    assert timed(lambda: same_folded("e" + "\u0301\u0323" * MANY, "e" + "\u0323\u0301" * MANY))
+    assert not timed(lambda: same_folded("e" + "\u0301\u0323" * MANY, "e" + "\u0323\u0300" * MANY))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tokens"),
+    [
+        (subword_nmt, ["ab@@"] * MANY + ["c"]),
+        (sentencepiece, ["▁a"] + ["字字字字"] * MANY),
+        (sentencepiece, ["▁"] * MANY),
+        (sentencepiece, ["▁a"] + ["<0xE2>", "<0x82>", "<0xAC>"] * MANY),
+        (sentencepiece, ["<0x82>"] * MANY),
+        (plain_words, ["\u200b"] * MANY + ["a"]),
+        (plain_words, ["a"] * MANY),
+    ],
+    ids=["one word", "one word of pieces", "marks", "bytes", "bad bytes", "invisible", "words"],
+)
+def test_subwords(scheme, tokens):
+    subwords = timed(lambda: scheme(tokens))
+    assert len(subwords.word_of) == len(tokens)
+    text = "".join(subwords.words)
+    if scheme is sentencepiece:
+        timed(lambda: sentencepiece(["▁a"] + ["字"] * 10 * MANY))
+    for parse in ([text], [*text], [*text[:-1], "?"], [*text, "?"], ["?", *text]):
+        found = timed(lambda parse=parse: align(subwords, parse))
+        if isinstance(found, AlignmentError):
+            assert len(str(found)) < 3000
+
+
+SENTENCE = {"conllu": f"{row(1, 2, 'ab')}\n{row(2, 0, '.')}\n\n", "trees": "(S ab .)\n"}
+PARSERS = {"conllu": ConlluParser, "trees": TreesParser}
+
+
+@pytest.mark.parametrize("kind", ["conllu", "trees"])
+def test_a_line_of_many_sentences(tmp_path, kind):
+    sentences = MANY // 3
+    (tmp_path / "text").write_text("ab . " * sentences + "\n")
+    (tmp_path / "parses").write_text(SENTENCE[kind] * sentences)
+    parse = _of_file(tmp_path, kind)
+    assert parse.sentences == sentences
+
+
+def _of_file(folder: Path, kind: str) -> Any:
+    def work() -> Any:
+        parser = PARSERS[kind](str(folder / "parses"), str(folder / "text"))
+        line = Line(1, (folder / "text").read_text().removesuffix("\n"))
+        (parse,) = parse_lines(parser, [line], max_tokens=10 * MANY, failed=lambda line, error: pytest.fail(str(error)))
+        parser.finish()
+        return parse
+
+    return timed(work)
+
+
+def test_a_tree_over_many_lines(tmp_path):
+    (tmp_path / "text").write_text("a " * MANY + "\n")
+    (tmp_path / "parses").write_text("(S\n" + "(X a)\n\n" * MANY + ")\n")
+    assert len(_of_file(tmp_path, "trees").tokens) == MANY
+
+
+def test_a_file_of_empty_lines_and_one_of_one_line(tmp_path):
+    (tmp_path / "x").write_text("\n \n\t\n" * MANY)
+    assert timed(lambda: list(read_conllu(str(tmp_path / "x")))) == []
+    (tmp_path / "x").write_text("x" * 1000 * MANY)
+    assert "10 tab-separated columns" in str(timed(lambda: list(read_conllu(str(tmp_path / "x")))))

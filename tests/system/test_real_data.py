@@ -1,0 +1,285 @@
+"""Real text and treebanks, from the folder that FAIRSEQ_SYNTAX_DATA names."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sacremoses import MosesTokenizer
+
+import commands
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from places import ROOT
+from syntax_preprocess.commands import binarize, parse
+from syntax_preprocess.trees import DependencyTree, NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
+
+DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
+pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
+
+
+def unpack(name: str, to: Path) -> Path:
+    with gzip.open(Path(DATA or "") / name, "rb") as packed, open(to, "wb") as file:
+        shutil.copyfileobj(packed, file)
+    return to
+
+
+@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
+def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
+    path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
+    texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
+    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_blocks(read_lines(str(path)))]
+    assert len(trees) == len(texts) > 400
+    for text, tree in zip(texts, trees, strict=True):
+        assert isinstance(tree, DependencyTree)
+        assert "".join("".join(tree.tokens).split()) == "".join(text.split())
+        assert tree.heads.count(0) == 1
+        for token in range(1, len(tree.tokens) + 1):  # every token reaches the root
+            steps = 0
+            while token:
+                token = tree.heads[token - 1]
+                steps += 1
+                assert steps <= len(tree.tokens)
+
+
+@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
+def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsys, treebank):
+    """Raw text as translation models read it, against the gold parse of the same text: all of it is aligned."""
+    path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "gold.conllu")
+    lang = treebank[:2]
+    texts = [line[9:] for line in path.read_text().split("\n") if line.startswith("# text = ")]
+    raw = tmp_path / f"raw.{lang}"
+    raw.write_text("".join(f"{' '.join(text.split())}\n" for text in texts))
+    moses = MosesTokenizer(lang)
+    words = [moses.tokenize(text, aggressive_dash_splits=True, return_str=True) for text in texts]
+    tokenised = tmp_path / f"tok.{lang}"
+    tokenised.write_text("".join(f"{line.lower()}\n" for line in words))
+    codes, bpe = tmp_path / "codes", tmp_path / f"bpe.{lang}"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "8000", "-i", tokenised, "-o", codes], check=True)
+    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", tokenised, "-o", bpe], check=True)
+    parse.main(["--input", str(raw), "--parser", "conllu", "--parse-file", str(path), "--max-tokens", "1000"])
+    assert f"{len(texts)} lines: {len(texts)} parsed (100.00%), without a parse: 0" in capsys.readouterr().out
+    prefixes = ["--testpref", f"{tmp_path}/bpe", "--testparse", f"{tmp_path}/raw"]
+    binarize.main(["-s", lang, "-t", "xx", *prefixes, "--destdir", f"{tmp_path}/data-bin"])
+    report = capsys.readouterr().out
+    assert f"{len(bpe.read_text().split())} subwords" in report
+    assert f"conllu: {len(texts)} parsed (100.00%), without a parse: 0" in report
+
+
+#: What a process runs first so that it has no network: a socket that is connected, or a name looked up, ends it.
+OFFLINE = """
+import os, socket
+def refuse(*args, **kwargs):
+    os.write(2, b"the network was touched")
+    os._exit(99)
+socket.socket.connect = socket.getaddrinfo = refuse
+"""
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the network was touched")
+
+
+STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device", "cpu", "--batch-size", "200"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw/val.en.gz", [])],
+    ids=["pretokenized", "raw"],
+)
+def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    texts = {}
+    for run in ("one", "shards", "killed"):
+        (tmp_path / run).mkdir()
+        texts[run] = unpack(f"multi30k/{name}", tmp_path / run / "val.en")
+    commands = {run: ["--input", str(text), *STANZA, *options] for run, text in texts.items()}
+    parse.main(commands["one"])
+    lines = texts["one"].read_text().splitlines()
+    conllu, trees = (Path(f"{texts['one']}.{kind}") for kind in ("conllu", "trees"))
+    blocks = list(conllu_blocks(read_lines(str(conllu))))
+    assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
+    for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
+        tree = parse_conllu(block, path=str(conllu), line=number)
+        assert isinstance(tree, DependencyTree)
+        constituents = parse_brackets(brackets[1], path=str(trees), line=brackets[0])
+        assert isinstance(constituents, list)
+        assert [leaf for tree in constituents for leaf in tree.leaves()] == tree.tokens
+        assert len(constituents) == tree.sentences == tree.heads.count(0)
+        if options:
+            assert tree.tokens == line.split()
+        else:
+            assert "".join(tree.tokens) == "".join(line.split())
+
+    for shard in range(3):
+        parse.main([*commands["shards"], "--num-shards", "3", "--shard-id", str(shard)])
+    parse.main([*commands["shards"], "--merge"])
+
+    command = [
+        sys.executable,
+        "-c",
+        f"{OFFLINE}\nfrom syntax_preprocess.commands import parse\nparse.main()",
+        *commands["killed"],
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "killed/val.en.parts/0000001.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    parse.main([*commands["killed"], "--resume"])
+    for run in ("shards", "killed"):
+        for made in (conllu, trees, Path(f"{texts['one']}.parse.json")):
+            assert (tmp_path / run / made.name).read_bytes() == made.read_bytes()
+
+
+def test_stanza_in_raw_mode(tmp_path):
+    """Multi-word tokens, lines of several sentences, escapes, brackets, and what is no text at all."""
+    text = tmp_path / "x.en"
+    lines = [
+        "I don't know. The man's dog isn't here!",
+        "",
+        "AT&amp;T said &quot;no&quot; ( see below ) .",
+        " \t\u2028 ",
+        "word " * 300,
+        "Two\u00a0men  sit.\u200b",
+    ]
+    text.write_text("\n".join(lines))
+    parse.main(["--input", str(text), *STANZA])
+    conllu, trees = f"{text}.conllu", f"{text}.trees"
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
+    assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
+    assert units[4] == constituents[4] == NoParse("too_long")
+    first, third = units[0], units[2]
+    assert isinstance(first, DependencyTree)
+    assert isinstance(third, DependencyTree)
+    assert first.tokens == ["I", "don't", "know", ".", "The", "man's", "dog", "isn't", "here", "!"]
+    assert first.sentences == first.heads.count(0) == 2
+    for sentence in (range(1, 5), range(5, 11)):  # heads stay in their sentence
+        assert all(first.heads[i - 1] in (0, *sentence) for i in sentence)
+    assert isinstance(constituents[0], list)
+    assert [tree.leaves() for tree in constituents[0]] == [first.tokens[:4], first.tokens[4:]]
+    assert "".join(third.tokens) == "".join(lines[2].split())  # the escapes are back
+    assert "(" in third.tokens
+
+
+@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
+def test_stanza_and_words_without_end(tmp_path, options):
+    """Lines that would take minutes and gigabytes have no parse; a long word does not pad all others to its length."""
+    text = tmp_path / "x.en"
+    short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
+    text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
+    parse.main(["--input", str(text), *STANZA, *options])
+    conllu = f"{text}.conllu"
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
+    assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
+    if options:
+        text.write_text("".join(f"{line}\n" for line in short))
+        command = [sys.executable, "-c", PARSE_AND_TELL_MEMORY, "--input", text, *STANZA, *options]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
+
+
+PARSE_AND_TELL_MEMORY = """
+import re
+from syntax_preprocess.commands import parse
+parse.main()
+with open("/proc/self/status") as status:  # what getrusage tells includes the process that started this one
+    print(int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read())[1]) >> 10)
+"""
+
+
+def test_multi30k_with_its_parses(tmp_path, capsys):
+    text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
+    for kind in ("trees", "conllu"):
+        unpack(f"multi30k/parsed/val.en.{kind}.gz", tmp_path / f"val.en.{kind}")
+    codes, bpe = tmp_path / "codes", tmp_path / "bpe.en"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", text, "-o", codes], check=True)
+    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
+    prefixes = ["--validpref", f"{tmp_path}/bpe", "--validparse", f"{tmp_path}/val"]
+    binarize.main(["-s", "en", "-t", "de", *prefixes, "--destdir", f"{tmp_path}/data-bin", "--workers", "2"])
+    report = capsys.readouterr().out
+    words = len(text.read_text().split())
+    assert f"1014 sentences; {words} words; {len(bpe.read_text().split())} subwords" in report
+    assert "trees: 1014 parsed (100.00%), without a parse: 0" in report
+    assert "conllu: 1014 parsed (100.00%), without a parse: 0" in report
+
+
+def test_multi30k_example_for_a_few_steps(tmp_path):
+    example = ROOT / "examples/multi30k/run.sh"
+    small = tmp_path / "data"  # the first lines of the real files
+    for folder, names in (("tok", "*.lc.norm.tok.[ed][ne].gz"), ("parsed", "*.gz")):
+        (small / folder).mkdir(parents=True)
+        for path in (Path(DATA or "") / "multi30k" / folder).glob(names):
+            with gzip.open(path, "rt", encoding="utf-8") as full:
+                text = full.read()
+            parts = text.split("\n\n") if ".conllu" in path.name else text.split("\n")
+            end = "\n\n" if ".conllu" in path.name else "\n"
+            with gzip.open(small / folder / path.name, "wt", encoding="utf-8") as file:
+                file.write(end.join(parts[:20]) + end)
+    command = ["bash", example, small, tmp_path / "work", "--cpu", "--num-workers", "0", "--max-update", "2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name, line in zip(("transformer", "gated", "gated-slr-sdoi"), done.stdout.splitlines()[-3:], strict=True):
+        assert line.startswith(f"{name}: BLEU|nrefs:1")
+    assert len((tmp_path / "work/gated.de").read_text().splitlines()) == 20
+
+
+@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
+def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options):
+    """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
+    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:150]
+    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:150]
+    moses = MosesTokenizer("en")
+    (tmp_path / "bpe").mkdir()
+    for side, lines in (("en", raw), ("de", german)):
+        tokens = [moses.tokenize(line, aggressive_dash_splits=True, return_str=True) for line in lines]
+        (tmp_path / f"tok.{side}").write_text("".join(f"{line}\n" for line in tokens))
+    (tmp_path / "raw.en").write_text("".join(f"{line}\n" for line in raw))
+    codes = tmp_path / "codes"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", tmp_path / "tok.en", "-o", codes], check=True)
+    for side in ("en", "de"):
+        command = ["subword-nmt", "apply-bpe", "-c", codes, "-i", tmp_path / f"tok.{side}"]
+        subprocess.run([*command, "-o", tmp_path / f"bpe/x.{side}"], check=True)
+    text = tmp_path / ("tok.en" if options else "raw.en")
+    parse.main(["--input", str(text), *STANZA, *options])
+    data = tmp_path / "data-bin"
+    prefixes = [f"--{name}pref={tmp_path}/bpe/x" for name in ("train", "valid", "test")]
+    preprocess = ["fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", data]
+    subprocess.run(preprocess, check=True, capture_output=True)
+    parses = [f"--{name}parse={text.with_suffix('')}" for name in ("train", "valid", "test")]
+    binarize.main(["-s", "en", "-t", "de", *prefixes, *parses, "--destdir", str(data)])
+    commands.train(data, tmp_path / "run", "--max-update=30", "--syntax-masks=slr,sdoi")
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+
+    expected = commands.generate_scored(data, checkpoint)
+    assert len(expected) == 150
+    models = f"{DATA}/stanza_resources"
+    encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
+    buffers = "--buffer-size=60", "--batch-size=16"
+    live = f"--stanza-dir={models}", "--parser-device=cpu"
+    for name, more in (("live", live), ("side", (f"--input-parses={text}",))):
+        read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
+        commands.assert_same(commands.scored(log, "H"), expected)
+        assert "no parse" not in log, name
+        assert "differs from the training data" not in log
+    _, plain = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, "--parser=none"))
+    without = commands.scored(plain, "H")
+    assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
+    model = GatedSyntaxTransformerModel.from_pretrained(
+        str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
+        bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
+    )  # fmt: skip
+    translations = model.translate(raw, beam=2, max_len_b=20)
+    assert translations == [read[n][1] for n in range(150)]

@@ -1,0 +1,119 @@
+"""Frozen parameters do not move, whatever the optimizer."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.optim import FP16Optimizer, build_optimizer
+from torch import nn
+
+from fairseq_syntax.compat.frozen_parameters import frozen
+
+
+def configuration():
+    return Namespace(
+        optimizer=Namespace(
+            optimizer="adam",
+            lr=[0.1],
+            adam_betas="(0.9, 0.98)",
+            adam_eps=1e-8,
+            weight_decay=0.1,
+            use_old_adam=True,
+            fp16_adam_stats=False,
+            tpu=False,
+        ),
+        common=Namespace(
+            fp16_scale_window=None,
+            fp16_init_scale=4,
+            fp16_scale_tolerance=0.0,
+            threshold_loss_scale=None,
+            min_loss_scale=1e-4,
+            model_parallel_size=1,
+        ),
+        optimization=Namespace(update_freq=[1]),
+        distributed_training=Namespace(distributed_world_size=1),
+    )
+
+
+def parameters(dtype):
+    torch.manual_seed(1)
+    return [nn.Parameter(torch.randn(3, 2).to(dtype)) for _ in range(3)]
+
+
+def step(optimizer, params, still):
+    optimizer.zero_grad()
+    for parameter in params:
+        parameter.grad = torch.ones_like(parameter)
+    for parameter in still:
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer._needs_sync = True
+    optimizer.clip_grad_norm(0.0)  # as the trainer does
+    with frozen(still, optimizer):
+        optimizer.step()
+
+
+def test_float32_adam_skips_them_and_keeps_no_moments():
+    params = parameters(torch.float32)
+    optimizer = build_optimizer(configuration().optimizer, params)
+    before = [p.detach().clone() for p in params]
+    for _ in range(3):
+        step(optimizer, params, still=[params[1]])
+    assert torch.equal(params[1], before[1])
+    assert params[1] not in optimizer.optimizer.state
+    assert not torch.equal(params[0], before[0])
+    assert not torch.equal(params[2], before[2])
+    step(optimizer, params, still=[])
+    assert not torch.equal(params[1], before[1])
+
+
+def test_decay_would_move_them_otherwise():
+    params = parameters(torch.float32)
+    optimizer = build_optimizer(configuration().optimizer, params)
+    before = params[1].detach().clone()
+    params[1].grad = torch.zeros_like(params[1])
+    optimizer.step()
+    assert not torch.equal(params[1], before)
+
+
+def fp16(monkeypatch, *, flatten, betas="(0.9, 0.98)"):
+    """Parameters, their optimizer, and its float32 copy of the second one."""
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # a CPU tensor's device index
+    params = parameters(torch.float16)
+    cfg = configuration()
+    cfg.optimizer.adam_betas = betas
+    cfg.common.fp16_no_flatten_grads = not flatten
+    optimizer = FP16Optimizer.build_optimizer(cfg, params)
+    copy = optimizer.fp32_params[None].data[6:12] if flatten else optimizer.fp32_params[1].data
+    return params, optimizer, copy
+
+
+@pytest.mark.parametrize("flatten", [True, False])
+def test_fp16_copies_stay_where_they_are(flatten, monkeypatch):
+    params, optimizer, copy = fp16(monkeypatch, flatten=flatten)
+    before = [p.detach().clone() for p in params]
+    copy_before = copy.clone()
+    for _ in range(3):
+        step(optimizer, params, still=[params[1]])
+    assert torch.equal(params[1], before[1])
+    assert torch.equal(copy, copy_before)
+    assert not torch.equal(params[0], before[0])
+    assert not torch.equal(params[2], before[2])
+
+
+@pytest.mark.parametrize(
+    ("flatten", "betas", "steps", "largest"),
+    [(False, "(0.9, 0.999)", 500, 1.0), (True, "(0.9, 0.98)", 500, 1.55), (True, "(0.9, 0.999)", 5000, 6.5)],
+)
+def test_the_first_steps_afterwards_are_as_large_as_is_said(flatten, betas, steps, largest, monkeypatch):
+    params, optimizer, copy = fp16(monkeypatch, flatten=flatten, betas=betas)
+    optimizer.fp32_optimizer.optimizer.param_groups[0].update(weight_decay=0.0, lr=0.01)
+    for _ in range(steps):
+        step(optimizer, params, still=[params[1]])
+    moved = []
+    for _ in range(50):
+        before = copy.clone()
+        step(optimizer, params, still=[])
+        moved.append((copy - before).abs().max() / 0.01)
+    assert max(moved) == pytest.approx(largest, rel=0.01)

@@ -1,0 +1,77 @@
+"""Without a GPU, what one would be asked: the model on torch's meta device, which has shapes, types and no numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+from fairseq_syntax.nn.gate import GateBatchNorm
+from small import batch, features, model
+
+
+class Answers(TorchFunctionMode):
+    """Says no and yes by turns where Python asks a tensor for its truth, for which it would wait; counts how often."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.__bool__:
+            self.asked += 1
+            return self.asked % 2 == 0
+        return function(*args, **(kwargs or {}))
+
+
+def step(arch, dtype, training, **options):
+    """One pass, backward too in training; the output, the model, and how often Python waited."""
+    random = Random(7)
+    net_input = batch([*(features(random, words, words + 2) for words in (1, 5, 9)), 8])
+    if arch == "transformer":
+        del net_input["src_syntax"]
+    learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}  # fairseq's sinusoids have no meta
+    net = model(arch, dropout=0.1, **learned, **options).to("meta", dtype).train(training)
+
+    def moved(value):
+        return {k: moved(v) for k, v in value.items()} if isinstance(value, dict) else value.to("meta")
+
+    with Answers() as answers, torch.set_grad_enabled(training):
+        logits = net(**moved(net_input))[0]
+        if training:
+            F.cross_entropy(logits.float().flatten(0, 1), torch.empty(16, dtype=torch.long, device="meta")).backward()
+    return logits, net, answers.asked
+
+
+@cache
+def waits_of_stock(dtype, training, dropout):
+    return step("transformer", dtype, training, attention_dropout=dropout)[2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize(("training", "dropout"), [(True, 0.0), (True, 0.1), (False, 0.1)])
+@pytest.mark.parametrize("syntax_attention", ["plain", "fused"])  # what auto takes on CUDA
+def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dropout, syntax_attention):
+    options = {"attention_dropout": dropout, "syntax_attention": syntax_attention, "syntax_dropout": dropout}
+    for more in (
+        {"syntax_masks": "slr"},
+        {"syntax_masks": "slr,sdoi"},
+        {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2},
+        {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
+        {"syntax_masks": "slr,sdoi", "gate_batch_norm_statistics": "batch"},
+    ):
+        logits, net, asked = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
+        assert logits.device.type == "meta"
+        assert logits.dtype == dtype
+        assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
+        for norm in net.modules():
+            if isinstance(norm, GateBatchNorm):
+                assert norm.running_mean.device.type == "meta"
+                assert norm.running_mean.dtype == torch.float32
+        # One wait tells whether SDOI's trees are deeper than 8, one whether all sentences are parsed.
+        waits = asked - waits_of_stock(dtype, training, dropout)
+        assert waits == ("sdoi" in more["syntax_masks"]) + (training and dropout > 0)

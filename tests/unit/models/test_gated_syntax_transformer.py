@@ -1,0 +1,407 @@
+"""The model against stock fairseq, and the laws of its gates."""
+
+from __future__ import annotations
+
+import operator
+from argparse import ArgumentParser, Namespace
+from dataclasses import fields
+from random import Random
+
+import pytest
+import torch
+from fairseq.models.transformer import TransformerConfig
+from torch import nn
+
+from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
+from fairseq_syntax.models.gated_syntax_transformer import (
+    GatedSyntaxTransformerConfig,
+    GatedSyntaxTransformerModel,
+)
+from fairseq_syntax.nn.gate import SyntaxGate
+from small import batch, encode, features, model
+
+
+def mixed_batch(**kwargs):
+    random = Random(7)
+    sentences = [features(random, words, words + more) for words, more in ((1, 0), (5, 2), (9, 3))]
+    return batch([*sentences, 8], **kwargs)
+
+
+def with_stock_weights(**options):
+    """A stock Transformer and ours with the same weights."""
+    stock = model("transformer", seed=3, **{k: v for k, v in options.items() if "syntax" not in k})
+    ours = model(seed=4, **options)
+    missing, unexpected = ours.load_state_dict(stock.state_dict(), strict=False)
+    # load_state_dict of fairseq's models takes strict, but returns torch's answer
+    assert not unexpected
+    assert all(".gate." in name for name in missing)
+    return stock, ours
+
+
+class ZeroGate(nn.Module):
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.shape = masks, heads
+
+    def forward(self, x, padding_mask):
+        return torch.zeros(x.shape[1], *self.shape)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize("neutral", ["gates at 0", "masks of ones"])
+@pytest.mark.parametrize("normalize_before", [True, False])
+def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_before, monkeypatch):
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", encoder_normalize_before=normalize_before)
+    net_input = mixed_batch(left_pad=left_pad)
+    real = net_input["src_tokens"].ne(1)
+    if neutral == "gates at 0":
+        for layer in ours.encoder.layers:
+            layer.self_attn.gate = ZeroGate(2, 4)
+    else:
+        build = ours.encoder.masks._build
+        monkeypatch.setattr(ours.encoder.masks, "_build", lambda name, syntax: torch.zeros_like(build(name, syntax)))
+    stock.train(training)
+    ours.train(training)
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    expected = encode(stock, plain)
+    assert not torch.allclose(expected, torch.zeros_like(expected))
+    torch.testing.assert_close(encode(ours, net_input)[real], expected[real], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours(**net_input)[0], stock(**plain)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_syntax_matters_when_it_is_not_neutral():
+    stock, ours = with_stock_weights()
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (encode(ours.eval(), net_input) - encode(stock.eval(), plain)).abs().amax(dim=(1, 2))
+    assert (difference[1:3] > 1e-2).all()
+    assert difference[3] < 1e-5  # the sentence without a parse
+
+
+@pytest.mark.parametrize("combination", ["gate", "average", "pure"])
+def test_sentence_without_a_parse_equals_stock_also_under_syntax_dropout(combination):
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", syntax_combination=combination, syntax_dropout=0.5)
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (encode(ours.train(), net_input) - encode(stock.train(), plain)).abs().amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-2).all()
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@pytest.mark.parametrize("logit", [-30.0, 0.0, 30.0])
+def test_sentence_without_a_parse_equals_stock_whatever_its_gates(implementation, logit):
+    stock, ours = with_stock_weights(syntax_masks="slr,sdoi", gate_batch_norm=False, syntax_attention=implementation)
+    for gate in ours.gates.values():
+        gate.fc2.bias.data.fill_(logit)
+    net_input = mixed_batch()
+    plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
+    difference = (ours.eval()(**net_input)[0] - stock.eval()(**plain)[0]).abs().amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-3).all() == (logit >= 0)
+
+
+@pytest.mark.parametrize("combination", ["gate", "average", "pure"])
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_padding_never_reaches_a_real_position(combination, left_pad):
+    random = Random(8)
+    short, long = features(random, 4, 6), features(random, 12, 15)
+    net = model(syntax_masks="sdoi,slr", syntax_combination=combination).eval()
+    together = batch([long, short], left_pad=left_pad)
+    n = len(short["word"])
+    alone = {
+        "src_tokens": together["src_tokens"][1:, -n:] if left_pad else together["src_tokens"][1:, :n],
+        "src_lengths": torch.tensor([n]),
+        "src_syntax": {name: torch.tensor([values]) for name, values in short.items()},
+    }
+    row = encode(net, together)[1]
+    torch.testing.assert_close(row[-n:] if left_pad else row[:n], encode(net, alone)[0])
+
+
+def test_a_gate_moves_its_own_head_of_every_sentence_and_no_other():
+    net = model(syntax_masks="slr", gate_batch_norm=False, encoder_layers=1).eval()
+    attention = net.encoder.layers[0].self_attn
+    attention.out_proj = nn.Identity()  # heads side by side
+    seen = []
+    attention.register_forward_hook(lambda module, args, output: seen.append(output[0]))
+    random = Random(9)
+    net_input = batch([features(random, 8, 10), features(random, 9, 10), features(random, 7, 9)])
+    for head in range(4):
+        with torch.no_grad():
+            encode(net, net_input)
+            attention.gate.fc2.bias[head] += 1.0
+            encode(net, net_input)
+        before, after = (out.unflatten(2, (4, 8)) for out in seen[-2:])  # (n, batch, heads, head_dim)
+        changed = (before - after).abs().amax(dim=(0, 3)) > 1e-6  # (batch, heads)
+        expected = torch.zeros(3, 4, dtype=torch.bool)
+        expected[:, head] = True
+        assert torch.equal(changed, expected)
+
+
+def test_syntax_heads_are_the_first_ones():
+    net = model(syntax_heads=1, encoder_layers=1).eval()
+    stock = model("transformer", encoder_layers=1).eval()
+    stock.load_state_dict({k: v for k, v in net.state_dict().items() if ".gate." not in k})
+    outputs = []
+    for net_ in (net, stock):
+        net_.encoder.layers[0].self_attn.out_proj = nn.Identity()
+    stock_attention = net.encoder.layers[0].self_attn
+    stock_attention.register_forward_hook(lambda module, args, output: outputs.append(output[0]))
+    net_input = mixed_batch()
+    encode(net, net_input)
+    neutral = {**net_input, "src_syntax": {k: torch.full_like(v, -1) for k, v in net_input["src_syntax"].items()}}
+    encode(net, neutral)
+    changed = (outputs[0] - outputs[1]).unflatten(2, (4, 8)).abs().amax(dim=(0, 1, 3)) > 1e-6
+    assert changed.tolist() == [True, False, False, False]
+    assert net.encoder.layers[0].self_attn.gate.fc2.out_features == 1
+
+
+def test_syntax_layers_choose_layers():
+    net = model(encoder_layers=4, syntax_layers="1,3-4")
+    assert [isinstance(layer, SyntaxEncoderLayer) for layer in net.encoder.layers] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
+    for combination, weight in (("average", 1 / 3), ("pure", 1 / 2)):
+        net = model(syntax_masks="slr,sdoi", syntax_combination=combination, encoder_layers=1).eval()
+        assert not [name for name, _ in net.named_parameters() if "gate" in name]
+        attention = net.encoder.layers[0].self_attn
+        net_input = mixed_batch()
+        bias = net.encoder.masks(net_input["src_syntax"])
+        raw, scores = torch.rand(4, 4, 13, 13), torch.randn(4, 4, 13, 13)
+        scores = scores[:, :, : bias.log_masks.shape[-1], : bias.log_masks.shape[-1]]
+        raw = raw[:, :, : scores.shape[-1], : scores.shape[-1]]
+        query = torch.zeros(scores.shape[-1], 4, 32)
+        mixed = attention._mix_plain(raw, scores, attention._weights(query, None), bias)
+        guided = sum((scores + bias.log_masks[:, k, None]).softmax(-1) for k in range(2))
+        torch.testing.assert_close(mixed, weight * guided + (weight * raw if combination == "average" else 0))
+
+
+def test_gate_parameters_are_all_that_is_added():
+    stock = sum(p.numel() for p in model("transformer").parameters())
+    for masks, k in (("slr", 1), ("slr,sdoi", 2)):
+        ours = sum(p.numel() for p in model(syntax_masks=masks, gate_hidden_dim=6).parameters())
+        d, hidden, heads, layers = 32, 6, 4, 2
+        gate = (d * hidden + hidden) + 2 * hidden + (hidden * k * heads + k * heads) + 2 * k * heads
+        assert ours - stock == layers * gate
+
+
+def test_masks_are_built_once_a_batch(monkeypatch):
+    net = model(encoder_layers=3)
+    calls = []
+    build = net.encoder.masks._build
+    monkeypatch.setattr(net.encoder.masks, "_build", lambda name, syntax: calls.append(name) or build(name, syntax))
+    encode(net, mixed_batch())
+    assert calls == ["slr"]
+
+
+@pytest.mark.parametrize("syntax", [None, {}, {"word": torch.zeros(1, 1)}])
+def test_missing_features_are_named(syntax):
+    net = model(syntax_masks="slr,sdoi")
+    net_input = {**mixed_batch(), "src_syntax": syntax}
+    missing = "distance, head" if syntax else "distance, word, head"
+    with pytest.raises(ValueError, match=rf"missing: {missing}\. Does"):
+        net(**net_input)
+
+
+def test_only_the_features_of_the_masks_are_needed():
+    net = model(syntax_masks="slr")
+    assert net.syntax_features == ("distance",)
+    net_input = mixed_batch()
+    net_input["src_syntax"] = {"distance": net_input["src_syntax"]["distance"]}
+    net(**net_input)
+
+
+def test_no_hook_and_no_mask_stays_behind():
+    net = model()
+    net(**mixed_batch())
+    for module in net.modules():
+        assert not module._forward_pre_hooks
+
+
+def test_activation_checkpointing_gives_the_same_gradients():
+    nets = [model(checkpoint_activations=c, syntax_masks="slr,sdoi").train() for c in (False, True)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    for net in nets:
+        net(**mixed_batch())[0].square().sum().backward()
+    for (name, a), (_, b) in zip(nets[0].named_parameters(), nets[1].named_parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, msg=name)
+    for (name, a), (_, b) in zip(nets[0].named_buffers(), nets[1].named_buffers(), strict=True):
+        torch.testing.assert_close(a, b, msg=name)  # gate statistics moved once, not twice
+
+
+@pytest.fixture
+def process_group(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("combination", ["gate", "average"])
+def test_distributed_data_parallel_finds_no_unused_parameter(process_group, frozen, combination):
+    net = model(syntax_masks="slr,sdoi", syntax_combination=combination, gate_warmup_epochs=1)
+    net.set_epoch(1 if frozen else 2)
+    parallel = nn.parallel.DistributedDataParallel(net)
+    for _ in range(2):  # it would raise in the second pass
+        parallel(**mixed_batch())[0].sum().backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+    assert all(parameter.grad.eq(0).all() for parameter in net.frozen_parameters())
+
+
+def test_layer_drop_runs_guided_layers():
+    net = model(encoder_layers=4, encoder_layerdrop=0.5).train()
+    for _ in range(10):
+        assert encode(net, mixed_batch()).isfinite().all()
+
+
+def test_features_can_be_extracted():
+    net = model().eval()
+    net_input = mixed_batch()
+    features, _ = net.extract_features(**net_input)
+    torch.testing.assert_close(net.decoder.output_layer(features), net(**net_input)[0])
+
+
+def test_pre_warmup_freezes_by_epoch():
+    net = model(gate_warmup_epochs=2)
+    gates = [m for m in net.modules() if isinstance(m, SyntaxGate)]
+    for epoch, frozen in ((1, True), (2, True), (3, False), (2, True)):
+        net.set_epoch(epoch)
+        assert [gate.frozen for gate in gates] == [frozen] * 2
+        assert len(net.frozen_parameters()) == (16 if frozen else 0)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("syntax_masks", "slr,slr"),
+        ("syntax_masks", "tree"),
+        ("syntax_masks", ""),
+        ("syntax_layers", "0-1"),
+        ("syntax_layers", "2-3"),
+        ("syntax_layers", "two"),
+        ("syntax_heads", 5),
+        ("syntax_heads", 0),
+        ("gate_hidden_dim", 0),
+        ("gate_warmup_epochs", -1),
+        ("gate_batch_norm_eps", 0.0),
+        ("slr_temperature", 0.0),
+        ("syntax_dropout", 1.0),
+        ("encoder_xformers_att_config", "{}"),
+        # From a file of fairseq-hydra-train, which does not know what may be chosen:
+        ("slr", "sotf"),
+        ("sdoi_subwords", "all"),
+        ("syntax_combination", "avg"),
+        ("syntax_attention", "Plain"),
+        ("gate_batch_norm_statistics", "runing"),
+        ("cpu_dropout", "slow"),
+    ],
+)
+def test_impossible_options_are_refused_by_name(option, value):
+    with pytest.raises(ValueError, match="--" + option.replace("_", "-")):
+        model(**{option: value})
+
+
+def test_an_option_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="gate_warmup_epoch: gated_syntax_transformer has no such option"):
+        model(gate_warmup_epoch=3)
+
+
+@pytest.mark.parametrize("layers", ["2", 2])
+def test_one_layer(layers):
+    assert list(model(syntax_layers=layers).gates) == [2]
+
+
+#: Switches of fairseq's Transformer that change where things are computed, and those of adaptive inputs, which this
+#: small model cannot have and which have parameters of their own.
+ELSEWHERE = {
+    "checkpoint_activations", "offload_activations", "export", "char_inputs", "adaptive_input", "tie_adaptive_weights",
+    "tie_adaptive_proj",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["", "encoder.", "decoder."])
+def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(side):
+    part = operator.attrgetter(side[:-1])(TransformerConfig()) if side else TransformerConfig()
+    for option in fields(part):
+        if type(getattr(part, option.name)) is not bool or option.name in ELSEWHERE:
+            continue
+        name = (side + option.name).replace(".", "_")
+        seen = []
+        for value in (False, True):
+            net = model(**{"decoder_normalize_before": True, name: value})  # without which one has no effect
+            shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
+            seen.append((shapes, GatedSyntaxTransformerConfig.from_namespace(net.args).meaning))
+        assert seen[0] != seen[1], name
+
+
+def test_every_option_reaches_the_model():
+    net = model(
+        syntax_masks="sdoi,slr",
+        slr="hard",
+        slr_temperature=2.0,
+        sdoi_subwords="first",
+        syntax_combination="gate",
+        syntax_layers="2",
+        syntax_heads=3,
+        gate_hidden_dim=5,
+        gate_batch_norm=False,
+        gate_warmup_epochs=1,
+        syntax_dropout=0.25,
+        syntax_attention="shared",
+    )
+    masks = net.encoder.masks
+    assert (masks.names, masks.slr, masks.slr_temperature) == (("slr", "sdoi"), "hard", 2.0)
+    assert masks.sdoi_subwords == "first"
+    attention = net.encoder.layers[1].self_attn
+    assert (attention.num_masks, attention.syntax_heads) == (2, 3)
+    assert attention.syntax_dropout_module.p == 0.25
+    assert attention.gate.fc1.out_features == 5
+    assert attention.gate.batch_norm is None
+    assert attention.implementation == "shared"
+    net.set_epoch(1)
+    assert attention.gate.frozen
+    norm = model(gate_batch_norm_statistics="batch", gate_batch_norm_eps=0.5).gates[1].batch_norm
+    assert (norm.statistics, norm.eps) == ("batch", 0.5)
+
+
+def test_command_line_declares_every_option_with_help():
+    parser = ArgumentParser()
+    GatedSyntaxTransformerModel.add_args(parser)
+    ours = set(GatedSyntaxTransformerConfig.__dataclass_fields__) - set(
+        type(model("transformer").cfg).__dataclass_fields__
+    )
+    helps = {action.dest: action.help for action in parser._actions}
+    assert len(ours) == 15
+    for option in ours:
+        assert "default" in helps[option]
+    args = parser.parse_args(["--no-gate-batch-norm"])
+    assert args.gate_batch_norm is False
+    assert parser.parse_args(["--gate-batch-norm"]).gate_batch_norm is True
+
+
+def test_named_architectures():
+    from fairseq.models import ARCH_CONFIG_REGISTRY
+
+    expected = {  # embed dim, FFN dim, heads, layers; dropout, attention dropout, syntax dropout, pre-warmup
+        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0),
+        "_iwslt_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.4, 80),
+        "_iwslt_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.0, 50),
+        "_nc11_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 60),
+        "_nc11_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 80),
+        "_wmt18_en_tr": (512, 1024, 4, 6, 0.3, 0.2, 0.1, 70),
+        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0),
+    }
+    for name, values in expected.items():
+        args = Namespace()
+        ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
+        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        for side in (cfg.encoder, cfg.decoder):
+            assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
+        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:]

@@ -1,0 +1,268 @@
+"""Attention under masks: the formula, extreme numbers, gradients."""
+
+from __future__ import annotations
+
+import copy
+from random import Random
+
+import pytest
+import torch
+
+import small
+from fairseq_syntax.nn.masks import SyntaxBias, SyntaxMasks
+from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from syntax_preprocess.features import INFINITE
+
+
+def attention(**options):
+    torch.manual_seed(2)
+    return SyntaxAttention(
+        16,
+        4,
+        **{
+            "num_masks": 2,
+            "syntax_heads": 4,
+            "combination": "gate",
+            "gate_hidden_dim": 4,
+            "gate_batch_norm": None,
+            "gate_batch_norm_eps": 0.1,
+            "syntax_dropout": 0.0,
+            **options,
+        },
+    )
+
+
+def random_bias(batch: int, n: int, masks: int = 2) -> SyntaxBias:
+    generator = torch.Generator().manual_seed(3)
+    m = torch.rand(batch, masks, n, n, generator=generator)
+    m = torch.where(m < 0.4, torch.zeros(()), m)
+    m[:, :, range(n), range(n)] = 1
+    return SyntaxBias(m.log(), torch.ones(batch, masks, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared"])
+def test_attention_is_the_papers_formula(implementation):
+    net = attention(implementation=implementation).double()
+    x = torch.randn(5, 3, 16, dtype=torch.float64)
+    bias = random_bias(3, 5)
+    output, weights = net(x, x, x, syntax=bias)
+
+    gates = net.gate(x, None)
+    expected = torch.zeros(3, 5, 5, dtype=torch.float64)
+    outputs = []
+    q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
+    for b in range(3):
+        heads = []
+        for h in range(4):
+            part = slice(4 * h, 4 * h + 4)
+            exps = (q[:, b, part] @ k[:, b, part].T / 2).exp()  # sqrt(4) = 2
+            a = (1 - gates[b, :, h].sum()) * exps / exps.sum(-1, keepdim=True)
+            for mask in range(2):
+                masked = bias.log_masks[b, mask].exp() * exps
+                a = a + gates[b, mask, h] * masked / masked.sum(-1, keepdim=True)
+            expected[b] += a / 4
+            heads.append(a @ v[:, b, part])
+        outputs.append(torch.cat(heads, dim=-1))
+    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
+
+
+def mixed_bias(n: int) -> tuple[SyntaxBias, torch.Tensor]:
+    """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
+    sentences on a line, with infinite distances between them."""
+    random = Random(n)
+    sentences: list = [1] * 4  # of a sentence of one subword, `</s>`, there is nothing to parse
+    if n > 1:
+        two = small.features(random, max(1, n // 2), n - 1)
+        two["distance"][n // 2] = INFINITE
+        short = max(1, n // 3)
+        sentences = [small.features(random, max(1, n // 2), n - 1), small.features(random, short, short), n, two]
+    net_input = small.batch(sentences)
+    masks = SyntaxMasks(names=["slr", "sdoi"], slr_temperature=1.0)
+    return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())
+
+
+@pytest.mark.parametrize("syntax_heads", [4, 3])
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
+@pytest.mark.parametrize("implementation", ["shared", "fused"])
+def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n, syntax_heads):
+    bias, padding = mixed_bias(n)
+    plain = attention(implementation="plain", syntax_heads=syntax_heads)
+    fast = copy.deepcopy(plain)
+    fast.implementation = implementation
+    results = []
+    for net in (plain, fast):
+        torch.manual_seed(4)
+        x = torch.randn(n, 4, 16, requires_grad=True)
+        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+        real = output.transpose(0, 1)[~padding]
+        (real * torch.randn(real.shape)).sum().backward()
+        results.append([real, x.grad, *(p.grad for p in net.parameters())])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["shared", "fused"])
+def test_fast_paths_equal_the_plain_one_in_half_precision(implementation, dtype, n):
+    bias, padding = mixed_bias(n)
+    plain = attention(implementation="plain").to(dtype)
+    fast = copy.deepcopy(plain)
+    fast.implementation = implementation
+    results = []
+    for net in (plain, fast):
+        torch.manual_seed(4)
+        x = torch.randn(n, 4, 16).to(dtype).requires_grad_()
+        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+        real = output.transpose(0, 1)[~padding]
+        (real * torch.randn(real.shape).to(dtype)).float().sum().backward()
+        results.append([real, x.grad, net.v_proj.weight.grad, net.q_proj.weight.grad])
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.abs().max())))
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@pytest.mark.parametrize("n", [5, 140])
+def test_autocast_computes_in_half_precision_what_is_computed_without(implementation, n):
+    bias, padding = mixed_bias(n)
+    net = attention(implementation=implementation)
+    x = torch.randn(n, 4, 16, requires_grad=True)
+    expected, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    with torch.autocast("cpu", torch.bfloat16):
+        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    assert output.dtype == torch.bfloat16
+    output.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in (x, *net.parameters()))
+    torch.testing.assert_close(output.float(), expected, rtol=2e-2, atol=2e-2)
+
+
+def test_another_padding_is_not_the_one_before():
+    bias, padding = mixed_bias(9)
+    net = attention(implementation="fused")
+    x = torch.randn(9, 4, 16)
+    other = torch.zeros_like(padding)
+    outputs = [net(x, x, x, key_padding_mask=p, need_weights=False, syntax=bias)[0] for p in (padding, other)]
+    alone = net(x, x, x, key_padding_mask=other, need_weights=False, syntax=mixed_bias(9)[0])[0]
+    torch.testing.assert_close(outputs[1], alone)
+    assert not torch.allclose(outputs[0], outputs[1])
+
+
+def test_shared_equals_plain_under_dropout_of_the_same_random_numbers():
+    bias, padding = mixed_bias(16)
+    x = torch.randn(16, 4, 16)
+    outputs = []
+    for implementation in ("plain", "shared"):
+        net = attention(implementation=implementation, syntax_dropout=0.3, dropout=0.2)
+        torch.manual_seed(5)
+        outputs.append(net(x, x, x, key_padding_mask=padding, syntax=bias)[0])
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_are_those_of_the_function():
+    bias, padding = mixed_bias(6)
+    finite = -torch.rand_like(bias.log_masks, dtype=torch.float64).mul(3).requires_grad_()
+    for implementation in ("plain", "shared", "fused"):
+        net = attention(implementation=implementation).double()
+        x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
+
+        def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
+            syntax = SyntaxBias(log_masks, bias.parsed)
+            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
+            return output.transpose(0, 1)[~padding]
+
+        for log_masks in (bias.log_masks.double(), finite):
+            assert torch.autograd.gradcheck(real, (x, log_masks, *net.parameters()), fast_mode=True)
+
+
+@pytest.mark.parametrize("logit", [-1e4, -100.0, 0.0, 30.0, 100.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, logit):
+    """One key, hidden by masks from some, has logits far above, or below, all others."""
+    net = attention(implementation=implementation)
+    n = 12
+    bias, padding = mixed_bias(n)
+    assert (bias.log_masks[:, :, :, 2] == -torch.inf).any()
+    heads = range(
+        0, 16, 4
+    )  # of each head the first dimension is its query's, the second its key's, the others its value's
+    with torch.no_grad():
+        for projection in (net.q_proj, net.k_proj):
+            projection.weight.zero_()
+            projection.bias.zero_()
+        net.q_proj.weight[heads, heads] = 1
+        net.k_proj.weight[heads, [h + 1 for h in heads]] = 1
+        net.v_proj.weight[:, ::4] = 0
+        net.v_proj.weight[:, 1::4] = 0
+    x = torch.randn(n, 4, 16)
+    x[:, :, ::4] = 1
+    x[:, :, 1::4] = 0
+    x[2, :, 1::4] = 2 * logit  # the logits are x_i·x_j/√4
+    x = x.to(dtype).requires_grad_()
+    net = net.to(dtype)
+    output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    assert output.dtype == dtype
+    output.float().square().mean().backward()
+    assert output.isfinite().all()
+    assert x.grad.isfinite().all()
+    reference = copy.deepcopy(net).float()
+    reference.implementation = "plain"
+    expected, _ = reference(*[x.detach().float()] * 3, key_padding_mask=padding, need_weights=False, syntax=bias)
+    tolerance = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
+    torch.testing.assert_close(output.float(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_no_nan_for_any_mask_and_logits(implementation, dtype):
+    random = Random(3)
+    for trial in range(15):
+        torch.manual_seed(trial)
+        n, largest = random.choice([1, 2, 3, 5, 12, 33]), random.choice([1e4, 1e3, 10.0])
+        masks = torch.rand(3, 2, n, n) ** random.choice([1, 20, 80])
+        masks = torch.where(torch.rand(3, 2, n, n) < random.random(), torch.zeros(()), masks)
+        masks[:, :, range(n), range(n)] = 1
+        net = attention(
+            implementation=implementation,
+            combination=random.choice(["gate", "average", "pure"]),
+            gate_batch_norm=random.choice([None, "running", "batch"]),
+            syntax_heads=random.choice([2, 4]),
+            syntax_dropout=random.choice([0.0, 0.3]),
+        )
+        with torch.no_grad():  # the logits are x_i·x_j/√4, head by head
+            for projection in (net.q_proj, net.k_proj):
+                projection.weight.copy_(torch.eye(16))
+                projection.bias.zero_()
+        x = torch.randn(n, 3, 16)
+        x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
+        x, net = x.to(dtype).requires_grad_(), net.to(dtype)
+        syntax = SyntaxBias(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        output, _ = net(x, x, x, need_weights=False, syntax=syntax)
+        output.float().square().mean().backward()
+        for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
+            assert tensor.isfinite().all(), trial
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared"])
+def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only(implementation):
+    net = attention(syntax_dropout=0.5, num_masks=1, implementation=implementation)
+    x = torch.randn(6, 2, 16)
+    bias = random_bias(2, 6, masks=1)
+    bias = SyntaxBias(bias.log_masks, torch.tensor([[True], [False]]))
+    net.eval()
+    quiet = net(x, x, x, syntax=bias)[1]
+    torch.testing.assert_close(net(x, x, x, syntax=bias)[1], quiet)
+    net.train()
+    dropped = net(x, x, x, syntax=bias)[1]
+    assert not torch.allclose(dropped[0], quiet[0])
+    torch.testing.assert_close(dropped[1], quiet[1])
+    many = torch.stack([net(x, x, x, syntax=bias)[1] for _ in range(3000)])
+    torch.testing.assert_close(many.mean(0), quiet, rtol=0.1, atol=0.02)
+
+
+def test_attention_mask_is_refused():
+    x = torch.randn(5, 3, 16)
+    with pytest.raises(ValueError, match="attn_mask"):
+        attention()(x, x, x, attn_mask=torch.zeros(5, 5), syntax=random_bias(3, 5))

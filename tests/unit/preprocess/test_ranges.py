@@ -1,0 +1,64 @@
+"""Byte ranges of files that belong together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.ranges import block_ranges, in_lockstep, line_ranges
+from syntax_preprocess.trees import conllu_blocks, read_lines
+
+LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b", "c\r"]), max_size=12)
+
+
+@given(LINES, st.booleans(), st.integers(1, 4))
+def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
+    path = tmp_path_factory.mktemp("ranges") / "x"
+    path.write_bytes(("\n".join(lines) + "\n" * closed).encode())
+    whole = list(read_lines(str(path)))
+    ranges = list(line_ranges(str(path), units))
+    assert [line for r in ranges for line in r.lines()] == whole
+    assert [r.units for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
+        len(whole) % units
+    )
+    blocks = list(conllu_blocks(whole))
+    ranges = list(block_ranges(str(path), units))
+    assert [block for r in ranges for block in r.blocks()] == blocks
+    assert sum(r.units for r in ranges) == len(blocks)
+    assert all(len(list(r.blocks())) == r.units for r in ranges)
+
+
+def write(path, content):
+    path.write_text(content)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "trees", "blocks", "expected"),
+    [
+        (5, 5, 5, None),
+        (4, 4, 4, None),
+        (5, 4, 5, "x.trees: expected a parse for every line of .*x, found only 4"),
+        (5, 5, 3, "x.conllu: expected a parse for every line of .*x, found only 3"),
+        (4, 5, 4, "x.trees:5: expected 4 parses, one for each line of .*x, found more"),
+        (4, 4, 6, "x.conllu:13: expected 4 parses"),
+        (0, 1, 0, "x.trees:1: expected 0 parses"),
+    ],
+)
+def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected):
+    text = write(tmp_path / "x", "t\n" * lines)
+    parses = {
+        "trees": write(tmp_path / "x.trees", "(S t)\n" * trees),
+        "conllu": write(tmp_path / "x.conllu", "#\nt\n\n" * blocks),
+    }
+    found = []
+    if expected:
+        with pytest.raises(InputError, match=expected):
+            found.extend(in_lockstep(text, parses, 2))
+    else:
+        found.extend(in_lockstep(text, parses, 2))
+        assert [row["text"].units for row in found] == [2, 2, 1][: (lines + 1) // 2]
+    assert all(set(row) == {"text", "trees", "conllu"} for row in found)
+    assert len(found) >= min(lines, trees, blocks) // 2

@@ -1,0 +1,314 @@
+"""The task through fairseq's own training, validation and generation, on a tiny corpus."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+import commands
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
+from syntax_preprocess.commands import binarize
+from syntax_preprocess.errors import InputError
+
+GATE = ".self_attn.gate."
+
+
+def test_trains_validates_and_generates(data_bin, tmp_path):
+    trainer = commands.train(
+        data_bin,
+        tmp_path,
+        "--max-update=8",
+        "--syntax-masks=slr,sdoi",
+        "--eval-bleu",
+        "--eval-bleu-remove-bpe",
+        '--eval-bleu-args={"beam": 1, "max_len_b": 20}',
+    )
+    assert trainer.get_num_updates() == 8
+    assert trainer.task.syntax_features == {"word", "head", "distance"}
+    checkpoint = tmp_path / "checkpoint_best.pt"  # holds the numpy counts of --eval-bleu
+    commands.validate(data_bin, checkpoint)
+    hypotheses = commands.generate(data_bin, checkpoint)
+    lines = (data_bin.parent / "test.src").read_text().splitlines()
+    assert sorted(hypotheses) == list(range(len(lines)))
+
+
+def test_reloaded_checkpoint_equals_the_live_model(data_bin, tmp_path):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=5", "--syntax-masks=slr,sdoi")
+    live = trainer.get_model().eval()
+    reloaded, task = commands.load(tmp_path / "checkpoint_last.pt")
+    task.load_dataset("test")
+    dataset = task.dataset("test")
+    batch = dataset.collater([dataset[i] for i in range(10)])["net_input"]
+    inputs = {k: v for k, v in batch.items() if k != "prev_output_tokens"}
+    with torch.no_grad():
+        expected = live.encoder(**inputs)["encoder_out"][0]
+        actual = reloaded.encoder.forward_torchscript(batch)["encoder_out"][0]
+        neutral = {k: torch.full_like(v, -1) for k, v in inputs["src_syntax"].items()}
+        without = reloaded.encoder(**{**inputs, "src_syntax": neutral})["encoder_out"][0]
+    assert torch.equal(actual, expected)
+    assert not torch.allclose(without, expected, atol=1e-3)
+
+
+def test_stock_transformer_trains_validates_and_generates(plain_data_bin, tmp_path):
+    trainer = commands.train(plain_data_bin, tmp_path, "--max-update=3", model=commands.STOCK)
+    assert trainer.task.syntax_features == set()
+    commands.validate(plain_data_bin, tmp_path / "checkpoint_last.pt")
+    assert commands.generate(plain_data_bin, tmp_path / "checkpoint_last.pt")
+
+
+def test_stock_and_syntax_models_ensemble(data_bin, tmp_path):
+    commands.train(data_bin, tmp_path / "a", "--max-update=2", model=commands.STOCK)
+    commands.train(data_bin, tmp_path / "b", "--max-update=2")
+    paths = [tmp_path / name / "checkpoint_last.pt" for name in "ab"]
+    generated = commands.generate(data_bin, *paths)
+    assert generated == commands.generate(data_bin, *reversed(paths))
+    scored = commands.generate(data_bin, *paths, more=("--score-reference",))
+    references = (data_bin.parent / "test.tgt").read_text().splitlines()
+    assert scored == dict(enumerate(references)) != generated
+
+
+@pytest.mark.parametrize("masks", ["slr", "sdoi"])
+def test_only_the_features_of_the_model_are_needed(data_bin, tmp_path, masks):
+    data = commands.copy(data_bin, tmp_path / "data")
+    kept = {"slr": ["distance"], "sdoi": ["head", "word"]}[masks]
+    for path in data.iterdir():
+        if path.name.split(".")[-2] in {"distance", "head", "word"} - set(kept):
+            path.unlink()
+    commands.train(data, tmp_path / "run", "--max-update=1", f"--syntax-masks={masks}")
+
+
+def test_missing_features_name_the_files_and_the_command(plain_data_bin, tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        commands.train(plain_data_bin, tmp_path, "--max-update=1", "--syntax-masks=sdoi")
+    message = str(error.value)
+    assert "valid.src-tgt.src.head.{bin,idx}" in message
+    assert "valid.src-tgt.src.word.{bin,idx}" in message
+    assert "distance" not in message
+    assert "fairseq-syntax-binarize --source-lang src --target-lang tgt --validpref" in message
+
+
+def test_the_log_tells_what_a_split_knows_of_syntax(corpus, data_bin, tmp_path, caplog):
+    data = commands.copy(data_bin, tmp_path / "data")
+    options = ["--source-lang=src", "--target-lang=tgt", f"--destdir={data}"]
+    binarize.main([*options, f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test", "--control=random"])
+    lines = (corpus / "valid.src").read_text().splitlines()
+    (tmp_path / "valid.src.trees").write_text("(())\n" * len(lines))
+    binarize.main([*options, f"--validpref={corpus}/bpe/valid", f"--validparse={tmp_path}/valid"])
+    task = SyntaxTranslationTask.setup_task(SyntaxTranslationConfig(data=str(data), dataset_impl=None))
+    task.syntax_features = {"distance"}
+    with caplog.at_level(logging.INFO):
+        for split in ("train", "valid", "test"):
+            task.load_dataset(split)
+    told = [
+        (r.levelname, r.getMessage()) for r in caplog.records if r.name == "syntax_preprocess.data_bin.feature_files"
+    ]
+    assert told == [
+        ("INFO", "train: 120 of 120 sentences have a parse (trees)"),
+        ("WARNING", f"valid: 0 of {len(lines)} sentences have a parse (trees)"),
+        ("INFO", "test: 24 of 24 sentences have a parse (trees)"),
+        ("WARNING", "test has features of --control random, train of none"),
+    ]
+
+
+def test_a_data_bin_of_the_other_direction(corpus, plain_data_bin, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for path in plain_data_bin.iterdir():
+        shutil.copy(path, data / path.name.replace("src-tgt", "tgt-src"))
+    with pytest.raises(FileNotFoundError, match=r"valid\.tgt-src\.src\.distance") as error:
+        commands.train(data, tmp_path / "run", "--max-update=1", "-s=src", "-t=tgt")
+    assert "--source-lang src --target-lang tgt" in str(error.value)
+    commands.binarize(corpus, data)
+    commands.train(data, tmp_path / "run", "--max-update=1", "-s=src", "-t=tgt")
+
+
+def test_a_later_shard_is_checked_before_training_starts(data_bin, plain_data_bin, tmp_path):
+    other = commands.copy(data_bin, tmp_path / "other")
+    commands.train(f"{data_bin}:{other}", tmp_path / "run", "--max-epoch=2")
+    (other / "train.src-tgt.src.distance.idx").unlink()
+    with pytest.raises(FileNotFoundError, match=r"other/train\.src-tgt\.src\.distance"):
+        commands.train(f"{data_bin}:{other}", tmp_path / "again", "--max-update=1")
+
+
+def test_features_that_the_signature_does_not_list_are_missing(corpus, plain_data_bin, data_bin, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    (data / "syntax.src-tgt.src.json").unlink()
+    with pytest.raises(FileNotFoundError, match="does not list"):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+
+
+def test_features_of_other_text_are_refused_before_training(corpus, plain_data_bin, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(corpus, other, ignore=shutil.ignore_patterns("*data-bin"))
+    lines = (other / "bpe/train.src").read_text().splitlines()
+    lines[17] = " ".join(lines[17].replace("@@ ", "").split())  # the same words, other subwords
+    assert lines[17] != (corpus / "bpe/train.src").read_text().splitlines()[17]
+    (other / "bpe/train.src").write_text("\n".join(lines) + "\n")
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    commands.binarize(other, data)
+    with pytest.raises(InputError, match=r"for sentence 17 .*1 sentences differ"):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+
+    for name in ("train.src", "train.src.trees"):
+        path = other / ("bpe" if name == "train.src" else "") / name
+        path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+    (other / "train.src.conllu").unlink()
+    commands.binarize(other, data)
+    with pytest.raises(InputError, match="features of 120 sentences, as there are tokens of, found 119"):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+
+
+def test_features_of_another_text_of_the_same_lengths_are_refused(corpus, plain_data_bin, data_bin, tmp_path):
+    # Every length is right, but in one sentence another word was parsed than is trained on.
+    other = tmp_path / "other"
+    shutil.copytree(corpus, other, ignore=shutil.ignore_patterns("*data-bin"))
+    path = other / "bpe/valid.src"
+    lines = path.read_text().splitlines()
+    number, line = next((i, line) for i, line in enumerate(lines) if line.startswith("the "))
+    lines[number] = line.replace("the ", "The ", 1)  # the parse's words, but for the case
+    path.write_text("\n".join(lines) + "\n")
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    commands.binarize(other, data)
+    with pytest.raises(InputError, match=rf"found another text in sentence {number} .*whose tokens are: the "):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+    # A sentence with an unknown word is not compared: its tokens do not give the text back.
+    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid")]
+    few = ["--nwordssrc", "8", "--destdir", str(tmp_path / "few")]
+    subprocess.run(["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, *few], check=True, capture_output=True)
+    commands.binarize(other, tmp_path / "few")
+    commands.train(tmp_path / "few", tmp_path / "run", "--max-update=1")
+
+
+def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):
+    trainer = commands.train(data_bin, tmp_path, "--max-update=3", "--batch-size=1")
+    gates = [p for n, p in trainer.get_model().named_parameters() if GATE in n]
+    assert gates
+    assert all(p.isfinite().all() for p in gates)
+
+
+def test_truncated_bucketed_and_concatenated_sources(data_bin, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    for path in data_bin.glob("valid.*"):
+        shutil.copy(path, data / path.name.replace("valid.", "train1."))
+    commands.binarize_more(data_bin.parent, data)
+    trainer = commands.train(
+        data,
+        tmp_path / "run",
+        "--max-update=12",
+        "--max-source-positions=9",
+        "--truncate-source",
+        "--num-batch-buckets=2",
+        "--max-tokens=400",
+        "--upsample-primary=2",
+        "--syntax-masks=slr,sdoi",
+        "--skip-invalid-size-inputs-valid-test",
+    )
+    dataset = trainer.task.dataset("train")
+    held_out = len((data_bin.parent / "valid.src").read_text().splitlines())
+    assert len(dataset) == 2 * 120 + held_out
+    whole = trainer.task.dataset("valid")
+    for i in (0, 5, held_out - 1):  # train1 is the valid set
+        ours, theirs = dataset[240 + i]["syntax"], whole[i]["syntax"]
+        assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    for i in (0, 130):  # the upsampled part repeats
+        assert torch.equal(dataset[i]["syntax"]["word"], dataset[i % 120]["syntax"]["word"])
+        assert len(dataset[i]["syntax"]["word"]) <= 9
+
+
+def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypatch):
+    # With a data loader of its own for each epoch and validation, their processes would pile up.
+    alive = []
+    begin_epoch = SyntaxTranslationTask.begin_epoch
+
+    def counted(self, epoch, model):
+        begin_epoch(self, epoch, model)
+        alive.append(len(multiprocessing.active_children()))
+
+    monkeypatch.setattr(SyntaxTranslationTask, "begin_epoch", counted)
+    before = len(multiprocessing.active_children())
+    commands.train(data_bin, tmp_path, "--max-epoch=6", "--num-workers=1", "--no-save")
+    assert len(alive) == 6
+    assert max(alive) - before <= 2  # one for training, one for validation
+
+
+def test_batches_do_not_depend_on_the_first_epoch(data_bin):
+    task = SyntaxTranslationTask.setup_task(SyntaxTranslationConfig(data=str(data_bin), dataset_impl=None))
+    task.load_dataset("train")
+    dataset = task.dataset("train")
+    options = {"max_sentences": 7, "seed": 5}
+    fresh = task.get_batch_iterator(dataset, epoch=1, **options)
+    assert task.get_batch_iterator(dataset, epoch=2, **options) is fresh
+    task.dataset_to_epoch_iter.clear()
+    resumed = task.get_batch_iterator(dataset, epoch=3, **options)
+    assert resumed.next_epoch_idx == 3
+    assert all((a == b).all() for a, b in zip(resumed.frozen_batches, fresh.frozen_batches, strict=True))
+    renewed = task.get_batch_iterator(dataset, epoch=3, update_epoch_batch_itr=True, **options)
+    assert any(list(a) != list(b) for a, b in zip(renewed.frozen_batches, fresh.frozen_batches, strict=True))
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("precision", [[], ["--amp"], ["--fp16"]], ids=["fp32", "amp", "fp16"])
+def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
+    data_bin, tmp_path, precision, half_precision, monkeypatch
+):
+    options = [
+        "--gate-warmup-epochs=2", "--weight-decay=0.1", "--max-epoch=3", "--dropout=0.2", "--syntax-dropout=0.1",
+        "--clip-norm=0.1", "--save-interval-updates=2", *precision,
+    ]  # fmt: skip
+    cpu = not (precision and half_precision)
+    commands.train(data_bin, tmp_path / "whole", *options, cpu=cpu)
+    states = {
+        name: commands.parameters(tmp_path / f"whole/checkpoint{name}.pt")
+        for name in ("_1_2", "_1_4", "1", "_2_10", "2", "3")
+    }
+    gates = [name for name in states["1"] if GATE in name]
+    moving = [name for name in gates if "running" in name]
+    still = sorted(set(gates) - set(moving))
+    assert len(still) == 2 * 8
+    for name in ("_1_4", "1", "_2_10", "2"):
+        for parameter in still:
+            assert torch.equal(states[name][parameter], states["_1_2"][parameter]), (name, parameter)
+        for statistic in moving:
+            assert not torch.equal(states[name][statistic], states["_1_2"][statistic])
+    assert any(not torch.equal(states["3"][p], states["2"][p]) for p in still)
+
+    # Killed in the middle of the second epoch, one update after the last checkpoint, and resumed.
+    train_step = SyntaxTranslationTask.train_step
+
+    def killed(self, sample, model, criterion, optimizer, update_num, **kwargs):
+        if update_num == 11:
+            raise Killed
+        return train_step(self, sample, model, criterion, optimizer, update_num, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SyntaxTranslationTask, "train_step", killed)
+        with pytest.raises(Killed):
+            commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
+    assert not (tmp_path / "broken/checkpoint2.pt").exists()
+    commands.train(data_bin, tmp_path / "broken", *options, cpu=cpu)
+    resumed = commands.parameters(tmp_path / "broken/checkpoint_last.pt")
+    unbroken = commands.parameters(tmp_path / "whole/checkpoint_last.pt")
+    if "--fp16" in precision:  # its checkpoints, of stock models too, hold weights rounded to float16
+        apart = torch.cat([(resumed[name] - weight).abs().flatten() for name, weight in unbroken.items()])
+        assert apart.mean() < 1e-3
+        return
+    for name, weight in unbroken.items():
+        assert torch.equal(resumed[name], weight), name
+
+
+def test_gates_start_moving_after_pre_warmup_only_then(data_bin, tmp_path):
+    commands.train(data_bin, tmp_path, "--max-update=3", "--save-interval-updates=1")
+    first, third = (commands.parameters(tmp_path / f"checkpoint_1_{k}.pt") for k in (1, 3))
+    assert all(
+        not torch.equal(first[name], third[name])
+        for name in first
+        if GATE in name and "bias" not in name and "norm" not in name
+    )
