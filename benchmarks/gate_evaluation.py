@@ -29,7 +29,7 @@ from fairseq import checkpoint_utils
 from tqdm import tqdm
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.nn.calls import outputs_of
+from fairseq_syntax.nn.trace import SyntaxTrace
 from syntax_preprocess.system.workers import Workers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
@@ -68,14 +68,17 @@ def train(setting: str, seed: int, folder: Path, constant_lr: bool) -> None:
 def exact_match(model: Any, task: Any, generator: Any) -> tuple[float, torch.Tensor]:
     """Percentage of the test set that greedy search translates exactly, and the gates of the sentences."""
     iterator = task.get_batch_iterator(task.dataset("test"), max_sentences=150, disable_iterator_cache=True)
-    gates = list(model.gates.values())
+    gates = []
     exact = count = 0
-    with outputs_of(gates) as outputs, torch.no_grad():
+    with torch.no_grad():
         for batch in iterator.next_epoch_itr(shuffle=False):
+            trace = SyntaxTrace()
+            batch["net_input"]["trace"] = trace
             for (best, *_), target in zip(generator.generate([model], batch), batch["target"], strict=True):
                 exact += best["tokens"].tolist() == target[target != task.target_dictionary.pad()].tolist()
                 count += 1
-    return 100 * exact / count, torch.cat([torch.cat(outputs[gate]).flatten() for gate in gates])
+            gates.append(trace.stacked("gates").flatten())
+    return 100 * exact / count, torch.cat(gates)
 
 
 def evaluate(path: Path) -> dict[str, float]:

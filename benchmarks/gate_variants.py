@@ -17,7 +17,7 @@ from typing import Any
 from fairseq_cli import train
 from torch import nn
 
-from fairseq_syntax.nn.gate import GateBatchNorm
+from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 
 FROZEN_FROM = 500

@@ -68,7 +68,7 @@ class Translator:
         self.beam = beam
         self.max_batch = max_batch
         self.max_waiting = max_waiting
-        heads = sum(attention.num_heads for attention in hub.models[0].guided.values())
+        heads = sum(attention.num_heads for attention in hub.models[0].syntax_attentions.values())
         self.longest_attention = math.isqrt(max_attention // max(heads, 1))
         #: In the order in which they came, and where their answers go.
         self.waiting: dict[asyncio.Future[bytes], Source] = {}
@@ -160,7 +160,7 @@ class Translator:
                 "score": hypotheses[i][0]["score"].item(),
                 "subwords": [self.hub.src_dict[token] for token in tokens[i].tolist()],
                 **parse_of(tokens.sentences[i]),
-                "layers": list(model.guided),
+                "layers": list(model.syntax_attentions),
                 "masks": list(model.encoder.masks.names),
                 "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,
             }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 import torch
 
-from fairseq_syntax.nn.calls import one_thread, outputs_of
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.nn.trace import SyntaxTrace
 
 CONTENTS = ("gates", "masks", "attention")
 
@@ -24,26 +24,19 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     Raises:
         ValueError: the model is another one.
     """
-    if not hasattr(model, "guided"):
+    if not isinstance(model, GatedSyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
-    gates = list(model.gates.values()) if "gates" in contents else []
-    guided = list(model.guided.values()) if "attention" in contents else []
     net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
-    with one_thread, ExitStack() as stack:
-        for attention in guided:  # fused attention has no A to show
-            stack.callback(setattr, attention, "implementation", attention.implementation)
-            attention.implementation = "plain"
-        outputs = stack.enter_context(outputs_of([*gates, *(attention.dropout_module for attention in guided)]))
-        stack.enter_context(torch.no_grad())
-        model.encoder(**net_input)
+    asked = [name for name in ("gates", "attention") if name in contents and (name != "gates" or model.gates)]
     found = {}
-    if gates:
-        found["gates"] = torch.stack([outputs[gate][0] for gate in gates], dim=1)
+    if asked:
+        trace = SyntaxTrace(asked)
+        with torch.no_grad():
+            model.encoder(**net_input, trace=trace)
+        found = {name: trace.stacked(name) for name in asked}
     if "masks" in contents:
         found["masks"] = model.encoder.masks(net_input["src_syntax"]).masks
-    if guided:
-        found["attention"] = torch.stack([outputs[attention.dropout_module][0] for attention in guided], dim=1)
-    return found
+    return {name: found[name] for name in CONTENTS if name in found}
 
 
 def by_sentence(

@@ -75,7 +75,7 @@ def dump(args: argparse.Namespace) -> int:
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
     with whole(args.output) as path, zipfile.ZipFile(path, "w") as file:
-        _add(file, "layers", np.array(list(model.guided)))
+        _add(file, "layers", np.array(list(model.syntax_attentions)))
         _add(file, "masks", np.array(model.encoder.masks.names))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
             for name, array in sentence.items():

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from fairseq import file_utils, utils
+from fairseq import file_utils, hub_utils, utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
+from omegaconf import open_dict
 
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
-from fairseq_syntax.compat.safe_loading import read
+from fairseq_syntax.compat.safe_loading import read, weights_of
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceTokens
+from fairseq_syntax.models.options import option_names
 from syntax_preprocess.errors import InputError, shown
 
 #: What a file would have as one line.
@@ -194,3 +196,30 @@ def _names(options: Any) -> set[str]:
     if not isinstance(options, Mapping):
         return set()
     return {str(key) for key in options}.union(*map(_names, options.values()))
+
+
+def from_pretrained(
+    task_type: Any, model_name_or_path: str, checkpoint_file: str, data_name_or_path: str, **kwargs: Any
+) -> SyntaxHubInterface:
+    """What the ``from_pretrained`` of our models returns; see there."""
+    paths = find_checkpoints(model_name_or_path, checkpoint_file, data_name_or_path)
+    check_options(kwargs, paths, of_model=option_names())
+    with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
+        loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
+    cfg, task = loaded["args"], loaded["task"]
+    if not isinstance(task, task_type):
+        raise InputError(
+            paths[0], None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
+        )
+    task.for_new_text = True
+    with open_dict(cfg):
+        # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.
+        for name in NEW_TEXT_OPTIONS:
+            setattr(task.cfg, name, kwargs.get(name, getattr(task.cfg, name)))
+        for name in ("source_lang", "target_lang"):
+            if name in (cfg.tokenizer or {}) and name not in kwargs:
+                cfg.tokenizer[name] = getattr(task.cfg, name)
+        # fairseq prefers files of certain names beside the checkpoint to those that are given.
+        for name in kwargs.keys() & set(cfg.bpe or ()):
+            cfg.bpe[name] = kwargs[name]
+    return SyntaxHubInterface(cfg, task, loaded["models"])

@@ -1,5 +1,5 @@
-"""The architectures, registered with fairseq on import."""
+"""The models and their architectures, registered with fairseq on import."""
 
-from fairseq_syntax.models import gated_syntax_transformer
+from fairseq_syntax.models import architectures, gated_syntax_transformer
 
-__all__ = ["gated_syntax_transformer"]
+__all__ = ["architectures", "gated_syntax_transformer"]

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
-from torch import Tensor
+from torch import Tensor, nn
 
-from fairseq_syntax.nn.calls import extra_arguments
-from fairseq_syntax.nn.masks import SyntaxBias
-from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.masks import SyntaxMasks
 
 
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer with :class:`SyntaxAttention` in the place of its self-attention."""
+    """fairseq's encoder layer with :class:`SyntaxAttention` in the place of its self-attention.
+
+    fairseq's ``forward`` calls the attention with fixed arguments, and has no method between; so the two sublayers
+    stand here once more, in our words. A test holds them equal to fairseq's.
+    """
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> SyntaxAttention:
         return SyntaxAttention(
             embed_dim,
             cfg.encoder.attention_heads,
-            num_masks=len(cfg.syntax_mask_names),
-            syntax_heads=(cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads),
+            masks=cfg.masks,
+            syntax_heads=cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads,
             combination=cfg.syntax_combination,
-            gate_hidden_dim=cfg.gate_hidden_dim or max(1, embed_dim // 8),
-            gate_batch_norm=str(cfg.gate_batch_norm_statistics) if cfg.gate_batch_norm else None,
-            gate_batch_norm_eps=cfg.gate_batch_norm_eps,
+            gate={
+                "hidden_dim": cfg.gate_hidden_dim or max(1, embed_dim // 8),
+                "batch_norm": cfg.gate_batch_norm_statistics if cfg.gate_batch_norm else None,
+                "batch_norm_eps": cfg.gate_batch_norm_eps,
+                "output_bias": cfg.gate_output_bias,
+            },
             syntax_dropout=cfg.syntax_dropout,
-            implementation=str(cfg.syntax_attention),
+            implementation=cfg.syntax_attention,
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,
@@ -38,8 +45,47 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
         encoder_padding_mask: Tensor | None,
         attn_mask: Tensor | None = None,
         *,
-        syntax: SyntaxBias,
-    ) -> Tensor:
-        """As fairseq's layer, on ``(n, batch, embed_dim)``, with the batch's masks."""
-        with extra_arguments([self.self_attn], syntax=syntax):
-            return super().forward(x, encoder_padding_mask, attn_mask)
+        syntax: SyntaxMasks,
+        contents: Sequence[str] = (),
+    ) -> Any:
+        """As fairseq's layer, with the batch's masks.
+
+        Args:
+            x: ``(n, batch, embed_dim)``.
+            encoder_padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+            syntax: the batch's masks. It holds no tensor with a gradient: activation checkpointing would lose it here.
+            contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
+
+        Returns:
+            ``(n, batch, embed_dim)``; with ``return_fc`` the feed-forward network's output after it. If `contents` are
+            asked for, these two (the second perhaps ``None``) and each of `contents`, as a flat tuple: activation
+            checkpointing keeps the gradients of what a layer returns, and of nothing else.
+        """
+        seen: Sequence[Tensor | None] = ()
+
+        def attend(x: Tensor) -> Tensor:
+            nonlocal seen
+            output, _, *seen = self.self_attn(
+                x, x, x, key_padding_mask=encoder_padding_mask, need_weights=False, attn_mask=attn_mask, syntax=syntax,
+                contents=contents,
+            )  # fmt: skip
+            return output
+
+        fc_result: Tensor | None = None
+
+        def feed_forward(x: Tensor) -> Tensor:
+            nonlocal fc_result
+            fc_result = self.fc2(self.activation_dropout_module(self.activation_fn(self.fc1(x))))
+            return fc_result
+
+        x = self._sublayer(x, attend, self.self_attn_layer_norm)
+        x = self._sublayer(x, feed_forward, self.final_layer_norm)
+        if contents:
+            return x, fc_result if self.return_fc else None, *seen
+        return (x, fc_result) if self.return_fc else x
+
+    def _sublayer(self, x: Tensor, compute: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        """x + dropout(compute(x)), normalised before or after."""
+        if self.normalize_before:
+            return self.residual_connection(self.dropout_module(compute(norm(x))), x)
+        return norm(self.residual_connection(self.dropout_module(compute(x)), x))

@@ -24,11 +24,10 @@ from fairseq.trainer import Trainer
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_syntax.compat.safe_loading import read
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerConfig, GatedSyntaxTransformerModel
-from fairseq_syntax.nn.gate import reorder_masks
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.options import SyntaxTransformerConfig, option_names
+from fairseq_syntax.nn.mixing import reorder_masks
 from syntax_preprocess.errors import InputError, shown
-
-_OPTIONS = GatedSyntaxTransformerConfig.__dataclass_fields__.keys()
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ def look_before_loading() -> None:
             if OmegaConf.is_config(model) and _config(model) is not None:
                 # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
                 with open_dict(model):
-                    model.update({name: arg_overrides[name] for name in _OPTIONS & arg_overrides.keys()})
+                    model.update({name: arg_overrides[name] for name in set(option_names()) & arg_overrides.keys()})
             _compare(found, model, resuming=False)
         return state
 
@@ -104,7 +103,6 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
         model = Namespace(**options) if isinstance(options, dict) else options
         cfg = _config(model)
         if cfg is not None:
-            cfg.check()
             _ = cfg.meaning
     except Exception as error:  # of many kinds: anything may stand where an option is looked for
         raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
@@ -152,11 +150,11 @@ def _architecture(options: Namespace | None) -> str | None:
     return getattr(options, "_name", None) or getattr(options, "arch", None)
 
 
-def _config(options: Namespace | None) -> GatedSyntaxTransformerConfig | None:
+def _config(options: Namespace | None) -> SyntaxTransformerConfig | None:
     """The configuration of one of our models; ``None`` for other models."""
     if not issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), GatedSyntaxTransformerModel):
         return None
-    return GatedSyntaxTransformerConfig.from_namespace(options)
+    return SyntaxTransformerConfig.from_namespace(options)
 
 
 def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-def hiding(padding: Tensor, dtype: torch.dtype) -> Tensor:
+def padding_bias(padding: Tensor, dtype: torch.dtype) -> Tensor:
     """What is added where padding must not count: -inf at padding, 0 elsewhere, in the shape of `padding`."""
     zeros = torch.zeros(padding.shape, dtype=dtype, device=padding.device)
     return zeros.masked_fill_(padding.to(torch.bool), -torch.inf)

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -16,7 +16,7 @@ from typing import Any, Optional, cast
 import torch
 from fairseq import utils
 from fairseq.data import data_utils
-from fairseq.logging import metrics
+from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
@@ -27,9 +27,11 @@ from fairseq_syntax.compat import unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
 from fairseq_syntax.inference.end_of_input import Outcome, after_last_line, finish
+from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
-from fairseq_syntax.nn.calls import outputs_of
-from fairseq_syntax.nn.gate import SyntaxGate, average_statistics, kept_statistics
+from fairseq_syntax.models.syntax_model import NoSyntax, syntax_of
+from fairseq_syntax.tasks import validation_log
+from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
 from syntax_preprocess.data_bin.feature_files import load_features
 from syntax_preprocess.errors import InputError
 
@@ -64,10 +66,21 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
 
+    cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
+        default="fast",
+        metadata={
+            "help": "how dropout modules of all models draw on a CPU: 16 random bits an entry, their probabilities "
+            "rounded to multiples of 2^-16 (fast), or as torch does, 64 bits an entry (torch); attention that fairseq "
+            "leaves to torch has torch's; default: fast"
+        },
+    )
+
     interactive_input: str = II("interactive.input")
     post_process: Optional[str] = II("common_eval.post_process")
     tpu: bool = II("common.tpu")
     ddp_backend: str = II("distributed_training.ddp_backend")
+    tensorboard_logdir: Optional[str] = II("common.tensorboard_logdir")
+    valid_subset: str = II("dataset.valid_subset")
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -89,6 +102,11 @@ class SyntaxTranslationTask(TranslationTask):
         self.for_new_text = False
 
     @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxHubInterface:
+        """What the ``from_pretrained`` of our models returns; see there."""
+        return from_pretrained(cls, *args, **kwargs)
+
+    @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
         if cfg.tpu is True and find_spec("torch_xla") is None:  # (made in Python, a configuration says "${common.tpu}")
             raise ValueError(
@@ -102,12 +120,10 @@ class SyntaxTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
-        if self.cfg.ddp_backend == "fully_sharded" and hasattr(model, "gates") and model.cfg.gate_warmup_epochs:
-            raise ValueError(
-                "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot keep "
-                "the gate's still: give --gate-warmup-epochs 0, or another backend"
-            )
-        self.syntax_features.update(getattr(model, "syntax_features", ()))
+        syntax_of(model).check_backend(self.cfg.ddp_backend)
+        self.syntax_features.update(syntax_of(model).syntax_features)
+        if self.cfg.cpu_dropout == "fast":
+            use_fast_dropout(model)
         return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -179,8 +195,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
-        if hasattr(model, "set_epoch"):
-            model.set_epoch(epoch)
+        syntax_of(model).begin_epoch(epoch)
 
     def train_step(
         self,
@@ -193,8 +208,8 @@ class SyntaxTranslationTask(TranslationTask):
         **kwargs: Any,
     ) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's. A batch that is to teach nothing (`ignore_grad`: it stands in where a process of several has no
-        batch left) does not move the gates' statistics either."""
-        with kept_statistics(_gates(model).values()) if ignore_grad else nullcontext():
+        batch left) leaves nothing in the model either."""
+        with syntax_of(model).teaching_nothing() if ignore_grad else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
                 sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
             )
@@ -202,36 +217,35 @@ class SyntaxTranslationTask(TranslationTask):
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
         """Steps, leaving the parameters that the model holds frozen exactly as they are."""
-        parameters = model.frozen_parameters() if hasattr(model, "frozen_parameters") else []
-        with frozen(parameters, optimizer):
+        with frozen(syntax_of(model).frozen_parameters(), optimizer):
             super().optimizer_step(optimizer, model, update_num)
-        average_statistics(_gates(model).values())
+        syntax_of(model).synchronize()
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
-        """As fairseq's. All ranks validate with the same gates, also after a step that loss scaling skipped."""
+        """As fairseq's. All ranks validate with the same model, also after a step that loss scaling skipped."""
         super().begin_valid_epoch(epoch, model)
-        average_statistics(_gates(model).values())
+        self._to_validate = deque(self.cfg.valid_subset.split(","))
+        syntax_of(model).synchronize()
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's; the log also gets each gate's sum over the batch's sentences."""
-        gates = _gates(model)
-        with outputs_of(gates.values()) as outputs:
-            loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if gates:  # the first call of each; --eval-bleu makes more
-            weights = torch.stack([outputs[gate][0] for gate in gates.values()])  # (gates, batch, masks, heads)
-            logging_output.update(zip(model.gate_names, weights.sum(dim=1).flatten().tolist(), strict=True))
-            logging_output["gated_sentences"] = weights.shape[1]  # R-Drop runs each sentence twice
+        """As fairseq's; the log also gets what the model says of its syntax."""
+        syntax = syntax_of(model)
+        if (trace := syntax.validation_trace()) is None:
+            return super().valid_step(sample, model, criterion)
+        traced = {**sample, "net_input": {**sample["net_input"], "trace": trace}}
+        loss, sample_size, logging_output = super().valid_step(traced, model, criterion)
+        validation_log.add(logging_output, *syntax.validation_sums(trace))
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:
-        """As fairseq's; after validation also each gate's mean over the sentences."""
+        """As fairseq's; after validation also what models say of their syntax, as means over the sentences."""
         super().reduce_metrics(logging_outputs, criterion)
-        names = [name for name in (logging_outputs[0] if logging_outputs else {}) if name.startswith("gate_")]
-        sentences = sum(log.get("gated_sentences", 0) for log in logging_outputs)
-        if sentences:  # none, where fairseq fills up a rank's batches with an empty one
-            for name in names:
-                mean = sum(log[name] for log in logging_outputs) / sentences
-                metrics.log_scalar(name, mean, weight=sentences, round=3)
+        validation_log.reduce(logging_outputs)
+
+    def post_validate(self, model: Any, stats: Mapping[str, Any], meters: Mapping[str, Any]) -> None:
+        """Called by fairseq-train after the validation of each subset, in their order."""
+        split = self._to_validate.popleft()
+        validation_log.to_tensorboard(meters, self.cfg.tensorboard_logdir, split=split, step=stats["num_updates"])
 
     def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
         """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word.
@@ -327,7 +341,9 @@ class SyntaxTranslationTask(TranslationTask):
             sample = {**sample, "net_input": {**sample["net_input"], "src_syntax": features}}
         if "src_syntax" in sample["net_input"]:
             for model in models:
-                if not hasattr(model, "syntax_features"):
+                if not isinstance(syntax_of(model), NoSyntax):
+                    continue
+                else:
                     _ignore_syntax(model)
         hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
         if self._aligns:
@@ -351,12 +367,6 @@ def _check_dictionaries(cfg: SyntaxTranslationConfig) -> None:
             there = sorted(name for name in os.listdir(data) if name.startswith("dict.") and name.endswith(".txt"))
             found = f"no file, but {', '.join(there)}" if there else "no file"
             raise InputError(path, None, f"expected the dictionary of {language}, found {found}")
-
-
-def _gates(model: Any) -> dict[int, SyntaxGate]:
-    """The model's gates by layer; a stock model has none."""
-    gates: dict[int, SyntaxGate] = getattr(model, "gates", {})
-    return gates
 
 
 class _HandedOver:

@@ -13,7 +13,7 @@ import torch
 
 import commands
 from fairseq_syntax.commands.dump import main
-from fairseq_syntax.nn.calls import outputs_of
+from fairseq_syntax.nn.trace import SyntaxTrace
 from small import encode
 
 
@@ -39,9 +39,10 @@ def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path,
     for i, line in enumerate(lines):
         n = len(line.split()) + 1
         assert dump[f"{i}/tokens"].tolist() == [*line.split(), "</s>"]
-        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
-            encode(model, task.dataset("test").collater([task.dataset("test")[i]])["net_input"])
-        gates = torch.stack([outputs[gate][0][0] for gate in model.gates.values()])
+        trace = SyntaxTrace()
+        with torch.no_grad():
+            encode(model, {**task.dataset("test").collater([task.dataset("test")[i]])["net_input"], "trace": trace})
+        gates = trace.stacked("gates")[0]
         assert gates.shape == (2, 2, 3)
         np.testing.assert_allclose(dump[f"{i}/gates"], gates.numpy(), atol=1e-5)
         assert dump[f"{i}/masks"].shape == (2, n, n)

@@ -90,7 +90,7 @@ def test_options_of_all_kinds(trained, folder):
     )  # fmt: skip
     assert (model.cfg.dataset.max_tokens, model.cfg.generation.beam, model.task.cfg.parser) == (500, 7, "none")
     assert model.tokenizer.cfg.moses_no_escape
-    assert [a.implementation for a in model.models[0].guided.values()] == ["plain"] * 2
+    assert [a.implementation for a in model.models[0].syntax_attentions.values()] == ["plain"] * 2
 
 
 def test_a_tokenizer_that_there_is_not(trained, folder):

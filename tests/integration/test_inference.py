@@ -485,9 +485,10 @@ def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained,
 def test_analysis_leaves_the_model_as_it_was(trained):
     model = commands.hub(trained)
     tokens = model.read(trained.lines[:3])
-    before = [attention.implementation for attention in model.models[0].guided.values()]
+    attentions = model.models[0].syntax_attentions.values()
+    before = [attention.implementation for attention in attentions]
     found = model.analyse(tokens)
-    assert [attention.implementation for attention in model.models[0].guided.values()] == before == ["auto", "auto"]
+    assert [attention.implementation for attention in attentions] == before == ["auto", "auto"]
     assert [set(arrays) for arrays in found] == [{"gates", "masks", "attention"}] * 3
     assert [set(arrays) for arrays in model.analyse(tokens, ("gates",))] == [{"gates"}] * 3
     for arrays, ids in zip(found, tokens, strict=True):

@@ -15,8 +15,8 @@ from fairseq.logging import metrics, progress_bar
 
 import commands
 import small
-from fairseq_syntax.nn.calls import outputs_of
-from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
@@ -223,9 +223,10 @@ def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
         model.eval()
         for gate in model.gates.values():
             gate.train(training)
-        with torch.no_grad(), outputs_of(model.gates.values()) as outputs:
-            model(**net_input)
-        found.append(torch.cat([outputs[gate][0].flatten() for gate in model.gates.values()]))
+        trace = SyntaxTrace()
+        with torch.no_grad():
+            model(**net_input, trace=trace)
+        found.append(trace.stacked("gates"))
     distance = (found[0] - found[1]).abs().max()
     assert distance < 1e-5 if statistics == "running" else distance > 1e-2
 
@@ -313,21 +314,26 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, cri
     trainer = commands.train(data_bin, tmp_path, *options, *criterion)
     logged = metrics.get_smoothed_values("valid")
     gates = {name: value for name, value in logged.items() if name.startswith("gate")}
-    assert list(gates) == [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
+    assert list(gates) == ["gate_slr_l2", "gate_sdoi_l2"]
     model, task = trainer.get_model().eval(), trainer.task
     dataset = task.dataset("valid")
     sums = torch.zeros(8)
     for i in range(len(dataset)):
         net_input = dataset.collater([dataset[i]])["net_input"]
-        with torch.no_grad(), outputs_of([model.gates[2]]) as outputs:
-            model(**net_input)
-        sums += outputs[model.gates[2]][0].flatten()
-    torch.testing.assert_close(torch.tensor(list(gates.values())), sums / len(dataset), rtol=0, atol=6e-4)
+        trace = SyntaxTrace()
+        with torch.no_grad():
+            model(**net_input, trace=trace)
+        sums += trace.layers[2]["gates"].flatten()
+    means = (sums / len(dataset)).view(2, 4).mean(dim=1)
+    torch.testing.assert_close(torch.tensor(list(gates.values())), means, rtol=0, atol=6e-4)
     assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
     written = progress_bar._tensorboard_writers["valid"]
     assert written.folder == f"{tmp_path}/tb/valid"
     scalars = {name: value for name, value, step in written if step == trainer.get_num_updates()}
-    assert {name: round(value, 3) for name, value in scalars.items() if name.startswith("gate")} == gates
+    assert {name: round(scalars[name], 3) for name in gates} == gates
+    heads = [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
+    found = torch.tensor([scalars[name] for name in heads])
+    torch.testing.assert_close(found, sums / len(dataset), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("bf16", ["false", "true"])

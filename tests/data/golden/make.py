@@ -1,4 +1,4 @@
-"""Made what lies beside it, once, with version 0.1.0: what tests/integration/test_golden.py promises that later versions read.
+"""Made what lies beside it, once, with version 0.1.0: what test_golden.py promises that later versions read.
 
     python tests/data/golden/make.py
 

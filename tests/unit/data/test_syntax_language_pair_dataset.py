@@ -10,7 +10,7 @@ import torch
 from fairseq.data import FairseqDataset, LanguagePairDataset
 
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset, truncate
-from fairseq_syntax.nn.masks import UNKNOWN, SyntaxMasks
+from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from small import dictionary, features
 from syntax_preprocess.features import INFINITE
 from time_limit import within
@@ -96,8 +96,8 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     words = random.randint(1, 9)
     whole = {k: torch.tensor(v) for k, v in features(random, words, words + random.randint(0, 4)).items()}
     n = len(whole["word"])
-    for settings in ({"slr": "soft"}, {"slr": "hard"}, {"sdoi_subwords": "first"}):
-        build = SyntaxMasks(names=["slr", "sdoi"], **settings)
+    for form, subwords in (("soft", "share"), ("hard", "share"), ("soft", "first")):
+        build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         full = build({k: v[None] for k, v in whole.items()}).log_masks[0]
         for length in range(1, n + 1):
             cut = truncate(whole, length)

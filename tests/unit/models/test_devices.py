@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-from fairseq_syntax.nn.gate import GateBatchNorm
+from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from small import batch, features, model
 
 

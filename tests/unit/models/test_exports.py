@@ -23,7 +23,7 @@ def batch():
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
 def test_a_copy_is_the_same_model_and_as_frozen(copied):
     net = small.model(syntax_masks="slr,sdoi", gate_warmup_epochs=2)
-    net.set_epoch(2)
+    net.begin_epoch(2)
     copy_of_it = copied(net)
     results = []
     for model in (net, copy_of_it):
@@ -40,7 +40,7 @@ def test_the_encoder_compiles(training):
     found = []
     for compiled in (False, True):
         net = small.model(gate_warmup_epochs=1).train(training)
-        net.set_epoch(1)
+        net.begin_epoch(1)
         encoder = torch.compile(net.encoder, backend="eager") if compiled else net.encoder
         output = encoder(**inputs)["encoder_out"][0]
         output.square().sum().backward()

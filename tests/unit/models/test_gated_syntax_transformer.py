@@ -10,14 +10,17 @@ from random import Random
 import pytest
 import torch
 from fairseq.models.transformer import TransformerConfig
+from omegaconf import OmegaConf
 from torch import nn
 
 from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.models.gated_syntax_transformer import (
-    GatedSyntaxTransformerConfig,
     GatedSyntaxTransformerModel,
 )
-from fairseq_syntax.nn.gate import SyntaxGate
+from fairseq_syntax.models.options import SyntaxTransformerConfig, all_options
+from fairseq_syntax.nn.masks import MaskBuilder, SyntaxMask
+from fairseq_syntax.nn.mixing import SyntaxGate
+from fairseq_syntax.nn.trace import SyntaxTrace
 from small import batch, encode, features, model
 
 
@@ -38,6 +41,14 @@ def with_stock_weights(**options):
     return stock, ours
 
 
+class AllVisible(SyntaxMask):
+    name = "all_visible"
+    features = ("distance",)
+
+    def log_mask(self, distance):
+        return torch.zeros(*distance.shape, distance.shape[1])
+
+
 class ZeroGate(nn.Module):
     def __init__(self, masks: int, heads: int):
         super().__init__()
@@ -51,7 +62,7 @@ class ZeroGate(nn.Module):
 @pytest.mark.parametrize("left_pad", [True, False])
 @pytest.mark.parametrize("neutral", ["gates at 0", "masks of ones"])
 @pytest.mark.parametrize("normalize_before", [True, False])
-def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_before, monkeypatch):
+def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_before):
     stock, ours = with_stock_weights(syntax_masks="slr,sdoi", encoder_normalize_before=normalize_before)
     net_input = mixed_batch(left_pad=left_pad)
     real = net_input["src_tokens"].ne(1)
@@ -59,8 +70,7 @@ def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_bef
         for layer in ours.encoder.layers:
             layer.self_attn.gate = ZeroGate(2, 4)
     else:
-        build = ours.encoder.masks._build
-        monkeypatch.setattr(ours.encoder.masks, "_build", lambda name, syntax: torch.zeros_like(build(name, syntax)))
+        ours.encoder.masks = MaskBuilder([AllVisible(), AllVisible()])
     stock.train(training)
     ours.train(training)
     plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
@@ -171,16 +181,14 @@ def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
     for combination, weight in (("average", 1 / 3), ("pure", 1 / 2)):
         net = model(syntax_masks="slr,sdoi", syntax_combination=combination, encoder_layers=1).eval()
         assert not [name for name, _ in net.named_parameters() if "gate" in name]
-        attention = net.encoder.layers[0].self_attn
         net_input = mixed_batch()
-        bias = net.encoder.masks(net_input["src_syntax"])
-        raw, scores = torch.rand(4, 4, 13, 13), torch.randn(4, 4, 13, 13)
-        scores = scores[:, :, : bias.log_masks.shape[-1], : bias.log_masks.shape[-1]]
-        raw = raw[:, :, : scores.shape[-1], : scores.shape[-1]]
-        query = torch.zeros(scores.shape[-1], 4, 32)
-        mixed = attention._mix_plain(raw, scores, attention._weights(query, None), bias)
-        guided = sum((scores + bias.log_masks[:, k, None]).softmax(-1) for k in range(2))
-        torch.testing.assert_close(mixed, weight * guided + (weight * raw if combination == "average" else 0))
+        masks = net.encoder.masks(net_input["src_syntax"])
+        trace = SyntaxTrace(("scores", "attention"))
+        net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=trace)
+        scores = trace.layers[1]["scores"].masked_fill(net_input["src_tokens"].eq(1)[:, None, None], -torch.inf)
+        mixed = weight * sum((scores + masks.log_masks[:, k, None]).softmax(-1) for k in range(2))
+        mixed = mixed + (weight * scores.softmax(-1) if combination == "average" else 0)
+        torch.testing.assert_close(trace.layers[1]["attention"], mixed)
 
 
 def test_gate_parameters_are_all_that_is_added():
@@ -192,13 +200,18 @@ def test_gate_parameters_are_all_that_is_added():
         assert ours - stock == layers * gate
 
 
-def test_masks_are_built_once_a_batch(monkeypatch):
+def test_masks_are_built_once_a_batch():
     net = model(encoder_layers=3)
     calls = []
-    build = net.encoder.masks._build
-    monkeypatch.setattr(net.encoder.masks, "_build", lambda name, syntax: calls.append(name) or build(name, syntax))
+
+    class Counted(AllVisible):
+        def log_mask(self, distance):
+            calls.append(distance)
+            return super().log_mask(distance)
+
+    net.encoder.masks = MaskBuilder([Counted()])
     encode(net, mixed_batch())
-    assert calls == ["slr"]
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("syntax", [None, {}, {"word": torch.zeros(1, 1)}])
@@ -218,11 +231,14 @@ def test_only_the_features_of_the_masks_are_needed():
     net(**net_input)
 
 
-def test_no_hook_and_no_mask_stays_behind():
-    net = model()
-    net(**mixed_batch())
-    for module in net.modules():
-        assert not module._forward_pre_hooks
+def test_a_pass_registers_no_hook_and_changes_no_attribute(monkeypatch):
+    encoder = model(syntax_masks="slr,sdoi").eval().encoder
+    for name in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook", "__setattr__"):
+        monkeypatch.setattr(nn.Module, name, lambda *args, **kwargs: pytest.fail("a pass changes the model"))
+    before = {name: dict(vars(module)) for name, module in encoder.named_modules()}
+    net_input = mixed_batch()
+    encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=SyntaxTrace(("gates", "attention")))
+    assert {name: vars(module) for name, module in encoder.named_modules()} == before
 
 
 def test_activation_checkpointing_gives_the_same_gradients():
@@ -247,7 +263,7 @@ def process_group(tmp_path):
 @pytest.mark.parametrize("combination", ["gate", "average"])
 def test_distributed_data_parallel_finds_no_unused_parameter(process_group, frozen, combination):
     net = model(syntax_masks="slr,sdoi", syntax_combination=combination, gate_warmup_epochs=1)
-    net.set_epoch(1 if frozen else 2)
+    net.begin_epoch(1 if frozen else 2)
     parallel = nn.parallel.DistributedDataParallel(net)
     for _ in range(2):  # it would raise in the second pass
         parallel(**mixed_batch())[0].sum().backward()
@@ -272,7 +288,7 @@ def test_pre_warmup_freezes_by_epoch():
     net = model(gate_warmup_epochs=2)
     gates = [m for m in net.modules() if isinstance(m, SyntaxGate)]
     for epoch, frozen in ((1, True), (2, True), (3, False), (2, True)):
-        net.set_epoch(epoch)
+        net.begin_epoch(epoch)
         assert [gate.frozen for gate in gates] == [frozen] * 2
         assert len(net.frozen_parameters()) == (16 if frozen else 0)
 
@@ -300,7 +316,9 @@ def test_pre_warmup_freezes_by_epoch():
         ("syntax_combination", "avg"),
         ("syntax_attention", "Plain"),
         ("gate_batch_norm_statistics", "runing"),
-        ("cpu_dropout", "slow"),
+        ("gate_batch_norm", "yes"),
+        ("gate_hidden_dim", 2.5),
+        ("syntax_heads", "some"),
     ],
 )
 def test_impossible_options_are_refused_by_name(option, value):
@@ -308,9 +326,14 @@ def test_impossible_options_are_refused_by_name(option, value):
         model(**{option: value})
 
 
-def test_an_option_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="gate_warmup_epoch: gated_syntax_transformer has no such option"):
-        model(gate_warmup_epoch=3)
+def test_a_key_that_is_no_option_is_refused_where_all_keys_are_the_models():
+    """fairseq-hydra-train gives a model its own keys; a command line all there are, those of a criterion too."""
+    mapping = {"_name": "gated_syntax_transformer_tiny", "gate_warmup_epochs": 3, "dropout": 0.2}
+    assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).gate_warmup_epochs == 3
+    for key in ("gate_warmup_epoch", "cpu_dropout", "slr_temprature", "syntax_loss_weight"):
+        with pytest.raises(ValueError, match=f"{key}: the model has no such option"):
+            SyntaxTransformerConfig.from_namespace(OmegaConf.create({**mapping, key: 3}))
+        assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).gate_warmup_epochs == 3
 
 
 @pytest.mark.parametrize("layers", ["2", 2])
@@ -337,7 +360,7 @@ def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(
         for value in (False, True):
             net = model(**{"decoder_normalize_before": True, name: value})  # without which one has no effect
             shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
-            seen.append((shapes, GatedSyntaxTransformerConfig.from_namespace(net.args).meaning))
+            seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).meaning))
         assert seen[0] != seen[1], name
 
 
@@ -351,21 +374,22 @@ def test_every_option_reaches_the_model():
         syntax_layers="2",
         syntax_heads=3,
         gate_hidden_dim=5,
+        gate_output_bias=False,
         gate_batch_norm=False,
         gate_warmup_epochs=1,
         syntax_dropout=0.25,
         syntax_attention="shared",
     )
-    masks = net.encoder.masks
-    assert (masks.names, masks.slr, masks.slr_temperature) == (("slr", "sdoi"), "hard", 2.0)
-    assert masks.sdoi_subwords == "first"
+    slr, sdoi = net.encoder.masks.masks
+    assert (slr.form, slr.temperature, sdoi.subwords) == ("hard", 2.0, "first")
     attention = net.encoder.layers[1].self_attn
     assert (attention.num_masks, attention.syntax_heads) == (2, 3)
     assert attention.syntax_dropout_module.p == 0.25
     assert attention.gate.fc1.out_features == 5
+    assert attention.gate.fc2.bias is None
     assert attention.gate.batch_norm is None
     assert attention.implementation == "shared"
-    net.set_epoch(1)
+    net.begin_epoch(1)
     assert attention.gate.frozen
     norm = model(gate_batch_norm_statistics="batch", gate_batch_norm_eps=0.5).gates[1].batch_norm
     assert (norm.statistics, norm.eps) == ("batch", 0.5)
@@ -374,13 +398,11 @@ def test_every_option_reaches_the_model():
 def test_command_line_declares_every_option_with_help():
     parser = ArgumentParser()
     GatedSyntaxTransformerModel.add_args(parser)
-    ours = set(GatedSyntaxTransformerConfig.__dataclass_fields__) - set(
-        type(model("transformer").cfg).__dataclass_fields__
-    )
-    helps = {action.dest: action.help for action in parser._actions}
-    assert len(ours) == 15
-    for option in ours:
-        assert "default" in helps[option]
+    text = " ".join(parser.format_help().split())
+    for option in all_options():
+        assert " ".join(option.help.split()) in text
+        assert option.flag in text
+        assert "; default: " in option.help
     args = parser.parse_args(["--no-gate-batch-norm"])
     assert args.gate_batch_norm is False
     assert parser.parse_args(["--gate-batch-norm"]).gate_batch_norm is True
@@ -389,19 +411,27 @@ def test_command_line_declares_every_option_with_help():
 def test_named_architectures():
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
-    expected = {  # embed dim, FFN dim, heads, layers; dropout, attention dropout, syntax dropout, pre-warmup
-        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0),
-        "_iwslt_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.4, 80),
-        "_iwslt_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.0, 50),
-        "_nc11_de_en": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 60),
-        "_nc11_en_de": (512, 1024, 4, 6, 0.3, 0.2, 0.2, 80),
-        "_wmt18_en_tr": (512, 1024, 4, 6, 0.3, 0.2, 0.1, 70),
-        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0),
+    # embed dim, FFN dim, heads, layers; dropout, attention dropout, syntax dropout, pre-warmup; the gate's width, bias
+    # and statistics
+    expected = {
+        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0, None, True, "running"),
+        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0, None, True, "running"),
     }
+    paper = {
+        "_iwslt_de_en": (0.4, 80),
+        "_iwslt_en_de": (0.0, 50),
+        "_nc11_de_en": (0.2, 60),
+        "_nc11_en_de": (0.2, 80),
+        "_wmt18_en_tr": (0.1, 70),
+    }
+    for name, values in paper.items():
+        for suffix, statistics in (("", "running"), ("_paper", "batch")):
+            expected[name + suffix] = (512, 1024, 4, 6, 0.3, 0.2, *values, 256, False, statistics)
     for name, values in expected.items():
         args = Namespace()
         ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
-        cfg = GatedSyntaxTransformerConfig.from_namespace(args)
+        cfg = SyntaxTransformerConfig.from_namespace(args)
         for side in (cfg.encoder, cfg.decoder):
             assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
-        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:]
+        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:8]
+        assert (cfg.gate_hidden_dim, cfg.gate_output_bias, cfg.gate_batch_norm_statistics) == values[8:]

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from fairseq_syntax.nn.gate import GateBatchNorm, SyntaxGate
+from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.nn.mixing import SyntaxGate
 
 
 def gate(**options):

@@ -7,7 +7,15 @@ from random import Random
 import pytest
 import torch
 
-from fairseq_syntax.nn.masks import UNKNOWN, SyntaxMasks, hard_slr, sdoi, soft_slr
+from fairseq_syntax.nn.masks import (
+    UNKNOWN,
+    MaskBuilder,
+    SyntacticDependencyOfInterest,
+    SyntacticLocalRange,
+    hard_slr,
+    sdoi,
+    soft_slr,
+)
 from syntax_preprocess.features import (
     INFINITE,
     distance_feature,
@@ -296,8 +304,8 @@ def test_masks_do_not_depend_on_padding(left):
         )
         for name in ("word", "head", "distance")
     }
-    for settings in ({"slr": "soft"}, {"slr": "hard"}, {"slr": "strict"}, {"sdoi_subwords": "first"}):
-        build = SyntaxMasks(names=["slr", "sdoi"], **settings)
+    for form, subwords in (("soft", "share"), ("hard", "share"), ("strict", "share"), ("soft", "first")):
+        build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         together = build(batch)
         assert together.parsed.all()
         for row, line in enumerate(lines):
@@ -312,7 +320,7 @@ def test_masks_do_not_depend_on_padding(left):
 
 def test_sentence_without_a_parse_sees_everything():
     nothing = torch.full((1, 5), UNKNOWN)
-    build = SyntaxMasks(names=["sdoi", "slr"])
+    build = MaskBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()])
     bias = build({"distance": nothing, "head": nothing, "word": torch.arange(5)[None]})
     assert (bias.log_masks == 0).all()
     assert not bias.parsed.any()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import pytest
 import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
 
 import small
 from fairseq_syntax.tasks.cpu_dropout import FastDropout
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
@@ -65,14 +68,19 @@ def test_evaluation_drops_nothing_unless_dropout_is_retained():
     assert dropout(x).eq(0).any()
 
 
-def test_all_dropout_modules_of_a_model_are_fast_unless_torch_is_asked_for():
+@pytest.mark.parametrize("arch", ["transformer", "gated_syntax_transformer_tiny"])
+def test_all_dropout_modules_of_any_model_of_the_task_are_fast_unless_torch_is_asked_for(arch):
     options = {"dropout": 0.2, "attention_dropout": 0.1, "syntax_dropout": 0.3, "activation_dropout": 0.4}
-    fast, torchs = small.model(**options), small.model(**options, cpu_dropout="torch")
+    sizes = {"max_source_positions": 9, "max_target_positions": 9, "encoder_layers": 2, "decoder_layers": 2}
+    fast, torchs = (
+        task(cpu_dropout).build_model(Namespace(arch=arch, **options, **sizes)) for cpu_dropout in ("fast", "torch")
+    )
     kinds = [
         {name: type(module) for name, module in net.named_modules() if isinstance(module, FairseqDropout)}
         for net in (fast, torchs)
     ]
     assert kinds[0].keys() == kinds[1].keys()
+    assert len(kinds[0]) >= 12
     assert set(kinds[0].values()) == {FastDropout}
     assert set(kinds[1].values()) == {FairseqDropout}
     for name, module in fast.named_modules():
@@ -81,4 +89,10 @@ def test_all_dropout_modules_of_a_model_are_fast_unless_torch_is_asked_for():
                 torchs.get_submodule(name).p,
                 torchs.get_submodule(name).module_name,
             )
-    assert fast.encoder.layers[0].self_attn.syntax_dropout_module.p == 0.3
+    if arch != "transformer":
+        assert fast.encoder.layers[0].self_attn.syntax_dropout_module.p == 0.3
+
+
+def task(cpu_dropout: str) -> SyntaxTranslationTask:
+    cfg = SyntaxTranslationConfig(cpu_dropout=cpu_dropout, ddp_backend="legacy_ddp")
+    return SyntaxTranslationTask(cfg, small.dictionary(), small.dictionary())

@@ -42,7 +42,7 @@ def test_pruning_leaves_the_layers_guided_that_were_trained_so(data_bin, tmp_pat
 
     prune = ["--encoder-layers-to-keep=1,2", f"--finetune-from-model={full}", "--max-update=1", "--lr=1e-12"]
     trainer = commands.train(data_bin, tmp_path / "pruned", *size, *prune)
-    assert list(trainer.get_model().guided) == [1]
+    assert list(trainer.get_model().syntax_attentions) == [1]
     assert "these weights were trained" not in caplog.text
     tuned = tmp_path / "pruned/checkpoint_last.pt"
     commands.assert_same(commands.generate_scored(data_bin, tuned), expected)
@@ -56,7 +56,7 @@ def test_pruning_leaves_the_layers_guided_that_were_trained_so(data_bin, tmp_pat
 @pytest.mark.parametrize("keep", ["0,2", [0, 2]])
 def test_all_layers_that_are_kept_are_guided_by_default(keep):
     net = model(encoder_layers=3, encoder_layers_to_keep=keep)
-    assert list(net.guided) == [1, 2]
+    assert list(net.syntax_attentions) == [1, 2]
     assert net.encoder.num_layers == 2
 
 

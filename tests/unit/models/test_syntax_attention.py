@@ -9,35 +9,26 @@ import pytest
 import torch
 
 import small
-from fairseq_syntax.nn.masks import SyntaxBias, SyntaxMasks
-from fairseq_syntax.nn.syntax_attention import SyntaxAttention
+from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.masks import MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange, SyntaxMasks
 from syntax_preprocess.features import INFINITE
+
+MASKS = [SyntacticLocalRange(temperature=1.0), SyntacticDependencyOfInterest()]
+GATE = {"hidden_dim": 4, "batch_norm": None, "batch_norm_eps": 0.1}
 
 
 def attention(**options):
     torch.manual_seed(2)
-    return SyntaxAttention(
-        16,
-        4,
-        **{
-            "num_masks": 2,
-            "syntax_heads": 4,
-            "combination": "gate",
-            "gate_hidden_dim": 4,
-            "gate_batch_norm": None,
-            "gate_batch_norm_eps": 0.1,
-            "syntax_dropout": 0.0,
-            **options,
-        },
-    )
+    defaults = {"masks": MASKS, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
+    return SyntaxAttention(16, 4, **{**defaults, **options})
 
 
-def random_bias(batch: int, n: int, masks: int = 2) -> SyntaxBias:
+def random_bias(batch: int, n: int, masks: int = 2) -> SyntaxMasks:
     generator = torch.Generator().manual_seed(3)
     m = torch.rand(batch, masks, n, n, generator=generator)
     m = torch.where(m < 0.4, torch.zeros(()), m)
     m[:, :, range(n), range(n)] = 1
-    return SyntaxBias(m.log(), torch.ones(batch, masks, dtype=torch.bool))
+    return SyntaxMasks.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("implementation", ["plain", "shared"])
@@ -67,7 +58,7 @@ def test_attention_is_the_papers_formula(implementation):
     torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
 
 
-def mixed_bias(n: int) -> tuple[SyntaxBias, torch.Tensor]:
+def mixed_bias(n: int) -> tuple[SyntaxMasks, torch.Tensor]:
     """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
     sentences on a line, with infinite distances between them."""
     random = Random(n)
@@ -78,7 +69,7 @@ def mixed_bias(n: int) -> tuple[SyntaxBias, torch.Tensor]:
         short = max(1, n // 3)
         sentences = [small.features(random, max(1, n // 2), n - 1), small.features(random, short, short), n, two]
     net_input = small.batch(sentences)
-    masks = SyntaxMasks(names=["slr", "sdoi"], slr_temperature=1.0)
+    masks = MaskBuilder(MASKS)
     return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())
 
 
@@ -168,7 +159,7 @@ def test_gradients_are_those_of_the_function():
         x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
 
         def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
-            syntax = SyntaxBias(log_masks, bias.parsed)
+            syntax = SyntaxMasks.of(log_masks, bias.parsed)
             output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
             return output.transpose(0, 1)[~padding]
 
@@ -227,7 +218,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         net = attention(
             implementation=implementation,
             combination=random.choice(["gate", "average", "pure"]),
-            gate_batch_norm=random.choice([None, "running", "batch"]),
+            gate={**GATE, "batch_norm": random.choice([None, "running", "batch"])},
             syntax_heads=random.choice([2, 4]),
             syntax_dropout=random.choice([0.0, 0.3]),
         )
@@ -238,7 +229,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         x = torch.randn(n, 3, 16)
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        syntax = SyntaxBias(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        syntax = SyntaxMasks.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
         output, _ = net(x, x, x, need_weights=False, syntax=syntax)
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
@@ -247,10 +238,10 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
 
 @pytest.mark.parametrize("implementation", ["plain", "shared"])
 def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only(implementation):
-    net = attention(syntax_dropout=0.5, num_masks=1, implementation=implementation)
+    net = attention(syntax_dropout=0.5, masks=MASKS[:1], implementation=implementation)
     x = torch.randn(6, 2, 16)
     bias = random_bias(2, 6, masks=1)
-    bias = SyntaxBias(bias.log_masks, torch.tensor([[True], [False]]))
+    bias = SyntaxMasks.of(bias.log_masks, torch.tensor([[True], [False]]))
     net.eval()
     quiet = net(x, x, x, syntax=bias)[1]
     torch.testing.assert_close(net(x, x, x, syntax=bias)[1], quiet)

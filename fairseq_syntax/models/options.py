@@ -1,0 +1,251 @@
+"""The options of a model with syntax, and what follows from them."""
+
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+
+import argparse
+import dataclasses
+import re
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Optional
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models.transformer import TransformerConfig, base_architecture
+from omegaconf import OmegaConf
+
+from fairseq_syntax.nn.attention import WAYS
+from fairseq_syntax.nn.masks import SyntaxMask, mask_names, mask_options, mask_type
+from fairseq_syntax.nn.mixing import COMBINATIONS
+from fairseq_syntax.options import Option, option, options_of
+from syntax_preprocess.errors import shown
+
+_NO_MASKS: tuple[SyntaxMask, ...] = ()
+
+
+@dataclass
+class SyntaxTransformerConfig(TransformerConfig):
+    """fairseq's options of a Transformer, and those of syntax. Masks declare theirs: :attr:`masks`."""
+
+    syntax_masks: str = option("slr", help="comma-separated syntax masks that are mixed with global attention")
+    syntax_combination: str = option(
+        "gate",
+        choices=COMBINATIONS,
+        help="gated sum of global and syntactic attention (Hou 2024 eq. 10), their mean, or the mean of the syntactic "
+        "ones alone (its Table 6)",
+    )
+    syntax_layers: Optional[str] = option(
+        None,
+        help="encoder layers that syntax enters, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); default: all",
+    )
+    syntax_heads: Optional[int] = option(
+        None, help="number of heads that syntax enters, the first ones (Hou 2024 §5.3); default: all"
+    )
+    syntax_dropout: float = option(
+        0.0,
+        at_least=0,
+        below=1,
+        help="syntax ignoring: dropout probability of syntactic attention weights (Hou 2024 §4.5)",
+    )
+    syntax_attention: str = option(
+        "auto",
+        choices=WAYS,
+        help="how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
+        "(shared), torch's fused attention where no dropout acts on its weights (fused), or by what is likely the "
+        "fastest (auto)",
+    )
+    gate_hidden_dim: Optional[int] = option(
+        None,
+        at_least=1,
+        help="hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8",
+    )
+    gate_output_bias: bool = option(True, help="a bias in the gate network's second layer (b2 of Hou 2024 eq. 5)")
+    gate_batch_norm: bool = option(True, help="batch normalisation of the gate's logits (Hou 2024 eq. 6)")
+    gate_batch_norm_statistics: str = option(
+        "running",
+        choices=("running", "batch"),
+        help="what batch normalisation of the gate's logits divides by in training: running statistics, as in "
+        "evaluation, or the batch's, as usual",
+    )
+    gate_batch_norm_eps: float = option(1e-5, above=0, help="what it adds to the variance, a floor under it")
+    gate_warmup_epochs: int = option(
+        0,
+        at_least=0,
+        help="pre-warmup: the gate's parameters stay frozen for this many epochs (Hou 2024 §4.5), counted from "
+        "fairseq's epoch 1",
+    )
+    #: The masks, in the order of the gates: set by :meth:`from_namespace`. No option, so without an annotation.
+    masks = _NO_MASKS
+
+    @property
+    def syntax_mask_names(self) -> list[str]:
+        """``syntax_masks``, split; in our order, not the user's. It is that of the gates."""
+        known = mask_names()
+        names = [name.strip() for name in self.syntax_masks.split(",")]
+        return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+
+    @property
+    def gated(self) -> bool:
+        """Whether the masks are mixed by gates."""
+        return self.syntax_combination == "gate"
+
+    @property
+    def syntax_layer_numbers(self) -> set[int]:
+        """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers, before pruning."""
+        layers: set[int] = set()
+        for part in str(self.syntax_layers or f"1-{self.encoder.layers}").split(","):  # a number, if YAML says 2
+            match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+            if not match:
+                raise ValueError(f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}")
+            first, last = int(match[1]), int(match[2] or match[1])
+            if not 1 <= first <= last <= self.encoder.layers:
+                raise ValueError(f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}")
+            layers.update(range(first, last + 1))
+        return layers
+
+    @property
+    def built(self) -> dict[str, Any]:
+        """Options, in the place of those that the user wrote, so that a checkpoint records what its weights are.
+
+        Masks have our order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is,
+        with its layers as guided as they were trained.
+
+        Raises:
+            ValueError: pruning leaves no layer that syntax enters.
+        """
+        found: dict[str, Any] = {"syntax_masks": ",".join(self.syntax_mask_names)}
+        if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
+            return found
+        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+            # A list, as fairseq's own command line makes it; none, where fairseq would lose all layers of this side.
+            asked = str(side.layers_to_keep or list(range(side.layers))).strip("[]")
+            found[f"{name}_layers_to_keep"] = asked
+            kept = sorted(int(number) + 1 for number in asked.split(","))
+            if len(kept) >= side.layers:  # nothing to leave out, or done before
+                continue
+            found[f"{name}_layers"] = len(kept)
+            if name == "encoder":
+                guided = [str(new) for new, old in enumerate(kept, start=1) if old in self.syntax_layer_numbers]
+                if not guided:
+                    raise ValueError(
+                        f"--encoder-layers-to-keep: expected one of the layers that syntax enters (from 0, "
+                        f"{', '.join(str(old - 1) for old in sorted(self.syntax_layer_numbers))}), "
+                        f"found {asked}"
+                    )
+                found["syntax_layers"] = ",".join(guided)
+        return found
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What weights mean beyond their names and shapes: the options that say so and have an effect, by name."""
+        built = self.built
+        found: dict[str, Any] = {
+            "syntax_masks": built["syntax_masks"],
+            "syntax_combination": self.syntax_combination,
+            "syntax_layers": built.get("syntax_layers", ",".join(map(str, sorted(self.syntax_layer_numbers)))),
+            "syntax_heads": "all" if self.syntax_heads in (None, self.encoder.attention_heads) else self.syntax_heads,
+            "encoder_attention_heads": self.encoder.attention_heads,
+            "decoder_attention_heads": self.decoder.attention_heads,
+            "encoder_normalize_before": self.encoder.normalize_before,
+            "decoder_normalize_before": self.decoder.normalize_before,
+            "activation_fn": str(self.activation_fn),
+            "no_scale_embedding": bool(self.no_scale_embedding),
+            "no_token_positional_embeddings": bool(self.no_token_positional_embeddings),
+            "cross_self_attention": bool(self.cross_self_attention),
+            "share_all_embeddings": bool(self.share_all_embeddings),
+            # fairseq sets it with the one above
+            "share_decoder_input_output_embed": bool(
+                self.share_decoder_input_output_embed or self.share_all_embeddings
+            ),
+            "merge_src_tgt_embed": bool(self.merge_src_tgt_embed),
+        }
+        for mask in self.masks:
+            found.update(mask.effective_options())
+        if self.gated and self.gate_batch_norm:
+            found["gate_batch_norm_eps"] = self.gate_batch_norm_eps
+        return found
+
+    @classmethod
+    def from_namespace(cls, args: Any) -> "SyntaxTransformerConfig":
+        """From a command line's arguments, or from the keys that fairseq-hydra-train read.
+
+        A command line's namespace has the options of criterion, task and optimizer, too, and so keys of others.
+
+        Raises:
+            ValueError: an option cannot be meant; names it. A key of fairseq-hydra-train is no option of the model.
+        """
+        if isinstance(args, cls):
+            return args
+        if isinstance(args, Mapping) or OmegaConf.is_config(args):
+            _refuse_unknown(args)
+        cfg: SyntaxTransformerConfig = super().from_namespace(args)
+        for o in all_options():
+            setattr(cfg, o.key, getattr(args, o.key, o.default))
+        cfg.check()
+        cfg.masks = tuple(cfg._mask(name) for name in cfg.syntax_mask_names)
+        return cfg
+
+    def _mask(self, name: str) -> SyntaxMask:
+        return mask_type(name)(**{o.field: getattr(self, o.key) for o in mask_options(name)})
+
+    def check(self) -> None:
+        """Makes each option a plain value of its type.
+
+        Raises:
+            ValueError: a value cannot be meant; names the option.
+        """
+        for o in all_options():
+            setattr(self, o.key, o.checked(getattr(self, o.key, o.default)))
+        names, known = self.syntax_mask_names, mask_names()
+        if len(set(names)) < len(names) or not set(names) <= set(known):
+            raise ValueError(
+                f"--syntax-masks: expected some of {','.join(known)}, each once, found {self.syntax_masks!r}"
+            )
+        for side, heads in (("decoder", self.decoder.attention_heads), ("encoder", self.encoder.attention_heads)):
+            if not isinstance(heads, int) or heads < 1:
+                raise ValueError(f"--{side}-attention-heads: expected a number of at least 1, found {shown(heads)}")
+        if self.syntax_heads is not None and not 1 <= self.syntax_heads <= heads:
+            raise ValueError(
+                f"--syntax-heads: expected 1 to {heads} (--encoder-attention-heads), found {self.syntax_heads}"
+            )
+        if self.encoder.xformers_att_config is not None:
+            raise ValueError("--encoder-xformers-att-config: syntax attention cannot be computed by xFormers")
+        _ = self.syntax_layer_numbers
+
+
+def all_options() -> list[Option]:
+    """Our options: the model's, and each registered mask's."""
+    of_model = list(options_of(SyntaxTransformerConfig))
+    masks = "; ".join(f"{name}: {_summary(mask_type(name))}" for name in mask_names())
+    choice = of_model[0]
+    of_model[0] = dataclasses.replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
+    return [*of_model, *(o for name in mask_names() for o in mask_options(name))]
+
+
+def _summary(mask: type[SyntaxMask]) -> str:
+    """The first sentence of a mask's docstring, without its full stop."""
+    return " ".join((mask.__doc__ or "").split(".")[0].split()) if mask.__doc__ else ""
+
+
+def option_names() -> list[str]:
+    """What our options and those of fairseq's that are not the encoder's or decoder's are called."""
+    return [*(field.name for field in fields(SyntaxTransformerConfig)), *(o.key for o in all_options())]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds fairseq's options of a Transformer and ours to a command line, without defaults."""
+    gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
+    for o in all_options():
+        o.add_to(parser)
+
+
+def _refuse_unknown(keys: Iterable[str]) -> None:
+    """Raises :class:`ValueError` for a key that is no option of a Transformer with syntax, called by its flat name."""
+    parser = argparse.ArgumentParser(add_help=False)
+    add_arguments(parser)
+    fairseqs = Namespace()
+    base_architecture(fairseqs)  # sets some that have no option
+    known = {action.dest for action in parser._actions} | vars(fairseqs).keys() | {"_name", "arch"}
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"{key}: the model has no such option")

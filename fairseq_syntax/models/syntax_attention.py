@@ -1,0 +1,162 @@
+"""fairseq's self-attention, guided by syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.modules import MultiheadAttention
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from torch import Tensor, nn
+
+from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, scores, shared
+from fairseq_syntax.nn.masks import SyntaxMask, SyntaxMasks
+from fairseq_syntax.nn.mixing import SyntaxGate, even_weights
+
+
+class SyntaxAttention(MultiheadAttention):
+    """Self-attention that mixes global attention with attention under syntax masks: :mod:`fairseq_syntax.nn.attention`.
+
+    A sentence without the parse that a mask is made of has A_k = A_0 for it, whatever its gate, and no syntax dropout.
+
+    Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
+    (``gate``) and of masks that have some (``experts``).
+
+    All ways but ``plain`` compute queries, keys and values in one projection, unless quant-noise acts on them.
+
+    Args:
+        embed_dim: width of the model.
+        num_heads: number of attention heads.
+        masks: the kinds of masks, in the order of the gates.
+        syntax_heads: how many heads, the first ones, mix masks; the others stay global.
+        combination: one of :data:`fairseq_syntax.nn.mixing.COMBINATIONS`.
+        gate: what :class:`~fairseq_syntax.nn.mixing.SyntaxGate` takes beside widths and numbers.
+        syntax_dropout: probability of dropping an entry of A_k ("syntax ignoring").
+        implementation: one of :data:`fairseq_syntax.nn.attention.WAYS`.
+        **kwargs: those of :class:`~fairseq.modules.MultiheadAttention`.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        masks: Sequence[SyntaxMask],
+        syntax_heads: int,
+        combination: str,
+        gate: dict[str, Any],
+        syntax_dropout: float,
+        implementation: str = "auto",
+        **kwargs: Any,
+    ):
+        super().__init__(embed_dim, num_heads, self_attention=True, **kwargs)
+        self.num_masks = len(masks)
+        self.syntax_heads = syntax_heads
+        self.combination = combination
+        self.implementation = implementation
+        self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
+        self.gate: SyntaxGate | None = None
+        if combination == "gate":
+            self.gate = SyntaxGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks), **gate)
+        own = {mask.name: mask.in_layer(heads=syntax_heads, head_dim=self.head_dim) for mask in masks}
+        self.mask_names = tuple(own)
+        self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        *,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        syntax: SyntaxMasks,
+        contents: Sequence[str] = (),
+    ) -> tuple[Tensor | None, ...]:
+        """Attends.
+
+        Args:
+            query: the input, ``(n, batch, embed_dim)``; `key` and `value` are the same tensor.
+            key_padding_mask: true at padding, ``(batch, n)``.
+            need_weights: whether to return A, averaged over heads.
+            attn_mask: not supported; must be ``None``.
+            syntax: the batch's masks.
+            contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
+
+        Returns:
+            the output, ``(n, batch, embed_dim)``; A, ``(batch, n, n)``, or ``None``; then each of `contents`.
+        """
+        if attn_mask is not None:
+            raise ValueError("SyntaxAttention takes syntax masks, not an attn_mask")
+        n, batch, _ = query.shape
+        masks = self._of_this_layer(syntax)
+        way = choose(
+            self.implementation,
+            n=n,
+            on_cuda=query.is_cuda,
+            wants_attention=need_weights
+            or not {"attention", "scores"}.isdisjoint(contents)
+            or self._acts(self.dropout_module)
+            or self._acts(self.syntax_dropout_module),
+            masks=masks,
+            own_parameters=len(self.experts) > 0,
+        )
+        q, k, v = self._project(query, packed=self.implementation != "plain")
+        weights = self._weights(query, key_padding_mask)
+        mixture = Mixture(
+            masks,
+            weights if weights.dim() == 4 else weights.unsqueeze(-1),
+            key_padding_mask,
+            self.syntax_dropout_module if self._acts(self.syntax_dropout_module) else None,
+        )
+        x = attention = None
+        if way == "fused":
+            heads = batch, self.num_heads
+            output = fused(q.unflatten(0, heads), k.unflatten(0, heads), v.unflatten(0, heads), mixture).flatten(0, 1)
+        else:
+            x = scores(q, k, heads=self.num_heads)
+            attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
+            output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
+        output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
+        seen = {"gates": weights if self.gate is not None else None, "attention": attention, "scores": x}
+        average = attention.mean(dim=1) if need_weights and attention is not None else None
+        return output, average, *(seen[name] for name in contents)
+
+    def _of_this_layer(self, syntax: SyntaxMasks) -> SyntaxMasks:
+        """The batch's masks, with the parameters that this layer has of them."""
+        if not self.experts:
+            return syntax
+        guides = [
+            self.experts[name](guide) if name in self.experts else guide
+            for name, guide in zip(self.mask_names, syntax.guides, strict=True)
+        ]
+        return SyntaxMasks(guides, syntax.parsed)
+
+    def _acts(self, dropout: FairseqDropout) -> bool:
+        return dropout.p > 0 and (self.training or dropout.apply_during_inference)
+
+    def _project(self, x: Tensor, *, packed: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (divided by √d), keys and values of ``(n, batch, embed_dim)``: ``(batch · heads, n, d)`` each."""
+        projections = self.q_proj, self.k_proj, self.v_proj
+        n, batch, _ = x.shape
+        if not packed or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
+            q, k, v = (p(x).view(n, -1, self.head_dim).transpose(0, 1) for p in projections)
+            return q * self.scaling, k, v
+        # Rows in the order heads, (q, k, v), d: so what comes out is multiplied head by head without a copy.
+        shape = self.num_heads, self.head_dim, self.embed_dim
+        weights = self.q_proj.weight * self.scaling, self.k_proj.weight, self.v_proj.weight
+        biases = self.q_proj.bias * self.scaling, self.k_proj.bias, self.v_proj.bias
+        weight = torch.stack([w.view(shape) for w in weights], dim=1).view(-1, self.embed_dim)
+        bias = torch.stack([b.view(shape[:2]) for b in biases], dim=1).view(-1)
+        qkv = F.linear(x, weight, bias).view(n, batch * self.num_heads, 3, self.head_dim)
+        q, k, v = qkv.transpose(0, 1).unbind(dim=2)
+        return q, k, v
+
+    def _weights(self, query: Tensor, key_padding_mask: Tensor | None) -> Tensor:
+        """Weights of the masks, ``(batch, masks, syntax_heads)``, or with an axis of n queries after them."""
+        if self.gate is not None:
+            return self.gate(query, key_padding_mask)
+        return even_weights(self.combination, masks=self.num_masks, heads=self.syntax_heads, like=query)

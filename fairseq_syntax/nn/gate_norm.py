@@ -1,0 +1,88 @@
+"""Batch normalisation of gate logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_syntax.nn.numerics import at_least_float32
+
+
+class GateBatchNorm(nn.Module):
+    """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
+
+    Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
+    normalisation divides by that little spread, so that the gates of evaluation, where running statistics stand in
+    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Here training normalises by the
+    running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch,
+    and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation
+    (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way, with the numbers of
+    :class:`torch.nn.BatchNorm1d`.
+
+    In any case a batch of one sentence trains, normalised by the running statistics. These stay float32 under
+    ``--fp16``, move once a batch under activation checkpointing (which runs the forward pass twice, first without
+    gradients), stay where they are for a logit that overflowed, and are not accompanied by an integer counter. Under
+    ``--update-freq`` N a step has N batches, and they move with each; also with a batch that loss scaling skips or
+    tries again.
+
+    Args:
+        num_features: the number of logits.
+        statistics: by which ones training normalises, ``running`` or ``batch``.
+        momentum: weight of the newest batch in the running statistics.
+        eps: added to the variance.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(
+        self, num_features: int, *, statistics: str = "running", momentum: float = 0.1, eps: float = 1e-5
+    ) -> None:
+        super().__init__()
+        self.statistics = statistics
+        self.momentum = momentum
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(num_features))
+        self.bias = nn.Parameter(torch.zeros(num_features))
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GateBatchNorm:
+        # What half(), to() and cuda() call; torch has no public method between. Here they move the statistics to
+        # another device, and leave their precision.
+        statistics = self.running_mean, self.running_var
+        super()._apply(fn, recurse)
+        self.running_mean, self.running_var = (
+            before.to(device=after.device)
+            for before, after in zip(statistics, (self.running_mean, self.running_var), strict=True)
+        )
+        return self
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Normalises logits of shape ``(batch, num_features)``; returns float32, or float64 for float64."""
+        x = at_least_float32(logits)
+        scale = (self.running_var + self.eps).rsqrt()
+        if self.training and len(x) > 1:
+            var, mean = torch.var_mean(x, dim=0, correction=0)
+            normalised = (x - mean) * (var + self.eps).rsqrt()
+            if self.statistics == "running":
+                r, d = (var + self.eps).sqrt() * scale, (mean - self.running_mean) * scale
+                normalised = normalised * r.detach() + d.detach()
+            if torch.is_grad_enabled():
+                self._move(mean.detach(), var.detach() * (len(x) / (len(x) - 1)))
+        else:
+            normalised = (x - self.running_mean) * scale
+        return normalised * self.weight + self.bias
+
+    def _move(self, mean: Tensor, var: Tensor) -> None:
+        # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
+        finite = mean.isfinite() & var.isfinite()
+        for running, newest in ((self.running_mean, mean), (self.running_var, var)):
+            running.lerp_(torch.where(finite, newest.to(running), running), self.momentum)
+
+    @property
+    def statistics_buffers(self) -> tuple[Tensor, Tensor]:
+        """The running mean and variance, ``(num_features,)`` each."""
+        return self.running_mean, self.running_var

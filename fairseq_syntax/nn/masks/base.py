@@ -1,0 +1,228 @@
+"""What a mask is, what it makes of a batch, and the register of masks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_syntax.nn.numerics import padding_bias
+from fairseq_syntax.options import Option, option, options_of
+from syntax_preprocess.features import FEATURES
+
+#: Marks a position that has no feature, in batches only (never in files).
+UNKNOWN = -1
+
+
+class Guide:
+    """How one expert turns scores x = q·kᵀ/√d into attention: softmax(f ⊙ x + b + padding).
+
+    Args:
+        bias: b, ``(batch, 1 or heads, n, n)``, float32, no row all -inf; ``None``: 0.
+        factor: f, in such a shape, finite; ``None``: 1.
+    """
+
+    def __init__(self, *, bias: Tensor | None = None, factor: Tensor | None = None):
+        self.bias = bias
+        self.factor = factor
+        self._padded: tuple[Tensor | None, torch.dtype, Tensor] | None = None
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """exp(b): for a mask that is kept as its logarithm, the mask, from 0 to 1."""
+        if self.bias is None:
+            raise ValueError("a guide without a bias is no mask")
+        return self.bias.exp()
+
+    def padded_bias(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """b, and -inf for keys that are padding (true in ``(batch, n)``), as fused attention takes it.
+
+        It is made once for all layers that share this guide.
+        """
+        if self._padded is None or self._padded[0] is not padding or self._padded[1] != dtype:
+            if self.bias is None:
+                raise ValueError("a guide without a bias has none to pad")
+            bias = self.bias.to(dtype)
+            if padding is not None:
+                bias = bias + padding_bias(padding, dtype)[:, None, None, :]
+            self._padded = padding, dtype, bias
+        return self._padded[2]
+
+
+class SyntaxMask:
+    """A kind of mask: a dataclass whose fields are its options, registered by :func:`register_syntax_mask`.
+
+    A subclass names its :attr:`features` and writes :meth:`log_mask`; or :meth:`guide`, if it has a factor or a bias
+    for each head; or, if it has parameters, :meth:`in_layer` as well.
+    """
+
+    #: What ``--syntax-masks`` calls it.
+    name: ClassVar[str]
+    #: The features that it is made of: keys of :data:`syntax_preprocess.features.FEATURES`.
+    features: ClassVar[tuple[str, ...]] = ()
+
+    def log_mask(self, *features: Tensor) -> Tensor:
+        """The mask's logarithm, ``(batch, n, n)`` in float32.
+
+        What it is at positions that lack a feature does not matter: there all is made visible.
+
+        Args:
+            features: :attr:`features`, in their order, each ``(batch, n)``.
+        """
+        raise NotImplementedError
+
+    def guide(self, *features: Tensor) -> Any:
+        """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of."""
+        log_mask = self.log_mask(*features)
+        known = torch.stack([feature != UNKNOWN for feature in features]).all(dim=0)
+        pairs = known.unsqueeze(2) & known.unsqueeze(1)
+        return Guide(bias=log_mask.masked_fill(~pairs, 0.0).unsqueeze(1))
+
+    def in_layer(self, *, heads: int, head_dim: int) -> nn.Module | None:
+        """A module with the parameters that this mask has in one guided layer; ``None`` if it has none.
+
+        The module is called with what :meth:`guide` made, and returns the :class:`Guide` of that layer.
+
+        Args:
+            heads: the number of heads that it guides.
+            head_dim: the width of each.
+        """
+        return None
+
+    def effective_options(self) -> dict[str, Any]:
+        """The options that say what weights trained under this mask mean, by name; those without effect left out."""
+        return {o.key: getattr(self, o.field) for o in mask_options(self.name)}
+
+
+class SyntaxMasks:
+    """The masks of one batch.
+
+    Args:
+        guides: of each mask, what :meth:`SyntaxMask.guide` made.
+        parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``.
+    """
+
+    def __init__(self, guides: Sequence[Any], parsed: Tensor):
+        self.guides = tuple(guides)
+        self.parsed = parsed
+        self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
+
+    @classmethod
+    def of(cls, log_masks: Tensor, parsed: Tensor) -> SyntaxMasks:
+        """From the logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
+        return cls([Guide(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], parsed)
+
+    @property
+    def log_masks(self) -> Tensor:
+        """The logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
+        return torch.cat([guide.bias for guide in self.guides], dim=1)
+
+    @property
+    def masks(self) -> Tensor:
+        """The same masks, from 0 to 1."""
+        return torch.cat([guide.mask for guide in self.guides], dim=1)
+
+    @cached_property
+    def all_parsed(self) -> bool:
+        """Whether all sentences have all parses; finding out makes a GPU wait, once a batch."""
+        return bool(self.parsed.all())
+
+    def hidden_keys(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+        """What hides keys that are padding from scores, ``(batch, 1, 1, n)``: -inf there, 0 elsewhere.
+
+        It is made once for all layers.
+        """
+        if self._hidden is None or self._hidden[0] is not padding or self._hidden[1] != dtype:
+            hidden = None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
+            self._hidden = padding, dtype, hidden
+        return self._hidden[2]
+
+
+class MaskBuilder:
+    """Builds a model's masks from a batch's features, once for all layers.
+
+    Args:
+        masks: in the order in which gates have them.
+    """
+
+    def __init__(self, masks: Sequence[SyntaxMask]):
+        self.masks = tuple(masks)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the masks are called."""
+        return tuple(mask.name for mask in self.masks)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that they are made of, each once."""
+        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
+
+    def __call__(self, syntax: Mapping[str, Tensor] | None) -> SyntaxMasks:
+        """The masks of features of shape ``(batch, n)``.
+
+        Raises:
+            ValueError: a feature is missing. A model never runs without syntax by accident.
+        """
+        missing = [name for name in self.features if name not in (syntax or {})]
+        if syntax is None or missing:
+            raise ValueError(
+                f"the model's syntax masks ({', '.join(self.names)}) need net_input['src_syntax'] to hold "
+                f"{', '.join(self.features)}; missing: {', '.join(missing)}. Does the data come from "
+                "--task syntax_translation?"
+            )
+        features = [[syntax[name] for name in mask.features] for mask in self.masks]
+        parsed = [torch.stack([f.ne(UNKNOWN).any(dim=1) for f in of_mask]).all(dim=0) for of_mask in features]
+        guides = [mask.guide(*of_mask) for mask, of_mask in zip(self.masks, features, strict=True)]
+        return SyntaxMasks(guides, torch.stack(parsed, dim=1))
+
+
+_MASKS: dict[str, type[SyntaxMask]] = {}
+_Mask = TypeVar("_Mask", bound=type[SyntaxMask])
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option,))
+def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
+    """Registers a subclass of :class:`SyntaxMask` as `name`, and makes it a frozen dataclass.
+
+    Its options, declared by :func:`fairseq_syntax.options.option`, become ``--NAME-FIELD`` on the command line, and
+    ``name_field`` for fairseq-hydra-train.
+
+    Raises:
+        ValueError: the name is taken or cannot be one, an option's name is taken, or there is no such feature.
+    """
+
+    def register(mask: _Mask) -> _Mask:
+        if not name.isidentifier() or name in _MASKS:
+            raise ValueError(f"expected a new name for a syntax mask, in letters, digits and _, found {name!r}")
+        if not mask.features or not set(mask.features) <= FEATURES.keys():
+            raise ValueError(f"{name}: expected features among {', '.join(FEATURES)}, found {mask.features!r}")
+        made = cast(_Mask, dataclasses.dataclass(frozen=True, kw_only=True)(mask))
+        taken = {o.key for other in _MASKS for o in mask_options(other)}
+        for o in options_of(made, f"{name}_"):
+            if o.key in taken:
+                raise ValueError(f"{name}: {o.flag} is the option of another syntax mask")
+        made.name = name
+        _MASKS[name] = made
+        return made
+
+    return register
+
+
+def mask_names() -> list[str]:
+    """The registered masks, in the order in which a model's gates have them: slr, then by name."""
+    return sorted(_MASKS, key=lambda name: (name != "slr", name))
+
+
+def mask_type(name: str) -> type[SyntaxMask]:
+    """The mask of that name."""
+    return _MASKS[name]
+
+
+def mask_options(name: str) -> list[Option]:
+    """The options of a mask."""
+    return list(options_of(_MASKS[name], f"{name}_"))

@@ -1,0 +1,127 @@
+"""How much each head listens to each syntax mask: gates, and mixtures without parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.nn.numerics import at_least_float32, no_autocast, padding_bias
+
+#: How masks may be mixed: by gates; the mean of A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6).
+COMBINATIONS = ("gate", "average", "pure")
+
+
+class _Still(torch.autograd.Function):
+    """A parameter as it is; its gradient is exactly 0, whatever comes in."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor) -> Tensor:
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return torch.zeros_like(gradient)
+
+
+class SyntaxGate(nn.Module):
+    """Mixing weights of the syntax masks, one a head and mask (Hou 2024, eq. 4-6).
+
+    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
+    mask G = σ(BatchNorm(O)); with k masks G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
+    is the same σ. What is left, 1 - ΣG, is the weight of global attention.
+
+    Args:
+        embed_dim: width of the input.
+        hidden_dim: width of the hidden layer.
+        num_heads: how many heads have gates.
+        num_masks: how many masks each of them chooses from.
+        batch_norm: by which statistics the logits are batch-normalised in training, ``running`` or ``batch``, or
+            ``None``: they are not.
+        batch_norm_eps: what :class:`GateBatchNorm` adds to the variance.
+        output_bias: whether there is b2.
+    """
+
+    def __init__(
+        self,
+        *,
+        embed_dim: int,
+        hidden_dim: int,
+        num_heads: int,
+        num_masks: int,
+        batch_norm: str | None = "running",
+        batch_norm_eps: float = 1e-5,
+        output_bias: bool = True,
+    ):
+        super().__init__()
+        self.num_heads = num_heads
+        self.num_masks = num_masks
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.layer_norm = nn.LayerNorm(hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads, bias=output_bias)
+        self.batch_norm = (
+            GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
+        )
+        #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
+        #: sees them used); the input gets its own.
+        self.frozen = False
+
+    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
+        """One of the gate's modules on `x`, its parameters still if they are to be."""
+        if not self.frozen:
+            return module(x)
+        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, x)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Computes the weights.
+
+        Args:
+            x: the attention's query input, ``(n, batch, embed_dim)``.
+            padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+
+        Returns:
+            G, ``(batch, num_masks, num_heads)``, float32, or float64 for float64.
+        """
+        if padding_mask is not None:
+            x = x + padding_bias(padding_mask, x.dtype).t().unsqueeze(2)
+        # The same number: the one has the faster gradient, the other is faster without.
+        pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
+        hidden = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
+        weight, bias = self.fc2.weight, self.fc2.bias
+        if self.frozen:
+            weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)
+        with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
+            wide = at_least_float32(hidden), at_least_float32(weight)
+            logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
+        if self.batch_norm is not None:
+            logits = self._call(self.batch_norm, logits)
+        logits = logits.view(-1, self.num_masks, self.num_heads)
+        return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
+
+
+def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
+    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now.
+
+    Weights that have no such parts are left alone: loading them names them.
+    """
+    for name, weight in state.items():
+        of_gate = re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name)
+        if of_gate and weight.dim() and weight.shape[0] % len(order) == 0:
+            state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
+
+
+def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
+    """The weights of the masks under ``average`` and ``pure``, ``(batch, masks, heads)``.
+
+    Args:
+        combination: one of them.
+        like: ``(n, batch, embed_dim)``, whose batch and device it takes.
+    """
+    experts = masks + (combination == "average")
+    return torch.full((like.shape[1], masks, heads), 1.0 / experts, device=like.device)

@@ -1,0 +1,136 @@
+"""Options declared once, as fields of a dataclass: default, help and what may be chosen.
+
+The command line, ``--help``, the check of what fairseq-hydra-train read from a file, and the tables in the
+documentation all follow from the declaration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
+
+
+def option(
+    default: Any,
+    *,
+    help: str,
+    name: str | None = None,
+    choices: Sequence[str] | None = None,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A field of a dataclass that is an option.
+
+    Args:
+        default: its default; the help need not name it.
+        help: what it does, and where the paper has it.
+        name: of the option, where it is not the field's.
+        choices: what a string may be.
+        above, at_least, below: bounds of a number.
+    """
+    limits = {"choices": choices, "above": above, "at_least": at_least, "below": below}
+    return dataclasses.field(default=default, metadata={"help": help, "name": name, **limits})
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A declared option.
+
+    Attributes:
+        key: as a namespace and fairseq-hydra-train have it.
+        field: the name of its field.
+        kind: the type of its values.
+        optional: whether ``None`` is one of them.
+        default: its default.
+        about: what :func:`option` was told.
+    """
+
+    key: str
+    field: str
+    kind: type
+    optional: bool
+    default: Any
+    about: dict[str, Any]
+
+    @property
+    def flag(self) -> str:
+        """As a command line has it."""
+        return "--" + self.key.replace("_", "-")
+
+    @property
+    def help(self) -> str:
+        """What it does, with its default."""
+        default = {True: "on", False: "off"}.get(self.default, self.default) if self.kind is bool else self.default
+        text: str = self.about["help"]
+        return text if self.default is None else f"{text}; default: {_spelled(default)}"
+
+    def add_to(self, parser: Any) -> None:
+        """Adds the option to a parser or group of argparse's, without its default: an architecture may set another."""
+        if self.kind is bool:
+            parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=_percent(self.help))
+        else:
+            parser.add_argument(self.flag, type=self.kind, choices=self.about["choices"], help=_percent(self.help))
+
+    def checked(self, value: Any) -> Any:
+        """`value`, as a plain value of the option's type.
+
+        Raises:
+            ValueError: it cannot be meant; names the option, what was expected and what was found.
+        """
+        if value is None and self.optional:
+            return None
+        try:
+            plain = self._plain(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.flag}: expected {_NAMES[self.kind]}, found {value!r}") from None
+        if (choices := self.about["choices"]) and plain not in choices:
+            raise ValueError(f"{self.flag}: expected one of {', '.join(choices)}, found {value!r}")
+        for bound, word, holds in (
+            ("above", "a number above", lambda limit: plain > limit),
+            ("at_least", "at least", lambda limit: plain >= limit),
+            ("below", "a number below", lambda limit: plain < limit),
+        ):
+            if (limit := self.about[bound]) is not None and not holds(limit):
+                raise ValueError(f"{self.flag}: expected {word} {limit}, found {value!r}")
+        return plain
+
+    def _plain(self, value: Any) -> Any:
+        if self.kind is bool or isinstance(value, bool):
+            if self.kind is not bool or not isinstance(value, bool):
+                raise TypeError
+            return value
+        if self.kind is int and float(value) != int(value):
+            raise ValueError
+        return self.kind(value)
+
+
+_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _spelled(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _percent(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def options_of(declared: type, prefix: str = "") -> Iterator[Option]:
+    """The options among the fields of a dataclass, in order.
+
+    Args:
+        declared: the dataclass.
+        prefix: what the options' names begin with, where they do not say their own.
+    """
+    types = get_type_hints(declared)
+    for field in dataclasses.fields(declared):
+        if "choices" not in field.metadata:  # not declared by option()
+            continue
+        kind = types[field.name]
+        optional = get_origin(kind) in (Union, Optional) or type(None) in get_args(kind)
+        (plain,) = [part for part in get_args(kind) if part is not type(None)] if optional else [kind]
+        key = field.metadata["name"] or prefix + field.name
+        yield Option(key, field.name, plain, optional, field.default, dict(field.metadata))

@@ -1,0 +1,43 @@
+"""What models say of their syntax in validation: means to the log, details to tensorboard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairseq.distributed import utils as distributed_utils
+from fairseq.logging import metrics, progress_bar
+
+_PREFIX = "syntax."
+_SENTENCES = "syntax_sentences"
+
+
+def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
+    """Adds a batch's sums over sentences to what its criterion logs. fairseq adds them up over batches and ranks."""
+    logging_output.update({_PREFIX + name: total for name, total in sums.items()})
+    logging_output[_SENTENCES] = sentences
+
+
+def reduce(logging_outputs: Sequence[Mapping[str, Any]]) -> None:
+    """Logs the means; those of names that begin with ``_`` fairseq keeps, and shows to nobody."""
+    sentences = sum(log.get(_SENTENCES, 0) for log in logging_outputs)
+    if not sentences:  # fairseq fills up a rank's batches with an empty one
+        return
+    for key in logging_outputs[0]:
+        if key.startswith(_PREFIX):
+            mean = sum(log[key] for log in logging_outputs) / sentences
+            metrics.log_scalar(key.removeprefix(_PREFIX), mean, weight=sentences, round=3)
+
+
+def to_tensorboard(meters: Any, logdir: str | None, *, split: str, step: int) -> None:
+    """Writes the means that fairseq shows to nobody to ``--tensorboard-logdir``, beside what fairseq writes there."""
+    hidden = {name[1:]: meter.avg for name, meter in meters.items() if name.startswith("_gate")}
+    if not (hidden and logdir and progress_bar.SummaryWriter) or distributed_utils.get_global_rank():
+        return
+    writers = progress_bar._tensorboard_writers  # fairseq's, one for each split, closed when the process ends
+    if split not in writers:
+        writers[split] = progress_bar.SummaryWriter(os.path.join(logdir, split))
+    for name, mean in hidden.items():
+        writers[split].add_scalar(name, mean, step)
+    writers[split].flush()

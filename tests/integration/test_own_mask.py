@@ -1,0 +1,44 @@
+"""A user's mask in a user's own --user-dir, by the real commands."""
+
+from __future__ import annotations
+
+import subprocess
+
+import commands
+from places import EXAMPLES
+
+USER_DIR = EXAMPLES / "own_mask/own_mask"
+RUN = ["--user-dir", str(USER_DIR), "--task", "syntax_translation"]
+
+
+def run(*command: str, cwd) -> str:
+    done = subprocess.run(command, cwd=cwd, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_mask_of_ones_own_trains_and_generates(data_bin, tmp_path):
+    lines = (USER_DIR / "__init__.py").read_text().split("\n@register_syntax_mask")[1].rstrip().splitlines()
+    assert len(lines) <= 20
+    options = [
+        *commands.TINY, "--syntax-masks", "neighbours,slr", "--neighbours-siblings", "--optimizer", "adam", "--lr",
+        "0.01", "--criterion", "label_smoothed_cross_entropy", "--batch-size", "20", "--max-update", "8", "--cpu",
+        "--num-workers", "0", "--save-dir", "run",
+    ]  # fmt: skip
+    log = run("fairseq-train", str(data_bin), *RUN, *options, cwd=tmp_path)
+    assert "gate_neighbours_l1" in log
+    generated = run(
+        "fairseq-generate", str(data_bin), *RUN, "--path", "run/checkpoint_best.pt", "--cpu", "--batch-size", "9",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert generated.count("\nH-") == len((data_bin.parent / "bpe/test.src").read_text().splitlines())
+    words = run("fairseq-train", *RUN, "--arch", "gated_syntax_transformer", "--help", cwd=tmp_path).split()
+    assert "--neighbours-siblings, --no-neighbours-siblings a word also sees the other children" in " ".join(words)
+    # without it, or with another option, the checkpoint is not loaded as if nothing were
+    generate = ["fairseq-generate", str(data_bin), *RUN, "--path", "run/checkpoint_best.pt", "--cpu"]
+    plain = [part if part != str(USER_DIR) else "fairseq_syntax" for part in generate]
+    failed = subprocess.run(plain, cwd=tmp_path, text=True, capture_output=True)
+    assert failed.returncode != 0
+    assert "--syntax-masks: expected some of slr,sdoi, each once, found 'slr,neighbours'" in failed.stderr
+    other = [*generate, "--model-overrides", "{'neighbours_siblings': False}"]
+    assert "--neighbours-siblings is False here, and was True when" in run(*other, cwd=tmp_path)

@@ -1,0 +1,265 @@
+"""Experts of every kind: factors, biases of each head, weights of each query, parameters; and traces of a pass."""
+
+from __future__ import annotations
+
+import copy
+import math
+from random import Random
+
+import pytest
+import torch
+from torch import nn
+
+import small
+from fairseq_syntax.models.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.models.options import SyntaxTransformerConfig
+from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.masks import Guide, MaskBuilder, SyntacticLocalRange, SyntaxMask
+from fairseq_syntax.nn.masks.base import mask_names, register_syntax_mask
+from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.options import option
+
+GATE = {"hidden_dim": 4, "batch_norm": None}
+
+
+class Gaussian(SyntaxMask):
+    """A factor, the same for all heads: a bell around each position."""
+
+    name = "gaussian"
+    features = ("word",)
+
+    def guide(self, word):
+        place = torch.arange(word.shape[1], dtype=torch.float32)
+        bell = torch.exp(-((place[:, None] - place) ** 2) / 2) / math.sqrt(2 * math.pi)
+        return Guide(factor=bell.expand(len(word), 1, -1, -1))
+
+
+class Slopes(SyntaxMask):
+    """A bias of its own for each head."""
+
+    name = "slopes"
+    features = ("word",)
+
+    def guide(self, word):
+        place = torch.arange(word.shape[1], dtype=torch.float32)
+        away = (place[:, None] - place).abs()
+        slopes = torch.tensor([0.0, 0.5, 1.0, 2.0])[:, None, None]
+        return Guide(bias=(-slopes * away).expand(len(word), -1, -1, -1))
+
+
+class Buckets(SyntaxMask):
+    """A table of biases a layer: one number a head and bucket."""
+
+    name = "buckets"
+    features = ("word",)
+
+    def guide(self, word):
+        place = torch.arange(word.shape[1])
+        return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
+
+    def in_layer(self, *, heads, head_dim):
+        return Table(heads)
+
+
+class Table(nn.Module):
+    def __init__(self, heads: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(heads, 5))
+
+    def forward(self, buckets):
+        return Guide(bias=self.weight[:, buckets].transpose(0, 1))
+
+
+class OfEachQuery(nn.Module):
+    """Weights of (batch, masks, heads, n)."""
+
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.linear = nn.Linear(16, masks * heads)
+        self.shape = masks, heads
+
+    def forward(self, x, padding_mask):
+        logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
+        return logits.sigmoid() / self.shape[0]
+
+
+def attention(masks, **options) -> SyntaxAttention:
+    torch.manual_seed(2)
+    defaults = {"masks": masks, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
+    return SyntaxAttention(16, 4, **{**defaults, **options})
+
+
+def padded_batch():
+    random = Random(3)
+    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4), 5])
+    return net_input["src_syntax"], net_input["src_tokens"].eq(small.dictionary().pad())
+
+
+KINDS = {
+    "factor": [Gaussian()],
+    "bias of each head": [Slopes()],
+    "parameters": [Buckets()],
+    "all": [Gaussian(), Slopes(), Buckets(), SyntacticLocalRange()],
+}
+
+
+@pytest.mark.parametrize("of_each_query", [False, True])
+@pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_each_query):
+    masks = KINDS[kind]
+    syntax, padding = padded_batch()
+    net = attention(masks, implementation=implementation).double()
+    if of_each_query:
+        net.gate = OfEachQuery(len(masks), 4).double()
+    x = torch.randn(8, 3, 16, dtype=torch.float64)
+    built = MaskBuilder(masks)(syntax)
+    results = []
+    for compute in (lambda: net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built)[0],
+                    lambda: by_the_formula(net, x, padding, masks, built)):  # fmt: skip
+        net.zero_grad()
+        real = compute().transpose(0, 1)[~padding]
+        (real * torch.linspace(-1, 1, real.numel(), dtype=torch.float64).view_as(real)).sum().backward()
+        results.append([real, *(parameter.grad.clone() for parameter in net.parameters())])
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def by_the_formula(net, x, padding, masks, built):
+    """softmax(f ⊙ x + b + padding) for each expert, weighted and summed, sentence by sentence and head by head."""
+    q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
+    weights = net.gate(x, padding)
+    guides = [
+        net.experts[mask.name](guide) if mask.name in net.experts else guide
+        for mask, guide in zip(masks, built.guides, strict=True)
+    ]
+    sentences = []
+    for b in range(x.shape[1]):
+        heads = []
+        for h in range(4):
+            part = slice(4 * h, 4 * h + 4)
+            scores = q[:, b, part] @ k[:, b, part].T / 2
+            hidden = torch.zeros(8, dtype=x.dtype).masked_fill(padding[b], -torch.inf)
+            experts = [scores]
+            for guide in guides:
+                factor, bias = (
+                    None if part is None else part[b, h % part.shape[1]].double() for part in (guide.factor, guide.bias)
+                )
+                guided = scores if factor is None else factor * scores
+                experts.append(guided if bias is None else guided + bias)
+            probabilities = [(expert + hidden).softmax(-1) for expert in experts]
+            w = weights[b, :, h] if weights.dim() == 4 else weights[b, :, h, None]  # (masks, n or 1)
+            mixed = (1 - w.sum(0))[:, None] * probabilities[0]
+            for k_, probability in enumerate(probabilities[1:]):
+                mixed = mixed + w[k_][:, None] * probability
+            heads.append(mixed @ v[:, b, part])
+        sentences.append(torch.cat(heads, dim=-1))
+    return net.out_proj(torch.stack(sentences, dim=1))
+
+
+def test_a_factor_of_zero_leaves_no_number_where_padding_is():
+    class Nothing(Gaussian):
+        def guide(self, word):
+            return Guide(factor=torch.zeros(len(word), 1, word.shape[1], word.shape[1]))
+
+    syntax, padding = padded_batch()
+    net = attention([Nothing()], combination="pure")
+    x = torch.randn(8, 3, 16)
+    output, weights = net(x, x, x, key_padding_mask=padding, syntax=MaskBuilder([Nothing()])(syntax))
+    assert output.isfinite().all()
+    expected = (~padding).float() / (~padding).sum(1, keepdim=True)
+    torch.testing.assert_close(weights, expected[:, None].expand_as(weights))
+
+
+def encoder(**options) -> SyntaxTransformerEncoder:
+    """With a mask that has parameters, of which each guided layer has its own."""
+    net = small.model(syntax_layers="1-2", encoder_layers=3, **options)
+    cfg = SyntaxTransformerConfig.from_namespace(net.cfg)
+    cfg.masks = (Buckets(), SyntacticLocalRange())
+    torch.manual_seed(5)
+    return SyntaxTransformerEncoder(cfg, net.encoder.dictionary, net.encoder.embed_tokens)
+
+
+def test_parameters_of_a_mask_are_each_layers_own_and_are_saved():
+    net = encoder()
+    names = [name for name in net.state_dict() if "experts" in name]
+    assert names == [f"layers.{i}.self_attn.experts.buckets.weight" for i in (0, 1)]
+    random = Random(1)
+    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    before = small.encode(SimpleModel(net.eval()), net_input)
+    copied = copy.deepcopy(net)
+    with torch.no_grad():
+        copied.layers[1].self_attn.experts["buckets"].weight += 1  # the same for all keys, so nothing
+        torch.testing.assert_close(small.encode(SimpleModel(copied), net_input), before)
+        copied.layers[1].self_attn.experts["buckets"].weight[:, 0] += 1
+    assert not torch.allclose(small.encode(SimpleModel(copied), net_input), before)
+    copied.load_state_dict(net.state_dict())
+    torch.testing.assert_close(small.encode(SimpleModel(copied), net_input), before)
+
+
+class SimpleModel:
+    def __init__(self, net):
+        self.encoder = net
+
+
+@pytest.mark.parametrize("contents", [("scores",), ("gates", "attention")])
+def test_what_a_trace_keeps_has_gradients_also_under_activation_checkpointing(contents):
+    """As a loss on a head's scores needs: each layer's parameters get theirs."""
+    random = Random(1)
+    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    found = []
+    for checkpointing in (False, True):
+        net = encoder(checkpoint_activations=checkpointing).train()
+        trace = SyntaxTrace(contents)
+        net(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=trace)
+        assert list(trace.layers) == [1, 2]
+        sum(trace.stacked(name).square().sum() for name in contents).backward()
+        grads = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in net.named_parameters()}
+        assert grads["layers.0.self_attn.q_proj.weight"].any()
+        assert grads["layers.1.self_attn.q_proj.weight"].any()
+        found.append(grads)
+    for name, grad in found[0].items():
+        torch.testing.assert_close(found[1][name], grad, msg=name)
+
+
+def test_a_trace_changes_nothing_and_keeps_what_was_asked_for():
+    net = small.model(syntax_masks="slr,sdoi", encoder_layers=3, syntax_layers="1,3").eval()
+    random = Random(1)
+    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    trace = SyntaxTrace(("gates", "attention", "scores"))
+    torch.testing.assert_close(net(**net_input, trace=trace)[0], net(**net_input)[0])
+    assert list(trace.layers) == [1, 3]
+    assert trace.stacked("gates").shape == (2, 2, 2, 4)
+    assert trace.stacked("attention").shape == (2, 2, 4, 8, 8)
+    torch.testing.assert_close(trace.stacked("attention").sum(-1), torch.ones(2, 2, 4, 8))
+    pure = small.model(syntax_combination="pure").eval()
+    trace = SyntaxTrace(("gates", "attention"))
+    pure(**net_input, trace=trace)
+    assert trace.layers[1].keys() == {"attention"}
+    with pytest.raises(ValueError, match="expected some of gates, attention, scores, found gate"):
+        SyntaxTrace(("gate",))
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "wrong"),
+    [
+        ("slr", ("word",), "expected a new name for a syntax mask"),
+        ("my-mask", ("word",), "expected a new name for a syntax mask"),
+        ("mine", (), "mine: expected features among"),
+        ("mine", ("tree",), "mine: expected features among word, distance"),
+    ],
+)
+def test_a_mask_that_cannot_be_registered_is_refused(name, features, wrong):
+    before = mask_names()
+    with pytest.raises(ValueError, match=wrong):
+        register_syntax_mask(name)(type("Mine", (SyntaxMask,), {"features": features, "__annotations__": {}}))
+    assert mask_names() == before
+
+
+def test_an_option_of_another_mask_is_refused():
+    class Mine(SyntaxMask):
+        features = ("word",)
+        temperature: float = option(1.0, help="…", name="slr_temperature")
+
+    with pytest.raises(ValueError, match="mine: --slr-temperature is the option of another syntax mask"):
+        register_syntax_mask("mine")(Mine)
