@@ -6,7 +6,8 @@ No data is needed: random tokens under random trees, in batches of sentences of 
 of a size. Everything is measured in one run, in turn, step by step; medians. A ratio is stock's time over ours: above
 1 is faster than stock. Tables:
 
-1. training step (forward, backward, Adam) by fairseq's trainer, encoder forward, beam search, peak memory;
+1. training step (forward, backward, Adam) by fairseq's trainer, with torch's dropout in all models and with fast
+   dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory;
 2. what a batch's masks cost, as a share of the training step;
 3. how masks and self-attention grow with the sentence's length n.
 """
@@ -36,6 +37,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
+from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from syntax_preprocess.features import distance_feature, head_feature, syntactic_distances, word_feature
 from syntax_preprocess.system.workers import end_with_parent
@@ -112,7 +114,7 @@ def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
 class System:
     """One of :data:`SYSTEMS`, ready to train, encode and generate."""
 
-    def __init__(self, name: str, size: int, cpu: bool):
+    def __init__(self, name: str, size: int, cpu: bool, *, dropout: str = "fast"):
         ffn, heads, layers, _ = SIZES[size]
         shape = " ".join(
             f"--{side}-embed-dim {size} --{side}-ffn-embed-dim {ffn} --{side}-attention-heads {heads} "
@@ -122,7 +124,7 @@ class System:
         command = (
             f"none --task syntax_translation {SYSTEMS[name]} {shape} {REGULARISATION} --share-all-embeddings "
             "--optimizer adam --lr 1e-4 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 1 "
-            f"--max-tokens 4096 --seed 1 {'--cpu' * cpu}"
+            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu}"
         )
         args = options.parse_args_and_arch(options.get_training_parser(), command.split())
         cfg = convert_namespace_to_omegaconf(args)
@@ -142,7 +144,7 @@ class System:
     def sample(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The batch, for this model, where it computes."""
         net_input = dict(batch["net_input"])
-        if not hasattr(self.model, "syntax_features"):
+        if not syntax_of(self.model).syntax_features:
             del net_input["src_syntax"]
         sample = {**batch, "net_input": net_input}
         return utils.move_to_cuda(sample) if self.cuda else sample
@@ -233,8 +235,10 @@ def compare(size: int, repeats: int, cpu: bool) -> None:
     def row(what: str, values: list[float], ratios: list[float], form: str = "{:,.0f}") -> None:
         print(f"| {what} | {' | '.join([*map(form.format, values), *(f'{r:.3f}' for r in ratios)])} |", flush=True)
 
-    train, ratios = in_turn({name: system.train for name, system in systems.items()}, batches, repeats)
-    row("training, words/s", [words / value for value in train.values()], ratios)
+    for dropout, trained in (("torch", {name: System(name, size, cpu, dropout="torch") for name in SYSTEMS}),
+                             ("fast", systems)):  # fmt: skip
+        train, ratios = in_turn({name: system.train for name, system in trained.items()}, batches, repeats)
+        row(f"training, {dropout} dropout, words/s", [words / value for value in train.values()], ratios)
     encode, ratios = in_turn({name: system.encode for name, system in systems.items()}, batches, 4 * repeats)
     row("encoder forward, words/s", [words / value for value in encode.values()], ratios)
     some = [random_batch(Random(1), [24] * (tokens // 128))]
