@@ -29,8 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_preprocess.brackets import format_brackets
 from syntax_preprocess.features.aligned import AlignedSentence
-from syntax_preprocess.trees import DependencyTree, format_trees
+from syntax_preprocess.trees import DependencyTree
 
 logger = logging.getLogger("serve")
 
@@ -186,7 +187,7 @@ def parse_of(sentence: AlignedSentence) -> dict[str, Any]:
     trees, tree = sentence.trees, sentence.dependencies
     return {
         "words": sentence.words,
-        "trees": format_trees(trees).strip() if isinstance(trees, list) else None,
+        "trees": format_brackets(trees).strip() if isinstance(trees, list) else None,
         "heads": tree.heads if isinstance(tree, DependencyTree) else None,
         "deprels": tree.deprel if isinstance(tree, DependencyTree) else None,
     }

@@ -6,12 +6,11 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
 from fairseq_syntax.nn.masks import UNKNOWN
@@ -20,6 +19,9 @@ from syntax_preprocess.data_bin.feature_files import Signature, SplitSignature, 
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features import parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lines import tokenize_line
+from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.parsers import (
     HOPELESS,
     MAX_TOKENS,
@@ -31,8 +33,7 @@ from syntax_preprocess.parsers import (
     parser_class,
     parser_names,
 )
-from syntax_preprocess.ranges import in_lockstep
-from syntax_preprocess.trees import NoParse, parse_brackets, read_conllu, read_lines
+from syntax_preprocess.trees import NoParse
 
 logger = logging.getLogger(__name__)
 
@@ -171,8 +172,7 @@ class LiveParses(ParseSource):
                     elif parse.reason not in ("empty", "failed"):
                         _warn(line, kinds, parse.reason)
                 else:
-                    made = {"trees": parse.trees, "conllu": parse.dependencies}
-                    by_kind.update({kind: made[kind] for kind in kinds})
+                    by_kind.update({kind: getattr(parse, FORMATS[kind].attribute) for kind in kinds})
         return found
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
@@ -198,7 +198,7 @@ class SideFiles(ParseSource):
     """
 
     def __init__(self, prefix: str, kinds: Sequence[str], on_mismatch: str, text: str):
-        self.paths = {kind: f"{prefix}.{kind}" for kind in kinds}
+        self.paths = {kind: FORMATS[kind].path(prefix) for kind in kinds}
         self.on_mismatch = on_mismatch
         for path in self.paths.values():
             if not os.path.isfile(path):
@@ -206,7 +206,7 @@ class SideFiles(ParseSource):
         if os.path.isfile(text):
             for _ in in_lockstep(text, self.paths, units=1 << 20):
                 pass
-        self._units = {kind: _units(kind, path) for kind, path in self.paths.items()}
+        self._units = {kind: FORMATS[kind].read(path) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
 
@@ -236,14 +236,6 @@ class SideFiles(ParseSource):
             if place:
                 message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
                 raise InputError(self.paths[kind], place, message)
-
-
-def _units(kind: str, path: str) -> Iterator[tuple[int, Any]]:
-    if kind == "trees":
-        for place, line in read_lines(path):
-            yield place, parse_brackets(line, path=path, line=place)
-    else:
-        yield from read_conllu(path)
 
 
 class SourceReader:
@@ -301,8 +293,7 @@ class SourceReader:
         return align_sentence(
             " ".join(line.marked),
             line.subwords,
-            trees=parses.get("trees"),
-            dependencies=parses.get("conllu"),
+            parses,
             settings=self.settings,
             mismatched=lambda kind, error: self.source.mismatched(line, kind, error),
         )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.versioned_json import check_types, read_versioned
-from syntax_preprocess.trees import conllu_blocks
 
 FORMAT_VERSION = 1
 
@@ -79,16 +78,6 @@ def file_hash(path: str) -> str:
     """SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The value of the first ``# generator =`` comment in a CoNLL-U file's first block."""
-    _, block = next(conllu_blocks(lines), (0, []))
-    for line in block:
-        key, _, value = line.lstrip("# ").partition("=")
-        if line.startswith("#") and key.strip() == "generator":
-            return value.strip()
-    return None
 
 
 def check_unchanged(prefix: str, kinds: Sequence[str]) -> dict[str, ParseRecord]:

@@ -1,35 +1,17 @@
-"""Constituency and dependency trees, and the two file formats they come in.
+"""Constituency and dependency trees.
 
-Both formats hold one *unit* for every line of the text they belong to:
-
-=========  ==============================  =================================  =====================
-format     one unit                        the parser gave up on this line    the line has no words
-=========  ==============================  =================================  =====================
-brackets   a line with one tree; several   ``(())``, and perhaps a reason     an empty line
-           trees on it are a forest        after it
-CoNLL-U    a block of lines, closed by an  a block of comments with           a block of comments
-           empty line; several sentences   ``# no_parse = REASON`` in it
-           with ``# sentences = N`` in it
-=========  ==============================  =================================  =====================
+They come in two file formats, :mod:`~syntax_preprocess.brackets` and :mod:`~syntax_preprocess.conllu`, which hold one
+*unit* for every line of the text they belong to; :data:`syntax_preprocess.formats.FORMATS` has both.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syntax_preprocess.errors import InputError, shown
-from syntax_preprocess.folding import escape_brackets, unescape_brackets
 
-# No two of an expression's repetitions may match the same characters: it would take the square of a line's length.
-_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)([^()]*)")
-_STATEMENT = re.compile(r"#\s*(no_parse|sentences)\s*=(.*)")
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
-_BRACKET_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)")
-_LEMMA, _UPOS, _HEAD, _DEPREL = 2, 3, 6, 7  # columns of CoNLL-U
-_BOM = b"\xef\xbb\xbf"
+_UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,242 +83,6 @@ class DependencyTree:
         return self.labels(_DEPREL)
 
 
-def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields each line of a UTF-8 file with its number, without the line end.
-
-    Lines end at ``\\n`` or ``\\r\\n``. A carriage return anywhere else is refused: fairseq would end a
-    line there, and every later line would belong to another sentence. So are a byte order mark, which
-    fairseq would take for a part of the first word, and whatever is not UTF-8.
-    """
-    with open(path, "rb") as file:
-        yield from decode_lines(file, path=path, first=1)
-
-
-def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[tuple[int, str]]:
-    """As :func:`read_lines`, for lines that have been read already; `first` is the number of the first."""
-    for number, raw in enumerate(lines, start=first):
-        if number == 1 and raw.startswith(_BOM):
-            raise InputError(path, 1, "expected UTF-8 without a byte order mark, found one")
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(path, number, f"expected UTF-8, found {error}") from None
-        line = line.removesuffix("\n").removesuffix("\r")
-        if "\r" in line:
-            raise InputError(
-                path,
-                number,
-                f"expected no carriage return inside the line, found one in column "
-                f"{line.index(chr(13)) + 1}; fairseq would count two lines",
-            )
-        yield number, line
-
-
-def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
-    """Reads the bracketed trees on one line.
-
-    Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
-    that there is no parse. Raises :class:`InputError` for brackets that do not balance.
-    """
-    if nothing := _NO_TREE.fullmatch(text):
-        return NoParse(nothing[1].strip() or "not_stated")
-    trees: list[Tree] = []
-    stack: list[list[Tree | str]] = []  # the children of the constituents that are open
-    for match in _BRACKET_TOKEN.finditer(text):
-        label, token = match.groups()
-        if label is not None:
-            node = Tree(label, [])
-            if stack:
-                stack[-1].append(node)
-            else:
-                trees.append(node)
-            stack.append(node.children)
-        elif not stack:
-            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}")
-        elif token != ")":
-            stack[-1].append(unescape_brackets(token))
-        elif not stack.pop():
-            raise InputError(
-                path,
-                line,
-                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none",
-            )
-    if stack:
-        raise InputError(path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)")
-    return trees
-
-
-def format_trees(trees: list[Tree] | NoParse) -> str:
-    """A line of bracketed trees, as :func:`parse_brackets` reads it, with its end."""
-    if isinstance(trees, NoParse):
-        return f"(()) {trees.reason}\n"
-    return " ".join(map(_format_tree, trees)) + "\n"
-
-
-def _format_tree(tree: Tree) -> str:
-    parts: list[str] = []
-    stack: list[Tree | str | None] = [tree]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            parts.append(")")
-        elif isinstance(node, str):
-            parts.append(f" {_in_brackets(node)}")
-        else:
-            parts.append(f"{' ' * bool(parts)}({_in_brackets(node.label)}")
-            stack.append(None)
-            stack.extend(reversed(node.children))
-    return "".join(parts)
-
-
-def _in_brackets(text: str) -> str:
-    return escape_brackets("".join(text.split()))
-
-
-def conllu_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yields each block of the lines of a CoNLL-U file: the number of its first line, and its lines."""
-    block: list[str] = []
-    number = 0
-    for number, line in lines:
-        if line.strip(" \t\x0b\x0c"):
-            block.append(line)
-        elif block:
-            yield number - len(block), block
-            block = []
-    if block:
-        yield number - len(block) + 1, block
-
-
-def read_conllu(path: str) -> Iterator[tuple[int, DependencyTree | NoParse]]:
-    """Yields each block of a CoNLL-U file, read by :func:`parse_conllu`, with the number of its first line."""
-    for line, block in conllu_blocks(read_lines(path)):
-        yield line, parse_conllu(block, path=path, line=line)
-
-
-def parse_conllu(block: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
-    """Reads one CoNLL-U block, whose first line is line `line` of `path`.
-
-    Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
-    the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
-    belong to the enhanced graph and are not part of the tree.
-
-    Words are numbered through the whole block, also where a comment says that it holds several sentences.
-
-    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`InputError` for a line
-    without ten columns, word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle,
-    or other than one root a sentence.
-    """
-    forms: list[str] = []
-    heads: list[int] = []
-    lines: list[int] = []
-    spans: list[tuple[int, int, str]] = []  # multi-word tokens: first word, last word, form
-    rows: list[list[str]] = []
-    no_parse = None
-    sentences = 1
-    for number, text in enumerate(block, start=line):
-        if text.startswith("#"):
-            if stated := _STATEMENT.match(text):
-                key, value = stated[1], stated[2].strip()
-                if key == "no_parse":
-                    try:
-                        no_parse = NoParse(value or "not_stated")
-                    except ValueError as error:
-                        raise InputError(path, number, str(error)) from None
-                elif _NUMBER.fullmatch(value) and int(value):
-                    sentences = int(value)
-                else:
-                    raise InputError(path, number, f"expected a number of sentences, found {shown(value)}")
-            continue
-        columns = text.split("\t", 10)
-        if len(columns) != 10:
-            raise InputError(path, number, f"expected 10 tab-separated columns, found {text.count(chr(9)) + 1}")
-        identifier, form, head = columns[0], columns[1], columns[_HEAD]
-        if _EMPTY_NODE.fullmatch(identifier):
-            continue
-        if not form:
-            raise InputError(path, number, "expected the form of a word, found none")
-        if "-" in identifier:
-            first, _, last = identifier.partition("-")
-            numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
-            if not (numbers and len(forms) < int(first) < int(last)):
-                raise InputError(
-                    path,
-                    number,
-                    f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
-                )
-            spans.append((int(first), int(last), form))
-            continue
-        if identifier != str(len(forms) + 1):
-            raise InputError(path, number, f"expected word number {len(forms) + 1}, found {shown(identifier)}")
-        if not _NUMBER.fullmatch(head):
-            raise InputError(path, number, f"expected the number of a head, found {shown(head)}")
-        forms.append(form)
-        heads.append(int(head))
-        lines.append(number)
-        rows.append(columns)
-    if no_parse:
-        return no_parse
-    _check_roots(heads, sentences, path=path, lines=lines)
-    depths = _depths(heads, path=path, lines=lines)
-    if sentences > 1 and len(sentence_sizes(heads)) != sentences:
-        raise InputError(
-            path, line, f"expected heads that stay within the {sentences} sentences, found some that do not"
-        )
-    depth = max(depths, default=0)
-    if not spans:
-        return DependencyTree(forms, heads, rows, sentences, depth=depth)
-    tokens, groups = _group(forms, spans, path=path, line=line)
-    # A token's head is the token of its shallowest word's head. That head is shallower than any word of
-    # the token, so it lies outside the token and depths fall strictly on the way up: no cycle can arise.
-    head_words = [min(group, key=lambda word: depths[word]) for group in groups]
-    columns_of_tokens = [
-        rows[word] if len(group) == 1 else _without_lemma(rows[word])
-        for word, group in zip(head_words, groups, strict=True)
-    ]
-    token_of = [0] * (len(forms) + 1)
-    for number, group in enumerate(groups, start=1):
-        for word in group:
-            token_of[word + 1] = number
-    return DependencyTree(
-        tokens,
-        [token_of[heads[word]] for word in head_words],
-        columns_of_tokens,
-        sentences,
-        multiword=len(spans),
-        depth=depth,
-        head_words=head_words,
-    )
-
-
-def _without_lemma(columns: list[str]) -> list[str]:
-    return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
-
-
-def format_conllu(tree: DependencyTree | NoParse) -> str:
-    """A CoNLL-U block, as :func:`parse_conllu` reads it, with the empty line that closes it."""
-    if isinstance(tree, NoParse):
-        return f"# no_parse = {tree.reason}\n\n"
-    lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
-    rows = tree.columns or [["_"] * 10] * len(tree.tokens)
-    for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
-        form = " ".join(token.split())
-        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
-    return "\n".join([*(lines or ["#"]), "", ""])
-
-
-def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int]) -> None:
-    roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
-    due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
-    if len(roots) > sentences:
-        raise InputError(
-            path,
-            roots[sentences],
-            f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
-        )
-    if sentences > 1 and len(roots) < sentences and heads:
-        raise InputError(path, lines[-1], f"expected {due}, found {len(roots)}")
-
-
 def sentence_sizes(heads: Sequence[int]) -> list[int]:
     """How many words each sentence of a line has: a new one starts where the root above the words changes."""
     if not heads:
@@ -357,60 +103,32 @@ def sentence_sizes(heads: Sequence[int]) -> list[int]:
 
 def depth(heads: list[int]) -> int:
     """The greatest number of words on the way from a root down."""
-    return max(_depths(heads, path="", lines=[0] * len(heads)), default=0)
+    return max(depths(heads, path="", lines=[0] * len(heads)), default=0)
 
 
-def _depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
-    """Distance of each word from its root (1 for a root itself), having checked that all lead to one."""
+def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
+    """Distance of each word from its root (1 for a root itself).
+
+    Raises :class:`InputError` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
+    """
     for head, line in zip(heads, lines, strict=True):
         if head > len(heads):
             raise InputError(path, line, f"expected a head between 0 and {len(heads)}, found {head} (out of range)")
-    depths = [0] * len(heads)
+    found = [0] * len(heads)
     for start in range(len(heads)):
         path_up = []
         word = start
-        while word >= 0 and not depths[word]:
-            depths[word] = -1  # on the way up
+        while word >= 0 and not found[word]:
+            found[word] = -1  # on the way up
             path_up.append(word)
             word = heads[word] - 1
-        if word >= 0 and depths[word] == -1:
+        if word >= 0 and found[word] == -1:
             raise InputError(path, lines[word], f"expected a tree, found a cycle through word {word + 1}")
-        depth = depths[word] if word >= 0 else 0
+        depth = found[word] if word >= 0 else 0
         for below in reversed(path_up):
             depth += 1
-            depths[below] = depth
-    return depths
-
-
-def _group(
-    forms: list[str], spans: list[tuple[int, int, str]], *, path: str, line: int
-) -> tuple[list[str], list[range]]:
-    """The surface tokens, and the words (from 0) that each is made of."""
-    tokens: list[str] = []
-    groups: list[range] = []
-    rest = iter(spans)
-    span = next(rest, None)
-    word = 1
-    while word <= len(forms):
-        if span and word == span[0]:
-            last = span[1]
-            if last > len(forms):
-                raise InputError(
-                    path,
-                    line,
-                    f"expected words {word} to {last} of {shown(span[2])}, found only {len(forms)} words",
-                )
-            tokens.append(span[2])
-            groups.append(range(word - 1, last))
-            span = next(rest, None)
-            word = last + 1
-        else:
-            tokens.append(forms[word - 1])
-            groups.append(range(word - 1, word))
-            word += 1
-    if span:
-        raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {shown(span[2])}")
-    return tokens, groups
+            found[below] = depth
+    return found
 
 
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:

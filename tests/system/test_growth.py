@@ -10,22 +10,16 @@ from typing import Any
 import pytest
 
 from syntax_preprocess.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from syntax_preprocess.brackets import format_brackets, parse_brackets
+from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import CONTROLS, control_heads, control_trees
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features import head_feature, syntactic_distances
 from syntax_preprocess.folding import fold, same_folded, unescape_moses
+from syntax_preprocess.formats import CONLLU
 from syntax_preprocess.parsers import Line, NoParse, parse_lines
 from syntax_preprocess.parsers.files import ConlluParser, TreesParser
-from syntax_preprocess.trees import (
-    DependencyTree,
-    format_conllu,
-    format_trees,
-    merge_leaves,
-    parse_brackets,
-    parse_conllu,
-    read_conllu,
-    sentence_sizes,
-)
+from syntax_preprocess.trees import DependencyTree, merge_leaves, sentence_sizes
 
 #: Characters, words, brackets, … in a line.
 MANY = 30_000
@@ -134,7 +128,7 @@ def test_brackets(line):
         return
     assert not isinstance(found, NoParse)
     words = [word for tree in found for word in tree.leaves()]
-    timed(lambda: format_trees(found))
+    timed(lambda: format_brackets(found))
     timed(lambda: merge_leaves(found[0], words, {i: i for i in range(0, len(words), 2)}))
     for binarize in ("none", "left", "right"):
         timed(lambda binarize=binarize: syntactic_distances(found, binarize=binarize))
@@ -240,6 +234,6 @@ def test_a_tree_over_many_lines(tmp_path):
 
 def test_a_file_of_empty_lines_and_one_of_one_line(tmp_path):
     (tmp_path / "x").write_text("\n \n\t\n" * MANY)
-    assert timed(lambda: list(read_conllu(str(tmp_path / "x")))) == []
+    assert timed(lambda: list(CONLLU.read(str(tmp_path / "x")))) == []
     (tmp_path / "x").write_text("x" * 1000 * MANY)
-    assert "10 tab-separated columns" in str(timed(lambda: list(read_conllu(str(tmp_path / "x")))))
+    assert "10 tab-separated columns" in str(timed(lambda: list(CONLLU.read(str(tmp_path / "x")))))

@@ -18,8 +18,11 @@ from sacremoses import MosesTokenizer
 import commands
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from places import ROOT
+from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.commands import binarize, parse
-from syntax_preprocess.trees import DependencyTree, NoParse, conllu_blocks, parse_brackets, parse_conllu, read_lines
+from syntax_preprocess.conllu import conllu_units, parse_conllu
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.trees import DependencyTree, NoParse
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -35,7 +38,7 @@ def unpack(name: str, to: Path) -> Path:
 def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
     texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
-    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_blocks(read_lines(str(path)))]
+    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_units(read_lines(str(path)))]
     assert len(trees) == len(texts) > 400
     for text, tree in zip(texts, trees, strict=True):
         assert isinstance(tree, DependencyTree)
@@ -106,7 +109,7 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     parse.main(commands["one"])
     lines = texts["one"].read_text().splitlines()
     conllu, trees = (Path(f"{texts['one']}.{kind}") for kind in ("conllu", "trees"))
-    blocks = list(conllu_blocks(read_lines(str(conllu))))
+    blocks = list(conllu_units(read_lines(str(conllu))))
     assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
     for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
         tree = parse_conllu(block, path=str(conllu), line=number)
@@ -156,7 +159,7 @@ def test_stanza_in_raw_mode(tmp_path):
     text.write_text("\n".join(lines))
     parse.main(["--input", str(text), *STANZA])
     conllu, trees = f"{text}.conllu", f"{text}.trees"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
     constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
     assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
     assert units[4] == constituents[4] == NoParse("too_long")
@@ -181,7 +184,7 @@ def test_stanza_and_words_without_end(tmp_path, options):
     text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
     parse.main(["--input", str(text), *STANZA, *options])
     conllu = f"{text}.conllu"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_blocks(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
     assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
     assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
     if options:

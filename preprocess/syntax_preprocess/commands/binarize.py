@@ -2,8 +2,9 @@
 
 Runs before or after fairseq-preprocess, on the subword text that it reads. For each split, PREFIX.LANG is that
 text; PARSE.LANG.trees (one bracketed tree a line) and PARSE.LANG.conllu (one block a line), either or both, are
-its parses: see syntax_preprocess/trees.py for how they say that a line has no parse. If fairseq-syntax-parse made
-them, PARSE.LANG.parse.json tells how, and that neither they nor the text they were made from have changed.
+its parses: see brackets.py and conllu.py in syntax_preprocess/ for how they say that a line has no parse. If
+fairseq-syntax-parse made them, PARSE.LANG.parse.json tells how, and that neither they nor the text they were made from
+have changed.
 
 Several of these commands may run at once on different splits of one data-bin. On a split that another one is busy with,
 the command stops at once. They tell by locks: empty files DIR/.syntax.SRC-TGT.LANG.SPLIT.lock, and one without SPLIT.
@@ -28,7 +29,6 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-from fairseq.tokenizer import tokenize_line
 from tqdm import tqdm
 
 import syntax_preprocess
@@ -51,13 +51,16 @@ from syntax_preprocess.data_bin.verification import verify
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence, greatest_distance
-from syntax_preprocess.ranges import Range, in_lockstep
-from syntax_preprocess.record import check_unchanged, file_hash, generator_comment, record_path
+from syntax_preprocess.formats import CONLLU, FORMATS, TREES
+from syntax_preprocess.lines import read_lines, tokenize_line
+from syntax_preprocess.lockstep import in_lockstep
+from syntax_preprocess.ranges import Range
+from syntax_preprocess.record import check_unchanged, file_hash, record_path
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite
 from syntax_preprocess.system.locks import locked
 from syntax_preprocess.system.versioned_json import EarlierVersion
 from syntax_preprocess.system.workers import Workers, signals_afterwards
-from syntax_preprocess.trees import DependencyTree, NoParse, parse_brackets, parse_conllu, read_lines
+from syntax_preprocess.trees import DependencyTree, NoParse
 
 LINES_A_CHUNK = 1000
 
@@ -207,9 +210,9 @@ class Report:
             parsed = sentences - sum(reasons.values())
             without = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "0"
             parts.append(f"{kind}: {parsed} parsed ({parsed / max(sentences, 1):.2%}), without a parse: {without}")
-        if "trees" in kinds:
+        if TREES.name in kinds:
             parts.append(f"longest distance {self.greatest['distance']}")
-        if "conllu" in kinds:
+        if CONLLU.name in kinds:
             parts.append(f"deepest dependency tree {self.greatest['depth']}")
         return "; ".join(parts)
 
@@ -239,7 +242,7 @@ def _find_split(name: str, text: str, parse: str, lang: str, features: str | Non
     if not os.path.isfile(text_path):
         raise InputError(text_path, None, "expected a file of subword text, found none")
     prefix = f"{parse}.{lang}"
-    paths = {kind: f"{prefix}.{kind}" for kind in ("trees", "conllu")}
+    paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
     if not parses:
         raise InputError(
@@ -275,13 +278,10 @@ class _Chunker:
         """Reads, checks and aligns the parses of line `number`, given unread with their own line numbers."""
         tokens = self._tokens(number, text)
         subwords = self._subwords(number, tokens)
-        trees = dependencies = None
-        if "trees" in parses:
-            place, line = parses["trees"]
-            trees = parse_brackets(line, path=self.split.parses["trees"], line=place)
-        if "conllu" in parses:
-            place, block = parses["conllu"]
-            dependencies = parse_conllu(block, path=self.split.parses["conllu"], line=place)
+        found = {
+            kind: FORMATS[kind].parse(unit, path=self.split.parses[kind], line=place)
+            for kind, (place, unit) in parses.items()
+        }
 
         def mismatched(kind: str, error: AlignmentError) -> NoParse:
             if self.settings.on_mismatch == "fail":
@@ -292,9 +292,7 @@ class _Chunker:
                 ) from None
             return NoParse("mismatch")
 
-        sentence = align_sentence(
-            text, subwords, trees=trees, dependencies=dependencies, settings=self.settings, mismatched=mismatched
-        )
+        sentence = align_sentence(text, subwords, found, settings=self.settings, mismatched=mismatched)
         self._count(tokens, sentence)
         for name in self.split.features:
             self.rows[name].append(sentence.feature(name, self._number))
@@ -327,8 +325,8 @@ class _Chunker:
 
     def _count(self, tokens: list[str], sentence: AlignedSentence) -> None:
         self.counts.update(sentences=1, words=len(sentence.words), subwords=len(tokens))
-        for kind, parse in (("trees", sentence.trees), ("conllu", sentence.dependencies)):
-            if isinstance(parse, NoParse):
+        for kind in self.split.parses:
+            if isinstance(parse := getattr(sentence, FORMATS[kind].attribute), NoParse):
                 self.counts[f"no_parse.{kind}.{parse.reason}"] += 1
         if isinstance(sentence.dependencies, DependencyTree):
             self.greatest["depth"] = max(self.greatest["depth"], sentence.dependencies.depth)
@@ -353,7 +351,7 @@ class _Chunker:
 def binarize_chunk(ranges: dict[str, Range], *, split: Split, settings: Settings) -> Chunk:
     """Reads, checks and aligns the parses of some lines; see :class:`Chunk`."""
     chunker = _Chunker(split, settings)
-    parses = {kind: ranges[kind].blocks() if kind == "conllu" else ranges[kind].lines() for kind in split.parses}
+    parses = {kind: FORMATS[kind].units(ranges[kind].lines()) for kind in split.parses}
     for (number, text), *row in zip(ranges["text"].lines(), *parses.values(), strict=False):
         chunker.add(number, text, dict(zip(parses, row, strict=True)))
     return chunker.chunk()
@@ -386,7 +384,8 @@ def binarize_split(
         for chunk in workers.in_order(work, ranges):
             for name, values in chunk.values.items():
                 if name in chunk.labels:
-                    values = _renumber(values, chunk.labels[name], labels[name], f"{split.parses['conllu']}: {name}")
+                    what = f"{split.parses[FEATURES[name].source or '']}: {name}"
+                    values = _renumber(values, chunk.labels[name], labels[name], what)
                 writers[name].write(chunk.lengths[name], values)
             report.add(chunk)
             of_text.write(chunk.text_hashes.astype(HASH).tobytes())
@@ -422,8 +421,8 @@ def describe_parser(split: Split, name: str | None) -> dict[str, Any]:
             }
         else:
             described[kind] = {"sha256": file_hash(path)}
-            if kind == "conllu" and (comment := generator_comment(read_lines(path))):
-                described[kind]["name"] = comment
+            if maker := FORMATS[kind].maker(read_lines(path)):
+                described[kind]["name"] = maker
         if name:
             described[kind]["name"] = name
     return described

@@ -27,8 +27,11 @@ from typing import Any
 
 from tqdm import tqdm
 
+from syntax_preprocess.brackets import format_brackets
 from syntax_preprocess.commands.main import command
+from syntax_preprocess.conllu import format_conllu
 from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import (
     CHARACTERS_A_TOKEN,
     HOPELESS,
@@ -47,7 +50,7 @@ from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
 from syntax_preprocess.system.locks import locked
 from syntax_preprocess.system.versioned_json import read_json
 from syntax_preprocess.system.workers import signals_afterwards
-from syntax_preprocess.trees import NoParse, format_conllu, format_trees, read_lines
+from syntax_preprocess.trees import NoParse
 
 _PART = re.compile(r"(work|records|[0-9]{7,})\.json(\..*\.tmp)?|whole\.(conllu|trees)|.*\.lock")
 _DISCARDED = r"\.[^/]*\.[0-9]+\.done"  # .HOST.PID.done
@@ -276,7 +279,7 @@ class Job:
             if "conllu" in written:
                 written["conllu"].append(format_conllu(dependencies))
             if "trees" in written:
-                written["trees"].append(format_trees(trees))
+                written["trees"].append(format_brackets(trees))
         return {
             "first_line": lines[0].number,
             "counts": counts,

@@ -28,8 +28,8 @@ from sacremoses.corpus import NonbreakingPrefixes
 
 from syntax_preprocess.commands.main import command
 from syntax_preprocess.errors import InputError
+from syntax_preprocess.lines import decode_lines, read_lines
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
-from syntax_preprocess.trees import decode_lines, read_lines
 
 _LOG = re.compile(rb"(?<![^\r\n])[A-Z]-[0-9]+\t|H-[0-9]+\t")
 _HYPOTHESIS = re.compile(r"H-(0|[1-9][0-9]{0,17})\t([^\t]*)\t([^\t\0]*)")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from syntax_preprocess.alignment import AlignmentError, Subwords, align
 from syntax_preprocess.controls import control_heads, control_trees
@@ -16,6 +17,7 @@ from syntax_preprocess.features import (
     syntactic_distances,
     word_feature,
 )
+from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 
@@ -74,33 +76,34 @@ class AlignedSentence:
 def align_sentence(
     text: str,
     subwords: Subwords,
+    parses: Mapping[str, Any],
     *,
-    trees: list[Tree] | NoParse | None,
-    dependencies: DependencyTree | NoParse | None,
     settings: Settings,
     mismatched: Callable[[str, AlignmentError], NoParse],
 ) -> AlignedSentence:
-    """Aligns the subwords of `text` with its parses, each of which may be absent.
+    """Aligns the subwords of `text` with its parses.
 
     Args:
+        parses: by the name of their format, each of which may be absent, or a :class:`NoParse`.
         mismatched: called with the kind of a parse that is of another text, and what is wrong; raises, or says what
             to have in its place.
     """
     words = subwords.words
     word_of = word_of_leaf = subwords.word_of
+    trees, dependencies = (parses.get(kind) for kind in (TREES.name, CONLLU.name))
     if isinstance(trees, list):
-        leaves = [leaf for tree in trees for leaf in tree.leaves()]
+        leaves = TREES.tokens(trees)
         try:
             word_of = word_of_leaf = _align(subwords, leaves)
             words = leaves
         except AlignmentError as error:
-            trees = mismatched("trees", error)
+            trees = mismatched(TREES.name, error)
     if isinstance(dependencies, DependencyTree):
         try:
             word_of = _align(subwords, dependencies.tokens)
             words = dependencies.tokens
         except AlignmentError as error:
-            dependencies = mismatched("conllu", error)
+            dependencies = mismatched(CONLLU.name, error)
     if settings.control and isinstance(trees, list):
         trees = control_trees(settings.control, trees, text)
     if settings.control and isinstance(dependencies, DependencyTree):

@@ -10,18 +10,13 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
+from syntax_preprocess.brackets import format_brackets, parse_brackets
+from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.errors import shown
 from syntax_preprocess.folding import fold, same_folded
-from syntax_preprocess.trees import (
-    DependencyTree,
-    NoParse,
-    Tree,
-    decode_lines,
-    format_conllu,
-    format_trees,
-    parse_brackets,
-    parse_conllu,
-)
+from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lines import decode_lines
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
@@ -137,9 +132,8 @@ class Parser(ABC):
     def check(self, line: Line, parse: Parse) -> None:
         """Raises an exception unless `parse` is a parse of `line`, of all of the parser's kinds, and what is written of
         it can be read."""
-        found = {"conllu": parse.dependencies, "trees": parse.trees}
         for kind in self.kinds:
-            if found[kind] is None:
+            if getattr(parse, FORMATS[kind].attribute) is None:
                 raise ValueError(f"expected a parse of kind {kind}, found none")
         if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
             raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
@@ -149,7 +143,7 @@ class Parser(ABC):
             leaves = [leaf for tree in parse.trees for leaf in tree.leaves()]
             if leaves != parse.tokens:
                 raise ValueError(f"expected the tokens {shown(parse.tokens)} in the trees, found {shown(leaves)}")
-            trees = parse_brackets(*_written(format_trees(parse.trees)), path="the parse", line=1)
+            trees = parse_brackets(*_written(format_brackets(parse.trees)), path="the parse", line=1)
             if isinstance(trees, NoParse) or sum(len(tree.leaves()) for tree in trees) != len(leaves):
                 raise ValueError(f"expected words in the trees, found {shown(leaves)}")
         int(parse.multiword)

@@ -9,19 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from syntax_preprocess.alignment import AlignmentError, align, plain_words
+from syntax_preprocess.brackets import parse_brackets
+from syntax_preprocess.conllu import generator_comment
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import fold, marks_in_order
+from syntax_preprocess.formats import CONLLU
+from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import Line, Parse, Parser
 from syntax_preprocess.ranges import block_ranges, line_ranges
-from syntax_preprocess.record import file_hash, generator_comment
-from syntax_preprocess.trees import (
-    DependencyTree,
-    NoParse,
-    Tree,
-    parse_brackets,
-    read_conllu,
-    read_lines,
-)
+from syntax_preprocess.record import file_hash
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 T = TypeVar("T")
 
@@ -165,7 +162,7 @@ class ConlluParser(FileParser[DependencyTree]):
         return sum(blocks.units for blocks in block_ranges(self.path, 1 << 20))
 
     def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
-        return read_conllu(self.path)
+        return CONLLU.read(self.path)
 
     def _tokens(self, part: DependencyTree) -> list[str]:
         return part.tokens

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from syntax_preprocess.conllu import parse_conllu
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
 from syntax_preprocess.record import file_hash
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves, parse_conllu
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
 
 _KINDS = {"depparse": "conllu", "constituency": "trees"}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}

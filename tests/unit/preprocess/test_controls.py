@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import control_heads, control_trees
-from syntax_preprocess.trees import DependencyTree, Tree, format_conllu, parse_conllu, sentence_sizes
+from syntax_preprocess.trees import DependencyTree, Tree, sentence_sizes
 from trees_strategy import bracketed, random_tree
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.features import (
     INFINITE,
     case_feature,
@@ -17,7 +18,7 @@ from syntax_preprocess.features import (
     syntactic_distances,
     word_feature,
 )
-from syntax_preprocess.trees import DependencyTree, Tree, parse_brackets
+from syntax_preprocess.trees import DependencyTree, Tree
 from trees_strategy import random_tree
 
 

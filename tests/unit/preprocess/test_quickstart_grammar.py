@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from conftest import QUICKSTART
-from syntax_preprocess.trees import parse_brackets, parse_conllu
+from syntax_preprocess.brackets import parse_brackets
+from syntax_preprocess.conllu import parse_conllu
 
 
 @pytest.fixture

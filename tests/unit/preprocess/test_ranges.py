@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syntax_preprocess.conllu import conllu_units
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.ranges import block_ranges, in_lockstep, line_ranges
-from syntax_preprocess.trees import conllu_blocks, read_lines
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.lockstep import in_lockstep
+from syntax_preprocess.ranges import block_ranges, line_ranges
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b", "c\r"]), max_size=12)
 
@@ -23,11 +25,11 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
     assert [r.units for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
         len(whole) % units
     )
-    blocks = list(conllu_blocks(whole))
+    blocks = list(conllu_units(whole))
     ranges = list(block_ranges(str(path), units))
-    assert [block for r in ranges for block in r.blocks()] == blocks
+    assert [unit for r in ranges for unit in conllu_units(r.lines())] == blocks
     assert sum(r.units for r in ranges) == len(blocks)
-    assert all(len(list(r.blocks())) == r.units for r in ranges)
+    assert all(len(list(conllu_units(r.lines()))) == r.units for r in ranges)
 
 
 def write(path, content):

@@ -8,20 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syntax_preprocess.brackets import format_brackets, parse_brackets
+from syntax_preprocess.conllu import conllu_units, format_conllu, parse_conllu
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_brackets
-from syntax_preprocess.trees import (
-    DependencyTree,
-    NoParse,
-    Tree,
-    conllu_blocks,
-    format_conllu,
-    format_trees,
-    merge_leaves,
-    parse_brackets,
-    parse_conllu,
-    read_lines,
-)
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
 from trees_strategy import bracketed, random_tree
 
 
@@ -30,7 +22,7 @@ def read_brackets(path):
 
 
 def read_conllu(path):
-    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_blocks(read_lines(path))]
+    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_units(read_lines(path))]
 
 
 def row(number, form, head):
@@ -51,24 +43,26 @@ def test_brackets_round_trip(seed, words):
 @given(st.lists(st.text(st.characters(exclude_categories=("Z", "C")), min_size=1), min_size=1))
 def test_any_words_can_stand_in_brackets(words):
     tree = Tree("S", [Tree("(", [*words])])
-    (read,) = parse_brackets(format_trees([tree]), path="x", line=1)
+    (read,) = parse_brackets(format_brackets([tree]), path="x", line=1)
     assert read.leaves() == [*map(unescape_brackets, words)]
 
 
 def test_no_parse_in_brackets():
-    assert format_trees(NoParse("too_long")) == "(()) too_long\n"
+    assert format_brackets(NoParse("too_long")) == "(()) too_long\n"
     assert parse_brackets("(()) too_long", path="x", line=1) == NoParse("too_long")
-    assert format_trees([]) == "\n"
+    assert format_brackets([]) == "\n"
 
 
 def test_leaves_are_merged_to_surface_tokens():
     (tree,) = parse_brackets("(S (NP I) (VP (V do) (RB n't) (VP (X know))) (A (B .)))", path="x", line=1)
     tokens = ["I", "don't", "know."]
     assert (
-        format_trees([merge_leaves(tree, tokens, {0: 0, 1: 1, 3: 2})]) == "(S (NP I) (VP (V don't) (VP (X know.))))\n"
+        format_brackets([merge_leaves(tree, tokens, {0: 0, 1: 1, 3: 2})])
+        == "(S (NP I) (VP (V don't) (VP (X know.))))\n"
     )
     assert (
-        format_trees([merge_leaves(tree, tokens, {0: 0, 2: 1, 4: 2})]) == "(S (NP I) (VP (RB don't)) (A (B know.)))\n"
+        format_brackets([merge_leaves(tree, tokens, {0: 0, 2: 1, 4: 2})])
+        == "(S (NP I) (VP (RB don't)) (A (B know.)))\n"
     )
 
 

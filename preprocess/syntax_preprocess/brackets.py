@@ -1,0 +1,78 @@
+"""Bracketed constituency trees, read and written.
+
+A unit is a line with one tree; several trees on it are a forest, one a sentence. Where the parser gave up, the line is
+``(())``, and perhaps a reason after it; where the text has no words, it is empty.
+"""
+
+from __future__ import annotations
+
+import re
+
+from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.folding import escape_brackets, unescape_brackets
+from syntax_preprocess.trees import NoParse, Tree
+
+# No two of an expression's repetitions may match the same characters: it would take the square of a line's length.
+_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)([^()]*)")
+_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)")
+
+
+def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
+    """Reads the bracketed trees on one line.
+
+    Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
+    that there is no parse. Raises :class:`InputError` for brackets that do not balance.
+    """
+    if nothing := _NO_TREE.fullmatch(text):
+        return NoParse(nothing[1].strip() or "not_stated")
+    trees: list[Tree] = []
+    stack: list[list[Tree | str]] = []  # the children of the constituents that are open
+    for match in _TOKEN.finditer(text):
+        label, token = match.groups()
+        if label is not None:
+            node = Tree(label, [])
+            if stack:
+                stack[-1].append(node)
+            else:
+                trees.append(node)
+            stack.append(node.children)
+        elif not stack:
+            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}")
+        elif token != ")":
+            stack[-1].append(unescape_brackets(token))
+        elif not stack.pop():
+            raise InputError(
+                path,
+                line,
+                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none",
+            )
+    if stack:
+        raise InputError(path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)")
+    return trees
+
+
+def format_brackets(trees: list[Tree] | NoParse) -> str:
+    """A line of bracketed trees, as :func:`parse_brackets` reads it, with its end."""
+    if isinstance(trees, NoParse):
+        return f"(()) {trees.reason}\n"
+    return " ".join(map(_format_tree, trees)) + "\n"
+
+
+def _format_tree(tree: Tree) -> str:
+    parts: list[str] = []
+    stack: list[Tree | str | None] = [tree]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            parts.append(")")
+        elif isinstance(node, str):
+            parts.append(f" {_in_brackets(node)}")
+        else:
+            parts.append(f"{' ' * bool(parts)}({_in_brackets(node.label)}")
+            stack.append(None)
+            stack.extend(reversed(node.children))
+    return "".join(parts)
+
+
+def _in_brackets(text: str) -> str:
+    return escape_brackets("".join(text.split()))

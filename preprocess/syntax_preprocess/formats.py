@@ -1,0 +1,96 @@
+"""The formats that parses come in: one table, so that nothing else asks which format it has before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from syntax_preprocess.brackets import format_brackets, parse_brackets
+from syntax_preprocess.conllu import conllu_units, format_conllu, generator_comment, parse_conllu
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.ranges import Range, block_ranges, line_ranges
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree
+
+U = TypeVar("U")
+P = TypeVar("P")
+U_contra = TypeVar("U_contra", contravariant=True)
+P_co = TypeVar("P_co", covariant=True)
+
+#: Lines of a file, each with its number (from 1).
+NumberedLines = Iterable[tuple[int, str]]
+
+
+class ParseUnit(Protocol[U_contra, P_co]):
+    """Reads a unit whose first line is line `line` of `path`; raises :class:`InputError` where it is broken."""
+
+    def __call__(self, unit: U_contra, /, *, path: str, line: int) -> P_co | NoParse: ...
+
+
+@dataclass(frozen=True)
+class ParseFormat(Generic[U, P]):
+    """A file format with one unit for each line of a text.
+
+    Another one needs: an entry in :data:`FORMATS`, a field of :class:`~syntax_preprocess.parsers.Parse` and of
+    :class:`~syntax_preprocess.features.aligned.AlignedSentence` to hold its parses, and features whose source it is.
+
+    Attributes:
+        name: also the ending of its files, and the key of its parses wherever parses go by kind.
+        attribute: which field of a ``Parse`` and of an ``AlignedSentence`` holds such a parse.
+        ranges: cuts a file into byte ranges of so many units.
+        units: the units among the lines of a file or range, each with the number of its first line.
+        parse: reads a unit.
+        write: a unit as `parse` reads it, with its end.
+        tokens: the surface tokens of a parse.
+        maker: who made the parses, if the lines of a file say so.
+    """
+
+    name: str
+    attribute: str
+    ranges: Callable[[str, int], Iterator[Range]]
+    units: Callable[[NumberedLines], Iterator[tuple[int, U]]]
+    parse: ParseUnit[U, P]
+    write: Callable[[P | NoParse], str]
+    tokens: Callable[[P], list[str]]
+    maker: Callable[[NumberedLines], str | None] = lambda lines: None
+
+    def path(self, prefix: str) -> str:
+        """Path of the file with the parses of the text `prefix`."""
+        return f"{prefix}.{self.name}"
+
+    def read(self, path: str) -> Iterator[tuple[int, P | NoParse]]:
+        """Yields each unit of a file, read, with the number of its first line."""
+        for line, unit in self.units(read_lines(path)):
+            yield line, self.parse(unit, path=path, line=line)
+
+
+def _leaves(trees: Iterable[Tree]) -> list[str]:
+    return [leaf for tree in trees for leaf in tree.leaves()]
+
+
+def _tokens(tree: DependencyTree) -> list[str]:
+    return tree.tokens
+
+
+TREES: ParseFormat[str, list[Tree]] = ParseFormat(
+    name="trees",
+    attribute="trees",
+    ranges=line_ranges,
+    units=iter,
+    parse=parse_brackets,
+    write=format_brackets,
+    tokens=_leaves,
+)
+CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
+    name="conllu",
+    attribute="dependencies",
+    ranges=block_ranges,
+    units=conllu_units,
+    parse=parse_conllu,
+    write=format_conllu,
+    tokens=_tokens,
+    maker=generator_comment,
+)
+
+#: Every format, by name.
+FORMATS: dict[str, ParseFormat[Any, Any]] = {"trees": TREES, "conllu": CONLLU}
