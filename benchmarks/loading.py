@@ -30,8 +30,8 @@ LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 def load(data: str) -> None:
     """Prints the seconds of loading the features alone, and the split, each as they pass and of CPU time."""
+    from fairseq_syntax.data.features import load_features
     from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
-    from syntax_preprocess.data_bin.feature_files import load_features
 
     config = SyntaxTranslationConfig(data=data, source_lang="en", target_lang="de", dataset_impl=None)
     task = SyntaxTranslationTask.setup_task(config)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from fairseq_syntax.nn.masks import UNKNOWN
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
-from syntax_preprocess.data_bin.feature_files import Signature, SplitSignature, signature_path
+from syntax_preprocess.data_bin.places import signature_path
+from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features import parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence

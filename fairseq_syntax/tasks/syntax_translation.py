@@ -25,6 +25,7 @@ from torch.utils.data import Dataset
 
 from fairseq_syntax.compat import unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
+from fairseq_syntax.data.features import load_features
 from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
 from fairseq_syntax.inference.end_of_input import Outcome, after_last_line, finish
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
@@ -32,7 +33,6 @@ from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, Sour
 from fairseq_syntax.models.syntax_model import NoSyntax, syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
-from syntax_preprocess.data_bin.feature_files import load_features
 from syntax_preprocess.errors import InputError
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from fairseq.data import Dictionary
 from test_binarize import rows, run, write
 
 import commands
+from fairseq_syntax.data.features import load_features
 from forked import Forked
 from syntax_preprocess.commands import binarize
-from syntax_preprocess.data_bin.feature_files import load_features
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

@@ -16,9 +16,9 @@ import pytest
 from fairseq.data import indexed_dataset
 
 import data_bins
-from fairseq_syntax.data import feature_files, values
+from fairseq_syntax.data import features
 from syntax_preprocess.commands import binarize
-from syntax_preprocess.data_bin.feature_files import FeatureWriter
+from syntax_preprocess.data_bin import mmap
 from syntax_preprocess.errors import InputError
 
 FEATURES = ("word", "distance", "head", "deprel", "upos", "case", "position")
@@ -115,7 +115,7 @@ def test_any_order_of_words_but_the_right_one_is_refused(alike):
 
 @pytest.mark.parametrize("dataset_impl", ["mmap", "lazy", "cached", "raw"])
 def test_tokens_of_every_format_are_compared(tmp_path, monkeypatch, dataset_impl, caplog):
-    monkeypatch.setattr(values, "BLOCK", 64)
+    monkeypatch.setattr(mmap, "AT_ONCE", 64)
     lines = data_bins.sentences(200, words=None)
     (tmp_path / "right").mkdir()
     right = data_bins.make(tmp_path / "right", lines, dataset_impl=dataset_impl)
@@ -221,7 +221,7 @@ def test_missing_files_are_named(alike):
 @pytest.fixture
 def without_hashes(monkeypatch) -> None:
     """As if the files were too large to be compared with their hashes."""
-    monkeypatch.setattr(feature_files, "HASHED_AT_LOAD", 0)
+    monkeypatch.setattr(features, "HASHED_AT_LOAD", 0)
 
 
 def test_of_large_files_the_log_says_that_they_are_not_hashed(made, without_hashes, caplog):
@@ -327,7 +327,7 @@ def cycle(data: Path) -> None:
     ],
 )
 def test_verify_finds_values_that_cannot_be(alike, monkeypatch, capsys, damage, feature, position, expected):
-    monkeypatch.setattr(values, "BLOCK", 100)
+    monkeypatch.setattr(mmap, "AT_ONCE", 100)
     damage(alike)
     data_bins.sign(alike)
     place = rf"{feature}\.bin: expected {expected} in sentence 123, position {position} \("
@@ -399,14 +399,14 @@ def repeat(data: Path, times: int) -> None:
         sizes = np.tile(dataset.sizes, times)
         content = np.tile(np.fromfile(f"{prefix}.bin", dataset._index.dtype), times)
         del dataset
-        writer = FeatureWriter(prefix, content.dtype.name)
+        writer = mmap.MmapWriter(prefix, content.dtype.name)
         writer.write(sizes, content)
         writer.close()
     data_bins.sign(data)
 
 
 def test_memory_does_not_grow_with_the_text(alike, monkeypatch, capsys):
-    monkeypatch.setattr(values, "BLOCK", 1000)
+    monkeypatch.setattr(mmap, "AT_ONCE", 1000)
     peaks = []
     for sentences in (3000, 90_000):
         repeat(alike, 10 if sentences == 3000 else 30)

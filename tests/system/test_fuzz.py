@@ -28,8 +28,8 @@ from hypothesis import strategies as st
 import syntax_preprocess.commands.binarize
 import syntax_preprocess.commands.parse
 import syntax_preprocess.commands.score
+from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
-from syntax_preprocess.data_bin.feature_files import load_features
 from syntax_preprocess.errors import InputError
 from time_limit import within
 

@@ -35,17 +35,9 @@ import syntax_preprocess
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
 from syntax_preprocess.commands.main import command
 from syntax_preprocess.controls import CONTROLS
-from syntax_preprocess.data_bin.feature_files import (
-    FeatureWriter,
-    Signature,
-    SplitSignature,
-    describe_files,
-    existing_pair,
-    feature_prefix,
-    file_paths,
-    signature_path,
-    text_hashes_path,
-)
+from syntax_preprocess.data_bin.mmap import MmapWriter
+from syntax_preprocess.data_bin.places import TokenFiles
+from syntax_preprocess.data_bin.signature import Signature, SplitSignature, describe_files
 from syntax_preprocess.data_bin.text_hashes import HASH, text_hashes, word_hash
 from syntax_preprocess.data_bin.verification import verify
 from syntax_preprocess.errors import InputError, shown
@@ -359,26 +351,25 @@ def binarize_chunk(ranges: dict[str, Range], *, split: Split, settings: Settings
 
 def binarize_split(
     split: Split,
-    prefixes: dict[str, str],
-    hashes: str,
+    files: TokenFiles,
     *,
     settings: Settings,
     labels: dict[str, list[str]],
     workers: Workers,
 ) -> Report:
-    """Writes a split's features to `prefixes` and the hashes of its text to the file `hashes`.
+    """Writes a split's features and the hashes of its text to `files`.
 
     Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
     report = Report()
-    writers = {name: FeatureWriter(prefix, FEATURES[name].dtype) for name, prefix in prefixes.items()}
+    writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
     work = partial(binarize_chunk, split=split, settings=settings)
     ranges = in_lockstep(split.text, split.parses, LINES_A_CHUNK)
     with open(split.text, "rb") as file:
         sentences = sum(1 for _ in file)
     with (
-        open(hashes, "wb") as of_text,
+        open(files.text_hashes, "wb") as of_text,
         tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
     ):
         for chunk in workers.in_order(work, ranges):
@@ -436,11 +427,12 @@ def binarize(args: argparse.Namespace) -> None:
     splits = find_splits(args)
     languages = args.source_lang, args.target_lang
     # A data-bin made in the other direction keeps its names.
-    pairs = (existing_pair(args.destdir, split.name, *languages, dataset_impl=None) for split in splits)
-    pair = next(filter(None, pairs), languages)
+    found = (TokenFiles.find(args.destdir, split.name, *languages) for split in splits)
+    pair = next((files.pair for files in found if files), languages)
+    places = {split.name: TokenFiles(args.destdir, split.name, pair, args.source_lang) for split in splits}
     settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, args.control)
-    target = signature_path(args.destdir, pair, args.source_lang)
-    _refuse_to_overwrite_input(args.destdir, splits, pair, args.source_lang)
+    target = places[splits[0].name].signature
+    _refuse_to_overwrite_input(splits, places)
     _make_folder(args.destdir)
     _read_signature(target, tell=True)  # what is broken shows now, not in some hours
     with Workers(args.workers) as workers, ExitStack() as stack:
@@ -455,11 +447,8 @@ def binarize(args: argparse.Namespace) -> None:
         for split in splits:
             before = _identities(split)
             parser = describe_parser(split, args.parser)
-            place = folders[split.name], split.name, pair, args.source_lang
-            prefixes = {name: feature_prefix(*place, name) for name in split.features}
-            report = binarize_split(
-                split, prefixes, text_hashes_path(*place), settings=settings, labels=labels, workers=workers
-            )
+            hidden_files = places[split.name].inside(folders[split.name])
+            report = binarize_split(split, hidden_files, settings=settings, labels=labels, workers=workers)
             _check_identities(before)
             print(f"{split.name}: {report.text(list(split.parses))}")
             made[split.name] = SplitSignature(
@@ -471,8 +460,7 @@ def binarize(args: argparse.Namespace) -> None:
                 files={},  # when their labels have their last numbers
             )
         files = {
-            split.name: file_paths(folders[split.name], split.name, pair, args.source_lang, split.features)
-            for split in splits
+            split.name: places[split.name].inside(folders[split.name]).of_features(split.features) for split in splits
         }
         _move_into_place(Signature(made, labels), files, target)
     if not all("name" in parser for split in made.values() for parser in split.parser.values()):
@@ -503,11 +491,10 @@ def _check_identities(before: Mapping[str, tuple[int, ...] | None]) -> None:
             raise InputError(path, None, "expected a file that stays as it is, found that it changed while it was read")
 
 
-def _refuse_to_overwrite_input(destdir: str, splits: Sequence[Split], pair: tuple[str, str], lang: str) -> None:
+def _refuse_to_overwrite_input(splits: Sequence[Split], places: Mapping[str, TokenFiles]) -> None:
     inputs = [path for s in splits for path in (s.text, *s.parses.values(), record_path(s.parse_prefix))]
-    refuse_to_overwrite(signature_path(destdir, pair, lang), inputs)
     for split in splits:
-        for path in file_paths(destdir, split.name, pair, lang, split.features):
+        for path in (places[split.name].signature, *places[split.name].of_features(split.features)):
             refuse_to_overwrite(path, inputs)
 
 

@@ -12,9 +12,11 @@ import logging
 from functools import lru_cache
 
 import numpy as np
-from fairseq.data import Dictionary
 
-from syntax_preprocess.data_bin.values import Tokens, check_size, ranges
+from syntax_preprocess.data_bin.dictionary import Symbols
+from syntax_preprocess.data_bin.mmap import check_size, ranges
+from syntax_preprocess.data_bin.places import TokenFiles
+from syntax_preprocess.data_bin.tokens import Tokens
 from syntax_preprocess.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -31,10 +33,10 @@ def word_hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8"), digest_size=8).digest(), "little")
 
 
-def dictionary_hashes(dictionary: Dictionary) -> np.ndarray:
+def symbol_hashes(symbols: Symbols) -> np.ndarray:
     """h of each of a dictionary's symbols, ``(symbols,)``; 0 for ``</s>``, which so adds nothing at its end."""
-    hashes = np.array([word_hash(dictionary[i]) for i in range(len(dictionary))], np.uint64)
-    hashes[dictionary.eos()] = 0
+    hashes = np.array(list(map(word_hash, symbols.symbols)), np.uint64)
+    hashes[symbols.eos] = 0
     return hashes
 
 
@@ -65,45 +67,43 @@ def _powers(base: int, count: int) -> np.ndarray:
     return np.cumprod(factors)
 
 
-def compare_texts(path: str, hashes: str, split: str, tokens: Tokens, dictionary: Dictionary) -> str:
+def compare_texts(files: TokenFiles, tokens: Tokens, symbols: Symbols) -> str:
     """Compares all sentences' tokens with the text that the features were made from; logs and returns how many.
 
     The text of a sentence with an unknown word is not known: such a sentence is not compared, but counted.
 
     Args:
-        path: the signature's path.
-        hashes: path of the file of the text's hashes.
-        split: name of the split.
+        files: the split.
         tokens: its tokens.
-        dictionary: of their language.
+        symbols: the dictionary of their language.
 
     Raises:
         InputError: another number of sentences, another text in one of them, or an id that the dictionary does not
             have; names the first such sentence.
     """
-    check_size(hashes, HASH.itemsize * len(tokens.lengths), f"for the {len(tokens.lengths)} sentences of the tokens")
-    table = dictionary_hashes(dictionary)
+    sentences = len(tokens.lengths)
+    check_size(files.text_hashes, HASH.itemsize * sentences, f"for the {sentences} sentences of the tokens")
+    table = symbol_hashes(symbols)
     unknown = different = number = 0
-    with open(hashes, "rb") as file:
+    with open(files.text_hashes, "rb") as file:
         for first, last in ranges(tokens.lengths):
             ids, lengths = tokens.between(first, last), tokens.lengths[first:last]
             _check_ids(tokens.prefix, ids, first, lengths, len(table))
             expected = np.frombuffer(file.read(HASH.itemsize * (last - first)), HASH)
             wrong = text_hashes(table[ids], lengths) != expected
-            unknown_words = np.flatnonzero(ids == dictionary.unk())
+            unknown_words = np.flatnonzero(ids == symbols.unk)
             not_known = np.unique(_sentences_of(unknown_words, lengths))
             wrong[not_known] = False
             unknown += len(not_known)
             if wrong.any() and not different:
                 number = first + int(wrong.argmax())
             different += int(wrong.sum())
-    sentences = len(tokens.lengths)
     if different:
-        words = [dictionary[i] for i in tokens.between(number, number + 1).tolist() if i != dictionary.eos()]
+        words = [symbols.symbols[i] for i in tokens.between(number, number + 1).tolist() if i != symbols.eos]
         raise InputError(
-            path,
+            files.signature,
             None,
-            f"expected the features of {split} to be made from the text of its tokens, found another text in "
+            f"expected the features of {files.split} to be made from the text of its tokens, found another text in "
             f"sentence {number} (counted from 0; {different} of {sentences} sentences differ), whose tokens are: "
             + " ".join(words),
         )
@@ -111,7 +111,7 @@ def compare_texts(path: str, hashes: str, split: str, tokens: Tokens, dictionary
     if unknown:
         told += f", {unknown} not, since they have unknown words"
     log = logger.warning if sentences and unknown == sentences else logger.info
-    log("%s: %s", split, told)
+    log("%s: %s", files.split, told)
     return told
 
 

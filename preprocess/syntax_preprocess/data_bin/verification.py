@@ -7,21 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from fairseq.data import Dictionary, indexed_dataset
 
-from syntax_preprocess.data_bin.feature_files import (
-    Signature,
-    check_files,
-    check_lengths,
-    existing_pair,
-    feature_prefix,
-    file_paths,
-    signature_path,
-    split_prefix,
-    text_hashes_path,
-)
+from syntax_preprocess.data_bin.dictionary import Symbols
+from syntax_preprocess.data_bin.mmap import MmapValues, ranges
+from syntax_preprocess.data_bin.places import TokenFiles, signature_path
+from syntax_preprocess.data_bin.signature import Signature, check_files
 from syntax_preprocess.data_bin.text_hashes import compare_texts
-from syntax_preprocess.data_bin.values import MmapValues, Tokens, ranges
+from syntax_preprocess.data_bin.tokens import Tokens, open_tokens, tokens_exist
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features import FEATURES, INFINITE
 
@@ -52,32 +44,31 @@ def verify(data: str, source_lang: str, target_lang: str) -> None:
     faults = []
     for split, pair in listed.items():
         try:
-            print(f"{split}: {_verify_split(data, split, pair, source_lang, signatures[pair])}")
+            print(f"{split}: {_verify_split(TokenFiles(data, split, pair, source_lang), signatures[pair])}")
         except InputError as fault:
             print(f"{split}: wrong: {fault}")
             faults.append(fault)
     for split in ("train", "valid", "test"):
-        if split not in listed and existing_pair(data, split, source_lang, target_lang, None):
+        if split not in listed and TokenFiles.find(data, split, source_lang, target_lang):
             print(f"{split}: tokens without features")
     if faults:
         raise faults[0]
 
 
-def _verify_split(data: str, split: str, pair: tuple[str, str], lang: str, signature: Signature) -> str:
-    names = signature.splits[split].features
-    paths = file_paths(data, split, pair, lang, names)
-    check_files(paths, signature.splits[split].files, hashes=True)
-    prefix, dictionary = split_prefix(data, split, pair, lang), os.path.join(data, f"dict.{lang}.txt")
-    if indexed_dataset.infer_dataset_impl(prefix) is None or not os.path.isfile(dictionary):
-        raise InputError(prefix, None, f"expected tokens to compare with and {dictionary}, found that one is missing")
-    symbols = Dictionary.load(dictionary)
-    tokens = Tokens(prefix, symbols, None)
-    prefixes = {name: feature_prefix(data, split, pair, lang, name) for name in names}
-    features = {name: MmapValues(prefixes[name], FEATURES[name].dtype) for name in names}
-    for name, feature in features.items():
-        check_lengths(prefixes[name], feature.lengths, tokens.lengths, name)
-    hashes = text_hashes_path(data, split, pair, lang)
-    compared = compare_texts(signature_path(data, pair, lang), hashes, split, tokens, symbols)
+def _verify_split(files: TokenFiles, signature: Signature) -> str:
+    made = signature.splits[files.split]
+    names, paths = made.features, files.of_features(made.features)
+    check_files(paths, made.files, hashes=True)
+    if not (tokens_exist(files.prefix, "raw") or tokens_exist(files.prefix)) or not os.path.isfile(files.dictionary):
+        raise InputError(
+            files.prefix,
+            None,
+            f"expected tokens to compare with and {files.dictionary}, found that one is missing",
+        )
+    symbols = Symbols.read(files.dictionary)
+    tokens = open_tokens(files.prefix, symbols)
+    features = {name: open_feature(files, name, tokens) for name in names}
+    compared = compare_texts(files, tokens, symbols)
     for first, last in ranges(tokens.lengths):
         rows = {name: Rows.of(feature, first, last) for name, feature in features.items()}
         for name in names:
@@ -86,12 +77,39 @@ def _verify_split(data: str, split: str, pair: tuple[str, str], lang: str, signa
                     at = int(wrong.argmax())
                     sentence, position = rows[name].place(at)
                     raise InputError(
-                        indexed_dataset.data_file_path(prefixes[name]),
+                        f"{features[name].prefix}.bin",
                         None,
                         f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, position "
                         f"{position} (both counted from 0)",
                     )
     return f"{len(paths)} files as they were written; {compared}; {', '.join(names)} in order"
+
+
+def open_feature(files: TokenFiles, name: str, tokens: Tokens) -> MmapValues:
+    """A feature of a split.
+
+    Raises :class:`InputError` if a file is broken or of another type, or the feature has not as many values for each
+    sentence as there are tokens; it names the first sentence that differs.
+    """
+    feature = MmapValues(files.feature(name), FEATURES[name].dtype)
+    prefix, found, expected = feature.prefix, feature.lengths, tokens.lengths
+    if len(found) != len(expected):
+        raise InputError(
+            prefix,
+            None,
+            f"expected the features of {len(expected)} sentences, as there are tokens of, found {len(found)}",
+        )
+    absent_is_fine = FEATURES[name].source is not None
+    wrong = np.flatnonzero((found != expected) & ~((found == 0) & absent_is_fine))
+    if len(wrong):
+        first = wrong[0]
+        raise InputError(
+            prefix,
+            None,
+            f"expected {expected[first]} values for sentence {first} (counted from 0), as it has tokens, found "
+            f"{found[first]}; {len(wrong)} sentences differ. Were features and tokens made from the same text?",
+        )
+    return feature
 
 
 @dataclass

@@ -8,7 +8,7 @@ import torch
 from fairseq.data import indexed_dataset
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
-from syntax_preprocess.data_bin.feature_files import FeatureWriter
+from syntax_preprocess.data_bin.mmap import MmapWriter
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
@@ -18,7 +18,7 @@ def test_files_are_what_fairseqs_builder_writes(tmp_path, dtype, sentences):
     lengths = random.integers(0, 4, sentences)
     values = random.integers(0, 255, lengths.sum())
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
-    writer = FeatureWriter(ours, dtype)
+    writer = MmapWriter(ours, dtype)
     half = sentences // 2
     cut = lengths[:half].sum()
     writer.write(lengths[:half], values[:cut])

@@ -104,9 +104,7 @@ def test_the_log_tells_what_a_split_knows_of_syntax(corpus, data_bin, tmp_path, 
     with caplog.at_level(logging.INFO):
         for split in ("train", "valid", "test"):
             task.load_dataset(split)
-    told = [
-        (r.levelname, r.getMessage()) for r in caplog.records if r.name == "syntax_preprocess.data_bin.feature_files"
-    ]
+    told = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "fairseq_syntax.data.features"]
     assert told == [
         ("INFO", "train: 120 of 120 sentences have a parse (trees)"),
         ("WARNING", f"valid: 0 of {len(lines)} sentences have a parse (trees)"),

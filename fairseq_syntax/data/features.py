@@ -1,0 +1,139 @@
+"""Features of a data-bin (:mod:`syntax_preprocess.data_bin`), loaded as fairseq's datasets and checked before.
+
+Their files must have the sizes and types that they were written with, and as many values a sentence as it has tokens;
+and these tokens must be, in order, the subwords that were parsed, in every sentence
+(:mod:`syntax_preprocess.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
+with their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
+(:mod:`syntax_preprocess.data_bin.verification`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+from torch.utils.data import Dataset
+
+from syntax_preprocess.data_bin.dictionary import Symbols
+from syntax_preprocess.data_bin.places import TokenFiles
+from syntax_preprocess.data_bin.signature import Signature, check_files
+from syntax_preprocess.data_bin.text_hashes import compare_texts
+from syntax_preprocess.data_bin.tokens import open_tokens, tokens_exist
+from syntax_preprocess.data_bin.verification import open_feature
+from syntax_preprocess.features import FEATURES, parse_kinds
+
+logger = logging.getLogger(__name__)
+
+#: Up to how many bytes the files to be loaded of a split are compared with their hashes: about half a second's work.
+HASHED_AT_LOAD = 512 << 20
+
+
+def load_features(
+    data: str,
+    split: str,
+    source_lang: str,
+    target_lang: str,
+    *,
+    dictionary: Dictionary,
+    names: Sequence[str],
+    combine: bool,
+    dataset_impl: str | None,
+    upsample_primary: int,
+) -> dict[str, Dataset]:
+    """Loads features in the order of the sentences that fairseq loads for the same arguments.
+
+    Args:
+        data: a data-bin.
+        dictionary: of the source language.
+        names: features to load, keys of :data:`syntax_preprocess.features.FEATURES`.
+        combine: whether to concatenate `split`, `split`1, `split`2 …
+        dataset_impl: format of the token files; ``None``: it is found out, as fairseq does.
+        upsample_primary: how often the first of the concatenated splits is repeated.
+
+    Returns:
+        for each name a dataset of integer tensors, ``(n,)`` or ``(0,)``.
+
+    Raises:
+        FileNotFoundError: features are missing; names them and the command that makes them.
+        InputError: a file is not what the signature says; a feature's lengths differ from the tokens', or the tokens
+            from the text that the features were made from. Names the file, or the first such sentence.
+    """
+    if not names:
+        return {}
+    symbols = Symbols(dictionary.symbols, dictionary.eos(), dictionary.unk())
+    loaded: dict[str, list[Dataset]] = {name: [] for name in names}
+    for k in itertools.count():
+        files = TokenFiles.find(data, f"{split}{k or ''}", source_lang, target_lang, dataset_impl=dataset_impl)
+        if files is None:
+            break
+        for name, dataset in _load_split(files, symbols, names, dataset_impl).items():
+            loaded[name].append(dataset)
+        if not combine:
+            break
+    ratios = [upsample_primary] + [1] * (len(loaded[names[0]]) - 1)
+    return {
+        name: ConcatDataset(datasets, ratios) if len(datasets) > 1 else datasets[0] for name, datasets in loaded.items()
+    }
+
+
+def _load_split(
+    files: TokenFiles, symbols: Symbols, names: Sequence[str], dataset_impl: str | None
+) -> dict[str, Dataset]:
+    signature = Signature.read(files.signature) if os.path.exists(files.signature) else Signature()
+    made = signature.splits.get(files.split)
+    missing = [n for n in names if made is None or n not in made.features or not tokens_exist(files.feature(n), "mmap")]
+    if made is None or missing:
+        raise FileNotFoundError(_missing_message(files, missing))
+    paths = files.of_features(names)
+    size = sum(map(os.path.getsize, filter(os.path.isfile, paths)))
+    check_files(paths, made.files, hashes=size <= HASHED_AT_LOAD)
+    if size > HASHED_AT_LOAD:
+        logger.info(
+            "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
+            files.split,
+            size >> 20,
+        )
+    tokens = open_tokens(files.prefix, symbols, dataset_impl)
+    sizes = {name: open_feature(files, name, tokens).lengths for name in names}
+    compare_texts(files, tokens, symbols)
+    log_coverage(files.split, signature, sizes)
+    return {name: MMapIndexedDataset(files.feature(name)) for name in names}
+
+
+def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
+    """Logs how many sentences are parsed; warns if none is, or if trees were changed otherwise than in training.
+
+    Args:
+        lengths: of each feature the number of values of each sentence, ``(sentences,)``.
+    """
+    for kind in parse_kinds(lengths):
+        of_kind = next(found for name, found in lengths.items() if FEATURES[name].source == kind)
+        parsed = int((of_kind > 0).sum())
+        log = logger.info if parsed else logger.warning
+        log("%s: %d of %d sentences have a parse (%s)", split, parsed, len(of_kind), kind)
+    if "train" in signature.splits:
+        for setting in ("control", "binarize_trees"):
+            found, expected = (signature.splits[name].settings.get(setting) or "none" for name in (split, "train"))
+            if found != expected:
+                option = setting.replace("_", "-")
+                logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
+
+
+def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
+    paths = ", ".join(f"{files.feature(name)}.{{bin,idx}}" for name in missing)
+    kinds = parse_kinds(missing)
+    lang, kind = files.lang, files.split.rstrip("0123456789")
+    option = kind if kind in ("train", "valid", "test") else "test"
+    text, parses = ("TEXT", "PARSES") if files.split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")
+    return (
+        f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
+        "They are made from the subword text that fairseq-preprocess read"
+        + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ", see fairseq-syntax-parse)" if kinds else "")
+        + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang {files.other_lang} "
+        f"--{option}pref {text} --{option}parse {parses} --destdir {files.data}"
+    )
