@@ -14,6 +14,7 @@ class FakeParser(Parser):
 
     kinds = ("conllu", "trees")
     pretokenized = True
+    restartable = True
 
     def __init__(self, seconds: float):
         self.seconds = seconds

@@ -24,7 +24,7 @@ from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.lines import tokenize_line
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.parsers import (
-    HOPELESS,
+    MAX_INITIAL_FAILURES,
     MAX_TOKENS,
     Line,
     Parse,
@@ -131,8 +131,8 @@ class NoParses(ParseSource):
 class LiveParses(ParseSource):
     """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
 
-    A parser that has failed on :data:`~syntax_preprocess.parsers.HOPELESS` lines and parsed none is an error, and gets
-    no further line.
+    A parser that has failed on :data:`~syntax_preprocess.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
+    error, and gets no further line.
 
     Args:
         parsers: each with the kinds of parse that are taken from it, and the limits of
@@ -156,10 +156,11 @@ class LiveParses(ParseSource):
             parses: list[Parse | NoParse] = []
             while len(parses) < len(given):
                 # As long as it has parsed nothing, no more lines than it may still fail on.
-                end = len(given) if outcomes["parsed"] else len(parses) + max(1, HOPELESS - outcomes["failed"])
+                may_fail = max(1, MAX_INITIAL_FAILURES - outcomes["failed"])
+                end = len(given) if outcomes["parsed"] else len(parses) + may_fail
                 some = parse_lines(parser, given[len(parses) : end], failed=failed, **limits)
                 outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in some)
-                if outcomes["failed"] >= HOPELESS and not outcomes["parsed"]:
+                if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
                     raise RuntimeError(
                         f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
                         "and said what is above"

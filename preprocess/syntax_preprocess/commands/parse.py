@@ -34,8 +34,8 @@ from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import (
     CHARACTERS_A_TOKEN,
-    HOPELESS,
     MAX_CHARACTERS,
+    MAX_INITIAL_FAILURES,
     MAX_TOKENS,
     Line,
     Parser,
@@ -201,8 +201,9 @@ class Job:
     def run(self, parser: Parser, mine: range, *, resume: bool) -> None:
         """Parses the blocks of `mine` that have not been parsed.
 
-        Raises :class:`ValueError` if some have, and `resume` is not set; and if the parser fails on :data:`HOPELESS`
-        lines and has parsed none. Until it has parsed one, no block is kept in which it failed.
+        Raises :class:`ValueError` if some have, and `resume` is not set; and if the parser fails on
+        :data:`MAX_INITIAL_FAILURES` lines and has parsed none. Until it has parsed one, no block is kept in which it
+        failed.
         """
         if not resume and any(self.is_done(i) for i in mine):
             raise ValueError(f"{self.parts} holds blocks of an earlier run: go on with --resume, or delete it")
@@ -234,7 +235,7 @@ class Job:
                     held[i] = part
                 if outcomes["parsed"] or not outcomes["no_parse.failed"]:
                     keep()
-                elif outcomes["no_parse.failed"] >= HOPELESS:
+                elif outcomes["no_parse.failed"] >= MAX_INITIAL_FAILURES:
                     raise ValueError(
                         f"{self.input}: the parser failed on {outcomes['no_parse.failed']} lines up to line "
                         f"{lines[-1].number} and parsed none, and said what is above"

@@ -27,8 +27,8 @@ MAX_TOKENS = 250
 #: stanza's tokenizer the square of its length: 1.3 s for 10,000 characters, 20 s for 40,000.
 MAX_CHARACTERS = 10_000
 CHARACTERS_A_TOKEN = 10
-#: A parser that fails on so many lines, and has parsed none, is broken; not the text.
-HOPELESS = 10
+#: A parser that fails on so many lines before it has parsed one is broken; not the text.
+MAX_INITIAL_FAILURES = 10
 
 _OURS = {
     "stanza": "syntax_preprocess.parsers.stanza:StanzaParser",
@@ -77,11 +77,13 @@ class Parser(ABC):
 
     Attributes:
         sequential: whether lines must come one after another from the first on, none left out.
+        restartable: whether :meth:`from_description` can start it, which parses new text as the training data was.
         pretokenized: whether it takes a line for tokens with spaces between them.
         kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
     """
 
     sequential: ClassVar[bool] = False
+    restartable: ClassVar[bool] = False
     pretokenized: bool = False
     kinds: Sequence[str]
 
@@ -104,6 +106,8 @@ class Parser(ABC):
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> Parser:
         """The parser that :meth:`describe` tells of, to parse new text as the training data was parsed.
+
+        Only asked of a class that is :attr:`restartable`, and defines this.
 
         Args:
             description: may lack all but the name and, as ``lang``, the language.

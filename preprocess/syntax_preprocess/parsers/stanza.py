@@ -42,6 +42,8 @@ class StanzaParser(Parser):
         download: whether models that are not there may be downloaded.
     """
 
+    restartable = True
+
     def __init__(
         self,
         *,
