@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from fairseq_syntax.compat.safe_loading import read
 from fairseq_syntax.models.recorded_options import differences, recorded
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import UsageError, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
 
@@ -119,28 +119,25 @@ def get_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
-    parser = get_parser()
-    args = parser.parse_args(argv)
+    run("fairseq-syntax-average-checkpoints", get_parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
     by_update = args.num_update_checkpoints is not None
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
     if count is not None and (count < 1 or len(args.inputs) > 1):
-        parser.error("the number of checkpoints is at least 1, and --inputs then one folder")
+        raise UsageError("the number of checkpoints is at least 1, and --inputs then one folder")
     if count is None and os.path.isdir(args.inputs[0]):
-        parser.error("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
+        raise UsageError("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
     if count is None and args.checkpoint_upper_bound is not None:
-        parser.error("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
-    with command("fairseq-syntax-average-checkpoints"):
-        paths = args.inputs
-        if count is not None:
-            paths = last_checkpoints(
-                args.inputs[0],
-                count,
-                by_update=by_update,
-                upper_bound=args.checkpoint_upper_bound,
-            )
-        refuse_to_overwrite(args.output, paths)
-        with whole(args.output) as path:
-            torch.save(average(paths), path)
+        raise UsageError("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
+    paths = args.inputs
+    if count is not None:
+        limit = args.checkpoint_upper_bound
+        paths = last_checkpoints(args.inputs[0], count, by_update=by_update, upper_bound=limit)
+    refuse_to_overwrite(args.output, paths)
+    with whole(args.output) as path:
+        torch.save(average(paths), path)
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")
 

@@ -28,7 +28,7 @@ from tqdm import tqdm
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
 from fairseq_syntax.compat.safe_loading import weights_of
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
 
@@ -122,9 +122,11 @@ def get_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
-    args = get_parser().parse_args(argv)
-    with command("fairseq-syntax-dump", errors=(torch.OutOfMemoryError,)):
-        count = dump(args)
+    run("fairseq-syntax-dump", get_parser, _run, argv, errors=(torch.OutOfMemoryError,))
+
+
+def _run(args: argparse.Namespace) -> None:
+    count = dump(args)
     print(f"{args.output}: {count} sentences of {args.gen_subset}")
 
 

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 from random import Random
 
+import hypothesis
 import pytest
 import sacrebleu
+from fairseq.data.data_utils import post_process
+from hypothesis import strategies as st
 
 from syntax_preprocess.commands import score
 
@@ -81,6 +84,23 @@ def test_sentencepiece_is_undone(tmp_path, references, capsys):
     hypotheses = log(tmp_path / "gen.log", pieces)
     found = run(capsys, "--hypotheses", hypotheses, "--references", references, "--remove-bpe", "sentencepiece")
     assert found["scores"][str(hypotheses)]["BLEU"]["score"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("kind", ["subword_nmt", "sentencepiece"])
+@hypothesis.given(st.lists(st.sampled_from(["a", "@", "@@ ", " ", "▁", "\u00a0", "é"])).map("".join) | st.text())
+def test_subwords_are_undone_as_fairseq_does(kind, line):
+    assert score.join_subwords(line, kind) == post_process(line, kind)
+
+
+def test_defaults_are_sacrebleus():
+    assert score.get_parser().get_default("tokenize") == sacrebleu.BLEU.TOKENIZER_DEFAULT
+
+
+def test_tokenisers_that_sacrebleu_does_not_know_are_refused(tmp_path, references, capsys):
+    good = text(tmp_path / "good", REFERENCES)
+    for name in ("moses", "", "ZH"):
+        assert refused(references, good, "--tokenize", name) == "2"
+        assert "'13a'" in capsys.readouterr().err
 
 
 def test_options_say_what_counts(tmp_path, references, capsys):

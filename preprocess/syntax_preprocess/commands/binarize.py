@@ -33,7 +33,7 @@ from tqdm import tqdm
 
 import syntax_preprocess
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import run
 from syntax_preprocess.controls import CONTROLS
 from syntax_preprocess.data_bin.mmap import MmapWriter
 from syntax_preprocess.data_bin.places import TokenFiles
@@ -602,14 +602,16 @@ def _versions() -> dict[str, str]:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
-    args = get_parser().parse_args(argv)
-    with command("fairseq-syntax-binarize"):
-        if args.verify:
-            if any(getattr(args, f"{split}pref") for split in ("train", "valid", "test")):
-                raise ValueError("--verify: expected no --trainpref, --validpref or --testpref beside it")
-            verify(args.destdir, args.source_lang, args.target_lang)
-        else:
-            binarize(args)
+    run("fairseq-syntax-binarize", get_parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
+    if not args.verify:
+        binarize(args)
+    elif any(getattr(args, f"{split}pref") for split in ("train", "valid", "test")):
+        raise ValueError("--verify: expected no --trainpref, --validpref or --testpref beside it")
+    else:
+        verify(args.destdir, args.source_lang, args.target_lang)
 
 
 if __name__ == "__main__":

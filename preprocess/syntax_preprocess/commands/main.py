@@ -1,11 +1,12 @@
-"""How all commands end: well, or with one line that says why not."""
+"""How all commands begin and end: well, or with one line that says why not."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +15,34 @@ from syntax_preprocess.system.workers import WorkerDied
 
 class _Terminated(BaseException):
     """SIGTERM came."""
+
+
+class UsageError(Exception):
+    """Options that do not go together."""
+
+
+def run(
+    name: str,
+    get_parser: Callable[[], ArgumentParser],
+    work: Callable[[Namespace], None],
+    argv: Sequence[str] | None,
+    *,
+    advice: str = "",
+    errors: tuple[type[Exception], ...] = (),
+) -> None:
+    """The command `name`: does the `work` that the arguments ask for, and ends the process as :func:`command` does.
+
+    Args:
+        get_parser: makes the command line.
+        work: may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
+        argv: the arguments; ``None``: those of the process.
+    """
+    with command(name, advice=advice, errors=errors):
+        parser = get_parser()
+        try:
+            work(parser.parse_args(argv))
+        except UsageError as error:
+            parser.error(str(error))
 
 
 @contextmanager

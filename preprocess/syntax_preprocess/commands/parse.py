@@ -28,7 +28,7 @@ from typing import Any
 from tqdm import tqdm
 
 from syntax_preprocess.brackets import format_brackets
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import run
 from syntax_preprocess.conllu import format_conllu
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.lines import read_lines
@@ -501,12 +501,16 @@ def parse(args: argparse.Namespace) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
-    asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    advice = "; the same command with --resume goes on"
+    run("fairseq-syntax-parse", lambda: get_parser(_named_parser(argv)), parse, argv, advice=advice)
+
+
+def _named_parser(argv: list[str] | None) -> str:
+    """The value of --parser, which brings options of its own."""
+    asked = argparse.ArgumentParser(prog="fairseq-syntax-parse", add_help=False, allow_abbrev=False)
     asked.add_argument("--parser", choices=parser_names(), default="stanza")
-    name = asked.parse_known_args(argv)[0].parser
-    args = get_parser(name).parse_args(argv)
-    with command("fairseq-syntax-parse", advice="; the same command with --resume goes on"):
-        parse(args)
+    name: str = asked.parse_known_args(argv)[0].parser
+    return name
 
 
 if __name__ == "__main__":

@@ -19,14 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
-import sacrebleu.tokenizers
-from fairseq.data.data_utils import post_process
-from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.significance import PairedTest, Result
-from sacremoses import MosesDetokenizer
-from sacremoses.corpus import NonbreakingPrefixes
-
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.lines import decode_lines, read_lines
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
@@ -34,8 +27,6 @@ from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
 _LOG = re.compile(rb"(?<![^\r\n])[A-Z]-[0-9]+\t|H-[0-9]+\t")
 _HYPOTHESIS = re.compile(r"H-(0|[1-9][0-9]{0,17})\t([^\t]*)\t([^\t\0]*)")
 _HYPOTHESIS_INSIDE = re.compile(rb"H-[0-9]+\t")
-#: What sacremoses detokenises; to any other code it would apply the general rules, without a word.
-_LANGUAGES = sorted({*NonbreakingPrefixes().available_langs.values(), "ja", "ko"})
 _MARKS = {"subword_nmt": "@@ ", "sentencepiece": "▁"}
 _TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomisation"}
 _SAMPLES = {"bs": 1000, "ar": 10000}
@@ -128,16 +119,25 @@ def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, d
         remove_bpe: what marks subwords, ``subword_nmt`` or ``sentencepiece``; ``None``: there are none.
         detokenize: the language by whose rules Moses' tokenisation and escapes are undone; ``None``: they are not.
     """
-    texts = [post_process(text, remove_bpe) for text in translations]
+    texts = [join_subwords(text, remove_bpe) for text in translations] if remove_bpe else list(translations)
     for name, mark in _MARKS.items():
         if marked := sum(mark in f"{text} " for text in texts):
             print(f"{path}: {marked} translations have {mark!r} in them (--remove-bpe {name}?)", file=sys.stderr)
     if detokenize:
+        from sacremoses import MosesDetokenizer
+
         detokenizer = MosesDetokenizer(lang=detokenize)
         return [detokenizer.detokenize(text.split()) for text in texts]
     if escaped := sum(bool(re.search(r"&(apos|quot|amp|lt|gt|#\d+);| @-@ ", text)) for text in texts):
         print(f"{path}: {escaped} translations have escapes of Moses in them (--detokenize LANG?)", file=sys.stderr)
     return texts
+
+
+def join_subwords(text: str, kind: str) -> str:
+    """The words of a translation whose subwords are marked as :data:`_MARKS` says, as fairseq's --remove-bpe=KIND."""
+    if kind == "sentencepiece":
+        return text.replace(" ", "").replace(_MARKS[kind], " ").strip()
+    return f"{text} ".replace(_MARKS[kind], "").rstrip()
 
 
 def _read_reference(path: str) -> list[str]:
@@ -153,6 +153,9 @@ def _read_reference(path: str) -> list[str]:
 
 def score(args: argparse.Namespace) -> dict[str, Any]:
     """The scores of all systems, as ``--format json`` prints them."""
+    from sacrebleu.metrics import BLEU, CHRF, TER
+    from sacrebleu.significance import PairedTest, Result
+
     samples = {"bs": args.paired_bs_n, "ar": args.paired_ar_n}
     if args.baseline is None and any(samples.values()):
         raise ValueError("expected --paired-bs-n and --paired-ar-n with --baseline only, found no --baseline")
@@ -237,6 +240,25 @@ def _print(result: dict[str, Any]) -> None:
     print(f"translations: {result['restored']}")
 
 
+def _language(code: str) -> str:
+    # To any other code sacremoses would apply the general rules, without a word.
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    known = sorted({*NonbreakingPrefixes().available_langs.values(), "ja", "ko"})
+    if code not in known:
+        raise argparse.ArgumentTypeError(f"sacremoses knows {', '.join(map(repr, known))}, found {code[:20]!r}")
+    return code
+
+
+def _tokenizer(name: str) -> str:
+    from sacrebleu.metrics import BLEU
+
+    if name not in BLEU.TOKENIZERS:
+        known = ", ".join(map(repr, BLEU.TOKENIZERS))
+        raise argparse.ArgumentTypeError(f"sacreBLEU knows {known}, found {name[:20]!r}")
+    return name
+
+
 def _samples(text: str) -> int:
     # sacreBLEU takes its default for 0 and whatever is negative.
     if not re.fullmatch("[0-9]{1,6}", text) or not 0 < int(text) <= _MOST_SAMPLES:
@@ -263,16 +285,17 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--detokenize",
         metavar="LANG",
-        choices=_LANGUAGES,
-        help="undo Moses' tokenisation and escapes by the rules of this language, with sacremoses, which knows "
-        f"{', '.join(_LANGUAGES)} (default: do not)",
+        type=_language,
+        help="undo Moses' tokenisation and escapes by the rules of this language, a code that sacremoses knows, such "
+        "as de (default: do not)",
     )
     parser.add_argument("--lowercase", action="store_true", help="BLEU and chrF2 of lower-cased text (default: cased)")
     parser.add_argument(
         "--tokenize",
-        choices=list(sacrebleu.BLEU.TOKENIZERS),
-        default=sacrebleu.BLEU.TOKENIZER_DEFAULT,
-        help="what BLEU counts as tokens (default: %(default)s)",
+        metavar="NAME",
+        type=_tokenizer,
+        default="13a",
+        help="what BLEU counts as tokens, one of sacreBLEU's: 13a, intl, zh, ja-mecab, char … (default: %(default)s)",
     )
     parser.add_argument(
         "--ter-case-sensitive", action="store_true", help="TER of cased text (default: sacreBLEU's, lower-cased)"
@@ -286,9 +309,12 @@ def get_parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command; broken input ends it with a message and exit status 1."""
-    args = get_parser().parse_args(argv)
-    with command("fairseq-syntax-score", errors=(RuntimeError, ImportError)):  # the errors: sacreBLEU lacks a tokeniser
-        result = score(args)
+    # The errors: sacreBLEU lacks a tokeniser.
+    run("fairseq-syntax-score", get_parser, _run, argv, errors=(RuntimeError, ImportError))
+
+
+def _run(args: argparse.Namespace) -> None:
+    result = score(args)
     if args.format == "json":
         print(json.dumps(result, indent=1, ensure_ascii=False))
     else:

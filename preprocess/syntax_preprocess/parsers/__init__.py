@@ -238,8 +238,12 @@ def parser_names() -> list[str]:
 
 
 def parser_class(name: str) -> type[Parser]:
-    """The parser of that name."""
-    found: type[Parser] = _entries()[name].load()
+    """The parser of that name; no other one is loaded. Raises :class:`ValueError` if it cannot be."""
+    entry = _entries()[name]
+    try:
+        found: type[Parser] = entry.load()
+    except Exception as error:  # whatever a module does when it is imported
+        raise ValueError(f"the parser {name} ({entry.value}) cannot be loaded: {shown(error)}") from error
     return found
 
 

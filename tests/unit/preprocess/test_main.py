@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import os
 import signal
@@ -12,7 +13,7 @@ import pytest
 from fairseq_syntax.commands import average_checkpoints, dump
 from forked import Forked
 from syntax_preprocess.commands import binarize, parse, score
-from syntax_preprocess.commands.main import command
+from syntax_preprocess.commands.main import UsageError, command, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.workers import WorkerDied
 
@@ -68,6 +69,25 @@ def test_what_is_said(exception, expected):
     with pytest.raises(SystemExit) as stop, command("name", errors=(KeyError,)):
         raise exception
     assert stop.value.code == expected
+
+
+def test_one_way_to_run_a_command(capsys):
+    def get_parser() -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(prog="name")
+        parser.add_argument("--number", type=int)
+        return parser
+
+    def work(args: argparse.Namespace) -> None:
+        if args.number < 0:
+            raise UsageError("expected a number from 0 on")
+        raise KeyError(args.number)
+
+    for arguments, code in ((["--number", "x"], 2), (["--number", "-1"], 2), (["--number", "3"], "name: error: 3")):
+        with pytest.raises(SystemExit) as stop:
+            run("name", get_parser, work, arguments, errors=(KeyError,))
+        assert stop.value.code == code
+    said = capsys.readouterr().err
+    assert "usage: name [-h] [--number NUMBER]\nname: error: expected a number from 0 on\n" in said
 
 
 def test_faults_of_the_program_are_not_hidden():
