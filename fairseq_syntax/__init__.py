@@ -6,9 +6,12 @@ task ``syntax_translation`` and the architectures ``gated_syntax_transformer*``.
 
 import os
 
-import fairseq
-
+from fairseq_syntax import compat
+from fairseq_syntax.compat import tensorboard_remark
 from syntax_preprocess import __version__
+
+with tensorboard_remark.left_out():
+    import fairseq
 
 # fairseq finds an installed --user-dir as <its own folder>/../fairseq_syntax and compares that string
 # with __path__ when the package is already imported; without this entry it would refuse it.
@@ -17,13 +20,9 @@ if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_
     __path__.append(_as_fairseq_spells_it)
 
 from fairseq_syntax import models, tasks  # noqa: E402
-from fairseq_syntax.compat import help, literals, rdrop, safe_loading  # noqa: E402
 from fairseq_syntax.models import recorded_options  # noqa: E402
 
-safe_loading.allow_safe_loading()
-literals.forbid_code()
+compat.install()
 recorded_options.look_before_loading()
-help.list_all_options_in_help()
-rdrop.repeat_whole_batches()
 
 __all__ = ["__version__", "models", "tasks"]

@@ -1,1 +1,32 @@
-"""Repairs of fairseq and torch, a file each."""
+"""Repairs of fairseq and torch, one file a defect.
+
+Each says what is wrong in which versions, where that can be read, and what the repair does. Each has a test in
+``tests/unit/compat`` that fails once fairseq or torch is mended: then the file is deleted, and what calls it.
+
+| file | what is wrong | applied |
+| --- | --- | --- |
+| buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
+| help | ``--help`` leaves out options of models and tasks | on import |
+| literals | options are run as Python | on import |
+| rdrop | R-Drop repeats half of a batch | on import |
+| safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; our commands read by it |
+| tensorboard_remark | a remark in front of every command | while fairseq is imported |
+| cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |
+| last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
+| resumption | a resumed training has other batches | by the task, as batches are made |
+| bfloat16 | ``--bf16`` means a TPU | by the task, at its start |
+| frozen_parameters | ``--fp16`` decays parameters that are to stay still | by the task, at each step |
+| stock_models | stock models refuse ``src_syntax`` in an ensemble | by the task, in generation |
+| unknown_words | ``--replace-unk`` breaks | by the task, in generation |
+"""
+
+
+def install() -> None:
+    """Applies what changes fairseq and torch themselves, for the whole process. A second call would apply it twice."""
+    from fairseq_syntax.compat import buckets, help, literals, rdrop, safe_loading  # not before fairseq is imported
+
+    safe_loading.allow_safe_loading()
+    literals.forbid_code()
+    help.list_all_options_in_help()
+    rdrop.repeat_whole_batches()
+    buckets.allow_buckets()

@@ -1,4 +1,11 @@
-"""Keeping parameters still over an optimizer step."""
+"""Keeping parameters still over an optimizer step.
+
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 decay the weights of parameters without a gradient under
+``--fp16``, since its optimizer makes one flat tensor of them all; and every optimizer decays parameters whose gradient
+is zero. So what is frozen moves. https://github.com/facebookresearch/fairseq/issues/4702
+
+The repair: the task steps inside :func:`frozen`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Making ``fairseq-train --arch ARCH --help`` list the options of ARCH.
+"""``fairseq-train --arch ARCH --help`` lists the options of ARCH.
 
-fairseq prints the help as soon as it has read the command line once, which is before it has added the options of the
-architecture and the task.
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 print the help as soon as they have read the command line
+once, which is before they have added the options of the architecture and the task. So no option of a model is in it.
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/options.py (``parse_args_and_arch``)
+
+The repair: help that is asked for is printed before fairseq reads the command line, with those options.
 """
 
 from __future__ import annotations

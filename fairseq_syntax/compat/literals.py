@@ -1,8 +1,12 @@
 """Configurations hold values, never code.
 
-fairseq runs some options as Python (``eval``): ``--adaptive-softmax-cutoff``, ``--adam-betas``, the layers of
-convolutional models. A checkpoint brings its options along, so that loading it would run what its author likes, however
-safely torch reads the file. :func:`forbid_code` makes literals of them.
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 run some options as Python (``eval``):
+``--adaptive-softmax-cutoff``, ``--adam-betas``, the layers of convolutional models. A checkpoint brings its options
+along, so that loading it runs what its author likes, however safely torch reads the file. Of a kind with
+https://github.com/facebookresearch/fairseq/issues/4869, for example in
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
+
+The repair: :func:`forbid_code` makes literals of them.
 """
 
 from __future__ import annotations

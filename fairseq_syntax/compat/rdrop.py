@@ -1,12 +1,16 @@
-"""Making fairseq's R-Drop (``--criterion label_smoothed_cross_entropy_with_rdrop``) repeat whole batches.
+"""fairseq's R-Drop (``--criterion label_smoothed_cross_entropy_with_rdrop``) repeats whole batches.
 
-fairseq-fixed 0.12.3.1 (fairseq 0.12.2 has no R-Drop) repeats the tensors of ``net_input``, but not those in a
-dictionary there, such as ``src_syntax``. And it writes the repeated ones into the batch that it was given, so that
-``--eval-bleu`` then translates each sentence twice and fails for want of a reference (facebookresearch/fairseq#5410).
+What is wrong: main and fairseq-fixed 0.12.3 (fairseq 0.12.2 has no R-Drop) repeat the tensors of ``net_input``, but not
+those in a dictionary there, such as ``src_syntax``. And they write the repeated ones into the batch that they were
+given, so that ``--eval-bleu`` then translates each sentence twice and fails for want of a reference.
+https://github.com/facebookresearch/fairseq/issues/5410
+
+The repair: another function repeats nested tensors too, and leaves the batch as it is.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,14 +21,15 @@ from torch import Tensor
 
 def repeat_whole_batches() -> None:
     """From now on, R-Drop repeats nested tensors too and leaves the batch as it is."""
-    rdrop.duplicate_input = _duplicate_input
 
+    @functools.wraps(rdrop.duplicate_input)
+    def duplicate_input(sample: dict[str, Any]) -> dict[str, Any]:
+        if "net_input" in sample:
+            return {**sample, "net_input": _twice(sample["net_input"])}
+        repeated: dict[str, Any] = _twice(sample)
+        return repeated
 
-def _duplicate_input(sample: dict[str, Any]) -> dict[str, Any]:
-    if "net_input" in sample:
-        return {**sample, "net_input": _twice(sample["net_input"])}
-    repeated: dict[str, Any] = _twice(sample)
-    return repeated
+    rdrop.duplicate_input = duplicate_input
 
 
 def _twice(value: Any) -> Any:

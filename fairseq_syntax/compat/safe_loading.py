@@ -1,4 +1,13 @@
-"""Reading a fairseq checkpoint, by torch's safe loading (``weights_only=True``)."""
+"""Reading a fairseq checkpoint by torch's safe loading (``weights_only=True``).
+
+What is wrong: torch ≥ 2.6 loads safely unless told otherwise, and refuses the types that checkpoints of fairseq 0.12.2,
+main and fairseq-fixed 0.12.3 hold beside weights: "Weights only load failed".
+https://github.com/facebookresearch/fairseq/issues/5610. And what is loaded may still reach beyond the file, by
+addresses, interpolations or code in its configuration.
+
+The repair: :func:`allow_safe_loading` names the plain types among those to torch; safe loading stays on. :func:`read`
+also looks at the configuration.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,13 @@
-"""What ``--replace-unk`` needs to know: which source token each target token looks at most.
+"""``--replace-unk``: an unknown word gives way to the source word that it looks at most.
 
-fairseq 0.12 takes that from its generator, which does not say.
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take that word from a hypothesis's ``alignment``, which the
+generator leaves empty. The first unknown word ends in an IndexError
+(https://github.com/facebookresearch/fairseq/issues/686). Under ``--print-alignment`` there are pairs where indices are
+expected (https://github.com/facebookresearch/fairseq/issues/3533), and under ``--remove-bpe`` subwords are counted on
+one side and words on the other.
+
+The repair: the task fills in the alignment (:func:`align`), and refuses the options with which fairseq would still
+count otherwise (:func:`are_replaced`).
 """
 
 from __future__ import annotations
@@ -8,6 +15,24 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
+
+
+def are_replaced(options: object, post_process: str | None) -> bool:
+    """Whether options of generation ask for ``--replace-unk``.
+
+    Args:
+        post_process: ``--remove-bpe``.
+
+    Raises:
+        ValueError: it would replace by the wrong words.
+    """
+    asked = getattr(options, "replace_unk", None) is not None
+    if asked and (post_process or getattr(options, "print_alignment", None)):
+        raise ValueError(
+            "--replace-unk: expected neither --remove-bpe nor --print-alignment beside it, under which fairseq "
+            "counts words otherwise (fairseq-syntax-score --remove-bpe undoes subwords afterwards)"
+        )
+    return asked
 
 
 def align(hypotheses: list[list[dict[str, Any]]], src_tokens: Tensor, pad: int) -> None:

@@ -7,10 +7,9 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from importlib.util import find_spec
+from functools import cached_property
 from typing import Any, Optional, cast
 
 import torch
@@ -23,14 +22,14 @@ from omegaconf import II
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
-from fairseq_syntax.compat import unknown_words
+from fairseq_syntax.compat import bfloat16, cached_data, resumption, stock_models, unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.features import load_features
-from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset
+from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.end_of_input import Outcome, after_last_line, finish
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
-from fairseq_syntax.models.syntax_model import NoSyntax, syntax_of
+from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
 from syntax_preprocess.errors import InputError
@@ -108,12 +107,7 @@ class SyntaxTranslationTask(TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
-        if cfg.tpu is True and find_spec("torch_xla") is None:  # (made in Python, a configuration says "${common.tpu}")
-            raise ValueError(
-                "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
-                "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true "
-                "trains in bfloat16 without a TPU"
-            )
+        bfloat16.check_tpu(cfg.tpu)
         _check_dictionaries(cfg)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
@@ -138,11 +132,9 @@ class SyntaxTranslationTask(TranslationTask):
                     f"--{name.replace('_', '-')}: expected with fairseq-interactive alone, which parses new text; "
                     "this command takes the features in the data-bin"
                 )
-        with self._no_bucketing():
-            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
-        if pairs.supports_prefetch:  # --dataset-impl cached: fairseq's own training reads a batch before it prefetches
-            pairs.prefetch(range(len(pairs)))
+        cached_data.prefetch_all(pairs)
         paths = utils.split_paths(self.cfg.data)
         if split != self.cfg.train_subset:
             paths = paths[:1]
@@ -150,11 +142,8 @@ class SyntaxTranslationTask(TranslationTask):
             for path in paths[1:]:
                 self._load_features(path, split, combine)
         features = self._load_features(paths[(epoch - 1) % len(paths)], split, combine)
-        self.datasets[split] = SyntaxLanguagePairDataset.from_pairs(
-            pairs,
-            syntax=features,
-            truncated=self.cfg.truncate_source,
-            num_buckets=self.cfg.num_batch_buckets,
+        self.datasets[split] = SyntaxPairs(
+            pairs, syntax=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
         )
 
     def _load_features(self, path: str, split: str, combine: bool) -> dict[str, Dataset]:
@@ -170,28 +159,13 @@ class SyntaxTranslationTask(TranslationTask):
             upsample_primary=self.cfg.upsample_primary,
         )
 
-    @contextmanager
-    def _no_bucketing(self) -> Iterator[None]:
-        # fairseq's dataset cannot bucket under numpy 2; ours does it afterwards.
-        num_buckets = self.cfg.num_batch_buckets
-        self.cfg.num_batch_buckets = 0
-        try:
-            yield
-        finally:
-            self.cfg.num_batch_buckets = num_buckets
-
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
-        """As fairseq's. Where fairseq keeps the batches of the epoch in which the process started (that is, unless
-        options or shards renew them), they are those of epoch 1: a resumed run goes on with the batches it had."""
+        """As fairseq's; a resumed run goes on with the batches it had."""
         if isinstance(getattr(dataset, "src", None), SourceTokens):
             return self._batches_of_new_text(dataset, *args, **kwargs)
-        if kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr"):
-            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
-        kept = self.dataset_to_epoch_iter.get(dataset)
-        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
-        if iterator is not kept:
-            iterator.epoch = epoch
-        return iterator
+        return resumption.batches_of_first_epoch(
+            super().get_batch_iterator, self.dataset_to_epoch_iter, dataset, *args, epoch=epoch, **kwargs
+        )
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
@@ -253,12 +227,9 @@ class SyntaxTranslationTask(TranslationTask):
         Raises:
             ValueError: it would replace by the wrong words.
         """
-        self._aligns = getattr(args, "replace_unk", None) is not None
-        if self._aligns and (self.cfg.post_process or getattr(args, "print_alignment", None)):
-            raise ValueError(
-                "--replace-unk: expected neither --remove-bpe nor --print-alignment beside it, under which fairseq "
-                "counts words otherwise (fairseq-syntax-score --remove-bpe undoes subwords afterwards)"
-            )
+        self._aligns = unknown_words.are_replaced(args, self.cfg.post_process)
+        if self.syntax_features:
+            models = stock_models.without_syntax(models)
         generator = super().build_generator(models, args, *more, **kwargs)
         if self.syntax_features and after_last_line(sys._getframe(1), self._input_has_ended):
             _ = self.source_reader  # what is wrong with the parser shows before the first line is read
@@ -296,11 +267,11 @@ class SyntaxTranslationTask(TranslationTask):
                 "the model needs the parses of its input, and token ids have none: give text "
                 "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
             )
-        return SyntaxLanguagePairDataset.from_pairs(dataset, syntax=src_tokens.syntax)
+        return SyntaxPairs(dataset, syntax=src_tokens.syntax, dictionary=self.source_dictionary)
 
     def _batches_of_new_text(
         self,
-        dataset: SyntaxLanguagePairDataset,
+        dataset: SyntaxPairs,
         max_tokens: int | None = None,
         max_sentences: int | None = None,
         max_positions: Any = None,
@@ -340,11 +311,7 @@ class SyntaxTranslationTask(TranslationTask):
             features = {name: feature.to(expected.device) for name, feature in syntax.items()}
             sample = {**sample, "net_input": {**sample["net_input"], "src_syntax": features}}
         if "src_syntax" in sample["net_input"]:
-            for model in models:
-                if not isinstance(syntax_of(model), NoSyntax):
-                    continue
-                else:
-                    _ignore_syntax(model)
+            models = stock_models.without_syntax(models)
         hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
         if self._aligns:
             unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
@@ -381,14 +348,3 @@ class _HandedOver:
             net_input = batch["net_input"]
             self.made.append((net_input["src_tokens"], net_input.pop("src_syntax")))
             yield batch
-
-
-def _ignore_syntax(model: Any) -> None:
-    """Makes a stock model, which refuses arguments that it does not know, drop ``src_syntax``."""
-    for module in (model, model.encoder):  # generation calls the encoder's forward itself
-        if getattr(module.forward, "func", None) is not _without_syntax:
-            module.forward = partial(_without_syntax, module.forward)
-
-
-def _without_syntax(forward: Any, *args: Any, src_syntax: Any = None, **kwargs: Any) -> Any:
-    return forward(*args, **kwargs)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.data import FairseqDataset, LanguagePairDataset
 
-from fairseq_syntax.data.syntax_language_pair_dataset import SyntaxLanguagePairDataset, truncate
+from fairseq_syntax.data.syntax_pairs import SyntaxPairs, truncate
 from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from small import dictionary, features
 from syntax_preprocess.features import INFINITE
@@ -35,8 +35,10 @@ def dataset(lengths, *, left_pad=True, num_buckets=0, same_tokens=False, **kwarg
     syntax = Rows([[] if i == 2 else [100 * i + p for p in range(n)] for i, n in enumerate(lengths)])
     source = Rows(tokens)
     target = Rows([[5] * (n + 1) for n in lengths])
-    pairs = LanguagePairDataset(source, source.sizes, symbols, target, target.sizes, symbols, left_pad_source=left_pad)
-    return SyntaxLanguagePairDataset.from_pairs(pairs, syntax={"distance": syntax}, num_buckets=num_buckets, **kwargs)
+    pairs = LanguagePairDataset(
+        source, source.sizes, symbols, target, target.sizes, symbols, left_pad_source=left_pad, num_buckets=num_buckets
+    )
+    return SyntaxPairs(pairs, syntax={"distance": syntax}, dictionary=symbols, **kwargs)
 
 
 @pytest.mark.parametrize("left_pad", [True, False])

@@ -1,0 +1,28 @@
+"""``--bf16`` means a TPU.
+
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take ``--bf16`` and ``--memory-efficient-bf16`` on the
+command line for ``--tpu``. Without torch_xla that ends, after the data and the model are loaded, in a NameError or an
+ImportError that names neither option. (fairseq-hydra-train does not do so: ``common.bf16=true`` trains in bfloat16.)
+https://github.com/facebookresearch/fairseq/issues/4696
+
+The repair: the task says at its start what is the matter (:func:`check_tpu`). The options keep
+their meaning.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+
+def check_tpu(tpu: object) -> None:
+    """Checks an option ``common.tpu`` (which, in a configuration made in Python, may be the string ``${common.tpu}``).
+
+    Raises:
+        ValueError: it asks for a TPU, and torch_xla is not installed.
+    """
+    if tpu is True and find_spec("torch_xla") is None:
+        raise ValueError(
+            "--bf16, --memory-efficient-bf16 and --tpu make fairseq train on a TPU, for which torch_xla is not "
+            "installed. For mixed precision use --amp or --fp16 (CUDA); fairseq-hydra-train's common.bf16=true "
+            "trains in bfloat16 without a TPU"
+        )

@@ -1,0 +1,26 @@
+"""Batches of all sentences.
+
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 drop the last batch of a set unless its size is a multiple
+of ``--required-batch-size-multiple``, which is 8 by default. A test set of 1,003 sentences gets 1,000 translations, or
+fewer, without a word; a set of fewer than 8 ends in an IndexError or has no batches.
+https://github.com/facebookresearch/fairseq/issues/5036
+
+The repair: :class:`~fairseq_syntax.data.syntax_pairs.SyntaxPairs` makes its batches by :func:`keep_last_batch`. Other
+tasks than ours are as fairseq has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def keep_last_batch(batch_by_size: Callable[..., Any], indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
+    """The batches that a dataset's `batch_by_size` makes of `indices`, and one more of what it drops of them."""
+    if not len(indices):
+        return []  # fairseq looks for a last batch
+    batches = list(batch_by_size(indices, *args, **kwargs))
+    dropped = indices[sum(map(len, batches)) :]
+    return [*batches, dropped] if len(dropped) else batches

@@ -1,0 +1,57 @@
+"""Stock models beside ours in one ensemble.
+
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 hand all of ``net_input`` to each model of an ensemble and
+to its encoder. A stock model has no parameter ``src_syntax``, and raises a TypeError.
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_generator.py (``EnsembleModel.forward_encoder``,
+and through it ``FairseqEncoder.forward_non_torchscript``) and
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_scorer.py (``model(**net_input)``)
+
+The repair: generators and scorers get views of such models (:func:`without_syntax`). The models themselves stay as they
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+
+def without_syntax(models: Sequence[nn.Module]) -> list[nn.Module]:
+    """These models, with a :class:`StockModel` in the place of each that knows nothing of syntax."""
+    return [model if hasattr(model, "syntax_features") else StockModel(model) for model in models]
+
+
+class StockModel(nn.Module):
+    """A model as it is, but that it and its encoder take ``src_syntax`` and do nothing with it."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *args: Any, src_syntax: Any = None, **kwargs: Any) -> Any:
+        """As the model's."""
+        return self.model(*args, **kwargs)
+
+    @property
+    def encoder(self) -> Any:
+        """A view of the model's encoder, for generation calls that itself."""
+        return _StockEncoder(self.model.encoder)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model"), name)
+
+
+class _StockEncoder:
+    def __init__(self, encoder: Any):
+        self._encoder = encoder
+
+    def forward_torchscript(self, net_input: Mapping[str, Any]) -> Any:
+        return self._encoder.forward_torchscript({k: v for k, v in net_input.items() if k != "src_syntax"})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._encoder, name)

@@ -1,0 +1,28 @@
+"""No remark on tensorboardX in front of every command.
+
+What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 import all their tasks, of which text_to_speech logs
+``Please install tensorboardX`` where that is missing. Commands that have nothing to do with speech or tensorboard begin
+with that line on stderr.
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/tasks/text_to_speech.py
+
+The repair: our package imports fairseq inside :func:`left_out`, which concerns our own commands and Python programs.
+fairseq's commands have imported it, and said so, before they know of us.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Inside the block, fairseq's text_to_speech logs nothing below warnings."""
+    logger = logging.getLogger("fairseq.tasks.text_to_speech")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
