@@ -39,7 +39,9 @@ from fairseq.trainer import Trainer
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from syntax_preprocess.features import distance_feature, head_feature, syntactic_distances, word_feature
+from syntax_preprocess.features.distance import distance_feature, syntactic_distances
+from syntax_preprocess.features.heads import head_feature
+from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.system.workers import end_with_parent
 from syntax_preprocess.trees import DependencyTree, Tree
 

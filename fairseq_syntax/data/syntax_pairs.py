@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from fairseq_syntax.compat.last_batch import keep_last_batch
 from fairseq_syntax.nn.masks import UNKNOWN
-from syntax_preprocess.features import INFINITE
+from syntax_preprocess.features import truncate
 
 
 class SyntaxPairs(BaseWrapperDataset):
@@ -76,9 +76,10 @@ class SyntaxPairs(BaseWrapperDataset):
         if not self.truncated:
             return features
         try:
-            return truncate(features, len(source))
+            cut = truncate({name: values.numpy() for name, values in features.items()}, len(source))
         except ValueError as error:
             raise ValueError(f"sentence {number} (counted from 0): {error}") from None
+        return {name: torch.from_numpy(values) for name, values in cut.items()}
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         """As the pairs', which fairseq's wrapper leaves out."""
@@ -110,55 +111,3 @@ def _place(rows: Sequence[Tensor], real: Tensor) -> Tensor:
     placed = torch.full(real.shape, UNKNOWN)
     placed[real] = torch.cat(filled)
     return placed
-
-
-def truncate(features: Mapping[str, Tensor], length: int) -> dict[str, Tensor]:
-    """Cuts a sentence's features to its first `length` - 1 subwords and ``</s>``.
-
-    The masks of what is left are the sub-matrices of the whole sentence's masks: the boundary at the cut becomes
-    infinite, and a word whose head was cut off hangs on its nearest ancestor that was kept. A feature that is
-    empty (no parse) stays empty.
-
-    Args:
-        features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
-        length: of the sentence that is left, 1 to n.
-
-    Raises:
-        ValueError: the heads of what is cut off lead into a cycle.
-    """
-    cut = dict(features)
-    for name, values in features.items():
-        if len(values) > length:
-            cut[name] = _CUTS[name](features, length - 1) if name in _CUTS else _cut_label(values, length - 1)
-    return cut
-
-
-def _cut_label(values: Tensor, kept: int) -> Tensor:
-    return torch.cat([values[:kept], values[-1:]])
-
-
-def _cut_word(features: Mapping[str, Tensor], kept: int) -> Tensor:
-    word = features["word"][:kept]
-    return torch.cat([word, word[-1:] + 1 if kept else torch.zeros_like(features["word"][:1])])
-
-
-def _cut_distance(features: Mapping[str, Tensor], kept: int) -> Tensor:
-    distance = features["distance"][: kept + 1].clone()
-    distance[max(kept - 1, 0) :] = INFINITE
-    return distance
-
-
-def _cut_head(features: Mapping[str, Tensor], kept: int) -> Tensor:
-    word, head = features["word"], features["head"]
-    words = int(word[kept - 1]) + 1 if kept else 0
-    head_of_word = torch.zeros(int(word[-1]) + 2, dtype=head.dtype)  # numbered from 1, as in `head`
-    head_of_word[word + 1] = head
-    cut = head[:kept]
-    for _ in range(len(head)):
-        if not bool((cut > words).any()):
-            return torch.cat([cut, head.new_zeros(1)])
-        cut = torch.where(cut > words, head_of_word[cut], cut)
-    raise ValueError(f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)")
-
-
-_CUTS = {"word": _cut_word, "distance": _cut_distance, "head": _cut_head}

@@ -6,7 +6,7 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plai
 from syntax_preprocess.data_bin.places import signature_path
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.features import parse_kinds
+from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.lines import tokenize_line
@@ -108,8 +108,8 @@ class ParseSource(ABC):
         """The parses of the next lines of the input."""
 
     @abstractmethod
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
-        """What a parse of another text than its line's is taken for, if it is not an error."""
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
+        """Called where a parse is of another text than its line's; raises, or says that the line has none."""
 
     def end(self) -> None:
         """Called after the last line. Raises :class:`InputError` if there are more parses."""
@@ -124,7 +124,7 @@ class NoParses(ParseSource):
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         return [{} for _ in lines]
 
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
         raise AssertionError("there is no parse")
 
 
@@ -177,9 +177,8 @@ class LiveParses(ParseSource):
                     by_kind.update({kind: getattr(parse, FORMATS[kind].attribute) for kind in kinds})
         return found
 
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
         _warn(line, [kind], error)
-        return NoParse("mismatch")
 
 
 def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
@@ -225,12 +224,11 @@ class SideFiles(ParseSource):
         self._places[kind, line.number] = place
         return parse
 
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> NoParse:
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
         if self.on_mismatch == "fail":
             place = self._places[kind, line.number]
             raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
         _warn(line, [kind], error)
-        return NoParse("mismatch")
 
     def end(self) -> None:
         for kind, units in self._units.items():
@@ -275,7 +273,8 @@ class SourceReader:
         self._lines += len(given)
         sentences = [self._align(line, parses) for line, parses in zip(given, self.source.parse(given), strict=True)]
         syntax = {
-            name: [torch.tensor(s.feature(name, self._number)).long() for s in sentences] for name in self.features
+            name: [torch.tensor(FEATURES[name].values(s, self._numberer(name))).long() for s in sentences]
+            for name in self.features
         }
         return SourceTokens(
             (self._ids(line, dictionary) for line in given), [line.number for line in given], sentences, syntax
@@ -292,16 +291,14 @@ class SourceReader:
         return SourceLine(number, " ".join(subwords.words) if encoded == text else text, marked, subwords)
 
     def _align(self, line: SourceLine, parses: Parses) -> AlignedSentence:
-        return align_sentence(
-            " ".join(line.marked),
-            line.subwords,
-            parses,
-            settings=self.settings,
-            mismatched=lambda kind, error: self.source.mismatched(line, kind, error),
-        )
+        sentence = align_sentence(" ".join(line.marked), line.subwords, parses, settings=self.settings)
+        for kind, error in sentence.mismatches.items():
+            self.source.mismatched(line, kind, error)
+        return sentence
 
-    def _number(self, feature: str, label: str) -> int:
-        return self._numbers[feature].get(label, UNKNOWN)
+    def _numberer(self, feature: str) -> Callable[[str], int]:
+        numbers = self._numbers.get(feature, {})
+        return lambda label: numbers.get(label, UNKNOWN)
 
     def _ids(self, line: SourceLine, dictionary: Any) -> Tensor:
         special = [symbol for symbol in line.marked if symbol in (dictionary.pad_word, dictionary.eos_word)]

@@ -14,7 +14,8 @@ from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import CONTROLS, control_heads, control_trees
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.features import head_feature, syntactic_distances
+from syntax_preprocess.features.distance import syntactic_distances
+from syntax_preprocess.features.heads import head_feature
 from syntax_preprocess.folding import fold, same_folded, unescape_moses
 from syntax_preprocess.formats import CONLLU
 from syntax_preprocess.parsers import Line, NoParse, parse_lines

@@ -42,7 +42,8 @@ from syntax_preprocess.data_bin.text_hashes import HASH, text_hashes, word_hash
 from syntax_preprocess.data_bin.verification import verify
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.features import FEATURES, INFINITE, MOST_LABELS
-from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence, greatest_distance
+from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_preprocess.features.distance import greatest_distance
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
 from syntax_preprocess.lines import read_lines, tokenize_line
 from syntax_preprocess.lockstep import in_lockstep
@@ -275,19 +276,17 @@ class _Chunker:
             for kind, (place, unit) in parses.items()
         }
 
-        def mismatched(kind: str, error: AlignmentError) -> NoParse:
-            if self.settings.on_mismatch == "fail":
+        sentence = align_sentence(text, subwords, found, settings=self.settings)
+        if self.settings.on_mismatch == "fail":
+            for kind, error in sentence.mismatches.items():
                 raise InputError(
                     self.split.parses[kind],
                     parses[kind][0],
                     f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
-                ) from None
-            return NoParse("mismatch")
-
-        sentence = align_sentence(text, subwords, found, settings=self.settings, mismatched=mismatched)
+                )
         self._count(tokens, sentence)
         for name in self.split.features:
-            self.rows[name].append(sentence.feature(name, self._number))
+            self.rows[name].append(FEATURES[name].values(sentence, partial(self._number, name)))
 
     def _tokens(self, number: int, text: str) -> list[str]:
         """A line's subwords, split as fairseq splits them."""

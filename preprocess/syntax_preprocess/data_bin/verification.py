@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +13,8 @@ from syntax_preprocess.data_bin.signature import Signature, check_files
 from syntax_preprocess.data_bin.text_hashes import compare_texts
 from syntax_preprocess.data_bin.tokens import Tokens, open_tokens, tokens_exist
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.features import FEATURES, INFINITE
+from syntax_preprocess.features import FEATURES
+from syntax_preprocess.features.feature import Rows
 
 
 def verify(data: str, source_lang: str, target_lang: str) -> None:
@@ -70,9 +69,11 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
     features = {name: open_feature(files, name, tokens) for name in names}
     compared = compare_texts(files, tokens, symbols)
     for first, last in ranges(tokens.lengths):
-        rows = {name: Rows.of(feature, first, last) for name, feature in features.items()}
+        rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
         for name in names:
-            for wrong, expected in _wrong_values(name, rows, signature.labels):
+            kind = FEATURES[name]
+            labels = (signature.labels[name] if kind.labels == () else kind.labels) or ()
+            for wrong, expected in kind.wrong(rows[name], rows, labels):
                 if wrong.any():
                     at = int(wrong.argmax())
                     sentence, position = rows[name].place(at)
@@ -110,77 +111,3 @@ def open_feature(files: TokenFiles, name: str, tokens: Tokens) -> MmapValues:
             f"{found[first]}; {len(wrong)} sentences differ. Were features and tokens made from the same text?",
         )
     return feature
-
-
-@dataclass
-class Rows:
-    """A feature's values of some consecutive sentences, ``(values,)``, and for each value where it stands.
-
-    Attributes:
-        values: in a row.
-        lengths: of the sentences, ``(sentences,)``.
-        first: whether it is the first of its sentence.
-        last: whether it is the last.
-    """
-
-    values: np.ndarray
-    lengths: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-
-    @classmethod
-    def of(cls, feature: MmapValues, first: int, last: int) -> Rows:
-        """Those of sentences `first` to `last` - 1."""
-        values, lengths = feature.between(first, last).astype(np.int64), feature.lengths[first:last]
-        ends = np.cumsum(lengths, dtype=np.int64)[lengths > 0]
-        is_last = np.zeros(len(values) + 1, bool)  # the one before the first value, too
-        is_last[ends] = is_last[0] = True
-        return cls(values, lengths, is_last[:-1], is_last[1:])
-
-    def place(self, at: int) -> tuple[int, int]:
-        """Sentence, from 0 here, and position in it of a value."""
-        ends = np.cumsum(self.lengths, dtype=np.int64)
-        sentence = int(np.searchsorted(ends, at, side="right"))
-        return sentence, at - int(ends[sentence] - self.lengths[sentence])
-
-
-def _wrong_values(
-    name: str, rows: Mapping[str, Rows], labels: Mapping[str, list[str]]
-) -> Iterator[tuple[np.ndarray, str]]:
-    """Which values of a feature cannot be, and what they should; one thing after another."""
-    row = rows[name]
-    if name == "word":
-        step = np.diff(row.values, prepend=0)
-        yield row.first & (row.values != 0), "the first word to be number 0"
-        yield ~row.first & ((step < 0) | (step > 1)), "the same word as before or the next"
-        yield row.last & ~row.first & (step != 1), "a word of its own for </s>"
-    elif name == "distance":
-        before_last = np.append(row.last[1:], False)
-        yield (row.last | before_last) & (row.values != INFINITE), f"{INFINITE} before and after </s>"
-    elif name == "head":
-        yield row.last & (row.values != 0), "no head for </s>"
-        if "word" in rows:
-            yield from _wrong_heads(row, rows["word"])
-    else:
-        symbols = labels[name] if FEATURES[name].labels == () else FEATURES[name].labels or ()
-        yield row.last & (row.values != 0), "0 for </s>"
-        yield ~row.last & ((row.values < 1) | (row.values >= len(symbols))), f"a number from 1 to {len(symbols) - 1}"
-
-
-def _wrong_heads(head: Rows, words: Rows) -> Iterator[tuple[np.ndarray, str]]:
-    parsed = head.lengths > 0
-    word = words.values[np.repeat(parsed, words.lengths)]
-    lengths = head.lengths[parsed]
-    number_of_words = word[head.last]
-    yield head.values > np.repeat(number_of_words, lengths), "a head among the sentence's words"
-    same_word = ~head.first & (np.diff(word, prepend=-1) == 0)
-    yield same_word & (np.diff(head.values, prepend=0) != 0), "one head for all subwords of a word"
-    # All sentences' words are nodes, </s> too, and before them, for each sentence, number 0, above the roots.
-    nodes = number_of_words + 2
-    above = np.repeat(np.cumsum(nodes) - nodes, lengths)
-    node = above + word + 1
-    ancestor = np.arange(nodes.sum())
-    ancestor[node] = above + head.values
-    for _ in range(int(nodes.max(initial=1)).bit_length()):
-        ancestor = ancestor[ancestor]
-    yield ancestor[node] != above, "a head from which heads lead to a root, not into a cycle"

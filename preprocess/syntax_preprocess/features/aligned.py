@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from syntax_preprocess.alignment import AlignmentError, Subwords, align
 from syntax_preprocess.controls import control_heads, control_trees
-from syntax_preprocess.features import (
-    INFINITE,
-    case_feature,
-    distance_feature,
-    head_feature,
-    position_feature,
-    syntactic_distances,
-    word_feature,
-)
+from syntax_preprocess.features.distance import syntactic_distances
+from syntax_preprocess.features.feature import INFINITE
 from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
@@ -41,6 +34,8 @@ class AlignedSentence:
         word_of_leaf: for each subword the index of its leaf of `trees`.
         trees: one for each sentence of the line.
         distances: between the leaves; ``None`` without trees.
+        mismatches: for each kind of parse that was of another text, what differs; in its place is
+            ``NoParse("mismatch")``.
     """
 
     words: list[str]
@@ -49,28 +44,7 @@ class AlignedSentence:
     trees: list[Tree] | NoParse | None
     dependencies: DependencyTree | NoParse | None
     distances: list[int] | None = None
-
-    def feature(self, name: str, number: Callable[[str, str], int]) -> list[int]:
-        """Values of a feature for the subwords and ``</s>``, none if it is made of a parse that is not there.
-
-        Args:
-            name: a key of :data:`~syntax_preprocess.features.FEATURES`.
-            number: the number of a label of a feature, from 1.
-        """
-        if name == "word":
-            return word_feature(self.word_of)
-        if name == "case":
-            return case_feature(self.word_of, self.words)
-        if name == "position":
-            return position_feature(self.word_of)
-        if name == "distance":
-            return [] if self.distances is None else distance_feature(self.word_of_leaf, self.distances)
-        if not isinstance(self.dependencies, DependencyTree):
-            return []
-        if name == "head":
-            return head_feature(self.word_of, self.dependencies)
-        labels = getattr(self.dependencies, name)
-        return [*(number(name, labels[word]) for word in self.word_of), 0]
+    mismatches: dict[str, AlignmentError] = field(default_factory=dict)
 
 
 def align_sentence(
@@ -79,15 +53,14 @@ def align_sentence(
     parses: Mapping[str, Any],
     *,
     settings: Settings,
-    mismatched: Callable[[str, AlignmentError], NoParse],
 ) -> AlignedSentence:
     """Aligns the subwords of `text` with its parses.
 
     Args:
-        parses: by the name of their format, each of which may be absent, or a :class:`NoParse`.
-        mismatched: called with the kind of a parse that is of another text, and what is wrong; raises, or says what
-            to have in its place.
+        parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
+            left out, and told of in ``mismatches``.
     """
+    mismatches: dict[str, AlignmentError] = {}
     words = subwords.words
     word_of = word_of_leaf = subwords.word_of
     trees, dependencies = (parses.get(kind) for kind in (TREES.name, CONLLU.name))
@@ -97,27 +70,22 @@ def align_sentence(
             word_of = word_of_leaf = _align(subwords, leaves)
             words = leaves
         except AlignmentError as error:
-            trees = mismatched(TREES.name, error)
+            trees, mismatches[TREES.name] = NoParse("mismatch"), error
     if isinstance(dependencies, DependencyTree):
         try:
             word_of = _align(subwords, dependencies.tokens)
             words = dependencies.tokens
         except AlignmentError as error:
-            dependencies = mismatched(CONLLU.name, error)
+            dependencies, mismatches[CONLLU.name] = NoParse("mismatch"), error
     if settings.control and isinstance(trees, list):
         trees = control_trees(settings.control, trees, text)
     if settings.control and isinstance(dependencies, DependencyTree):
         dependencies = control_heads(settings.control, dependencies, text)
     distances = syntactic_distances(trees, binarize=settings.binarize_trees) if isinstance(trees, list) else None
-    return AlignedSentence(words, word_of, word_of_leaf, trees, dependencies, distances)
+    return AlignedSentence(words, word_of, word_of_leaf, trees, dependencies, distances, mismatches)
 
 
 def _align(subwords: Subwords, words: list[str]) -> list[int]:
     if len(words) >= INFINITE:
         raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
     return align(subwords, words)
-
-
-def greatest_distance(distances: Iterable[int]) -> int:
-    """The greatest of the finite distances, 0 if there is none."""
-    return max((d for d in distances if d != INFINITE), default=0)

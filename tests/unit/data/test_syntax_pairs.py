@@ -9,10 +9,10 @@ import pytest
 import torch
 from fairseq.data import FairseqDataset, LanguagePairDataset
 
-from fairseq_syntax.data.syntax_pairs import SyntaxPairs, truncate
+from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from small import dictionary, features
-from syntax_preprocess.features import INFINITE
+from syntax_preprocess.features import INFINITE, truncate
 from time_limit import within
 
 
@@ -96,15 +96,15 @@ def test_features_of_another_length_are_refused():
 def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     random = Random(seed)
     words = random.randint(1, 9)
-    whole = {k: torch.tensor(v) for k, v in features(random, words, words + random.randint(0, 4)).items()}
+    whole = {k: np.array(v) for k, v in features(random, words, words + random.randint(0, 4)).items()}
     n = len(whole["word"])
     for form, subwords in (("soft", "share"), ("hard", "share"), ("soft", "first")):
         build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
-        full = build({k: v[None] for k, v in whole.items()}).log_masks[0]
+        full = build({k: torch.from_numpy(v)[None] for k, v in whole.items()}).log_masks[0]
         for length in range(1, n + 1):
             cut = truncate(whole, length)
             assert {len(v) for v in cut.values()} == {length}
-            masks = build({k: v[None] for k, v in cut.items()}).log_masks[0]
+            masks = build({k: torch.from_numpy(v)[None] for k, v in cut.items()}).log_masks[0]
             kept = length - 1
             torch.testing.assert_close(masks[:, :kept, :kept], full[:, :kept, :kept])
             slr, sdoi = masks
@@ -117,7 +117,7 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
 
 def test_no_parse_stays_no_parse_when_truncated():
     cut = truncate(
-        {"word": torch.arange(5), "head": torch.zeros(0), "distance": torch.tensor([1, 2, 3, INFINITE, INFINITE])},
+        {"word": np.arange(5), "head": np.zeros(0), "distance": np.array([1, 2, 3, INFINITE, INFINITE])},
         3,
     )
     assert cut["head"].tolist() == []
@@ -126,14 +126,14 @@ def test_no_parse_stays_no_parse_when_truncated():
 
 
 def test_labels_are_truncated_too():
-    features = {"word": torch.arange(5), "upos": torch.tensor([3, 1, 2, 4, 0]), "case": torch.tensor([2, 1, 1, 1, 0])}
+    features = {"word": np.arange(5), "upos": np.array([3, 1, 2, 4, 0]), "case": np.array([2, 1, 1, 1, 0])}
     cut = truncate(features, 3)
     assert cut["upos"].tolist() == [3, 1, 0]
     assert cut["case"].tolist() == [2, 1, 0]
 
 
 def test_a_cycle_beyond_the_cut_is_refused():
-    whole = {"word": torch.arange(6), "head": torch.tensor([0, 4, 1, 5, 4, 0])}
+    whole = {"word": np.arange(6), "head": np.array([0, 4, 1, 5, 4, 0])}
     assert truncate(whole, 1)["head"].tolist() == [0]
     with within(20), pytest.raises(ValueError, match=r"found a cycle through word [34] \(from 0\)"):
         truncate(whole, 3)

@@ -16,13 +16,10 @@ from fairseq_syntax.nn.masks import (
     sdoi,
     soft_slr,
 )
-from syntax_preprocess.features import (
-    INFINITE,
-    distance_feature,
-    head_feature,
-    syntactic_distances,
-    word_feature,
-)
+from syntax_preprocess.features import INFINITE
+from syntax_preprocess.features.distance import distance_feature, syntactic_distances
+from syntax_preprocess.features.heads import head_feature
+from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.trees import DependencyTree, Tree
 from time_limit import within
 from trees_strategy import random_tree

@@ -9,15 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.features import (
-    INFINITE,
-    case_feature,
-    distance_feature,
-    head_feature,
-    position_feature,
-    syntactic_distances,
-    word_feature,
-)
+from syntax_preprocess.features import INFINITE
+from syntax_preprocess.features.distance import distance_feature, syntactic_distances
+from syntax_preprocess.features.heads import head_feature
+from syntax_preprocess.features.surface import case_feature, position_feature
+from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.trees import DependencyTree, Tree
 from trees_strategy import random_tree
 

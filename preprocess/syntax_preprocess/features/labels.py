@@ -1,0 +1,42 @@
+"""``deprel`` and ``upos``: the label of the word's dependency relation to its head, and of its part of speech.
+
+Numbers of labels count from 1 in the order in which the labels first come; 0 is ``</s>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from syntax_preprocess.features.aligned import AlignedSentence
+from syntax_preprocess.features.feature import Feature, Rows, Wrong
+from syntax_preprocess.formats import CONLLU
+from syntax_preprocess.trees import DependencyTree
+
+
+def cut_label(values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Each subword keeps its own, and so does ``</s>``."""
+    return np.append(values[:kept], values[-1:])
+
+
+def wrong_label(row: Rows, _: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
+    """See :class:`~syntax_preprocess.features.feature.Feature`."""
+    yield row.last & (row.values != 0), "0 for </s>"
+    yield ~row.last & ((row.values < 1) | (row.values >= len(labels))), f"a number from 1 to {len(labels) - 1}"
+
+
+def _label(name: str, of_words: Callable[[DependencyTree], Sequence[str]]) -> Feature:
+    def values(sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
+        if not isinstance(sentence.dependencies, DependencyTree):
+            return []
+        labels = of_words(sentence.dependencies)
+        return [*(number(labels[word]) for word in sentence.word_of), 0]
+
+    return Feature(
+        name=name, source=CONLLU.name, dtype="uint8", values=values, cut=cut_label, wrong=wrong_label, labels=()
+    )
+
+
+DEPREL = _label("deprel", lambda tree: tree.deprel)
+UPOS = _label("upos", lambda tree: tree.upos)
