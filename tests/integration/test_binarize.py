@@ -13,7 +13,8 @@ import pytest
 from fairseq.data import indexed_dataset
 
 from places import ROOT
-from syntax_preprocess.commands import binarize
+from syntax_preprocess.commands import binarize, parse
+from syntax_preprocess.data_bin import encoding
 from syntax_preprocess.features import INFINITE
 
 TEXT = "the in@@ crease ( rise )\n\na b\n"
@@ -82,11 +83,62 @@ def test_features_signature_and_report(tmp_path, capsys):
 
 
 def test_a_later_run_keeps_other_splits(tmp_path):
-    run(write(tmp_path), "--parser", "first")
+    run(write(tmp_path), "--parser-name", "first")
     run(write(tmp_path, "valid", trees=None), name="valid")
     signature = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
     assert signature["splits"]["train"]["parser"]["trees"]["name"] == "first"
     assert signature["splits"]["valid"]["features"] == ["word", "head", "deprel", "upos", "case", "position"]
+
+
+def recorded(folder: Path, name: str = "train", **kwargs) -> Path:
+    """As :func:`write`, with a record of the CoNLL-U file."""
+    write(folder, name, **kwargs)
+    (folder / f"{name}.made").write_text(CONLLU)
+    (folder / f"{name}.words").write_text(TEXT.replace("@@ ", ""))
+    places = f"--input={folder}/{name}.words", f"--output-prefix={folder}/{name}.en"
+    parse.main([*places, "--parser=conllu", f"--parse-file={folder}/{name}.made"])
+    return folder
+
+
+def parsers(folder: Path, split: str = "train") -> dict[str, str | None]:
+    signature = json.loads((folder / "bin/syntax.en-de.en.json").read_text())
+    return {kind: parser.get("name") for kind, parser in signature["splits"][split]["parser"].items()}
+
+
+def test_the_name_of_a_parser_is_for_parses_without_a_record(tmp_path, capsys):
+    run(recorded(tmp_path), "--parser-name", "by hand")
+    assert parsers(tmp_path) == {"trees": "by hand", "conllu": "a parser 1.0"}
+    told = f"--parser-name is not used for {tmp_path}/train.en.conllu: {tmp_path}/train.en.parse.json tells who made it"
+    assert told in capsys.readouterr().out
+    run(tmp_path)
+    assert parsers(tmp_path) == {"trees": None, "conllu": "a parser 1.0"}
+    assert "say --parser-name NAME to have it in the signature" in capsys.readouterr().out
+    run(write(tmp_path, "valid"), "--parser-name", "by hand", name="valid")
+    assert parsers(tmp_path, "valid") == {"trees": "by hand", "conllu": "by hand"}
+    assert "--parser-name" not in capsys.readouterr().out
+
+
+def test_a_parsers_name_that_names_nothing_is_refused(tmp_path):
+    expected = (
+        r"--parser-name: expected parses whose maker is not recorded, found that of all in .*train\.en\.parse\.json"
+    )
+    with pytest.raises(SystemExit, match=expected):
+        run(recorded(tmp_path, trees=None), "--parser-name", "by hand")
+    assert not (tmp_path / "bin").exists()
+    recorded(tmp_path, "a", trees=None)
+    write(tmp_path, "b")
+    binarize.main(
+        ["-s=en", "-t=de", f"--trainpref={tmp_path}/a,{tmp_path}/b", f"--destdir={tmp_path}/bin", "--parser-name=b"]
+    )
+    assert (parsers(tmp_path)["conllu"], parsers(tmp_path, "train1")["conllu"]) == ("a parser 1.0", "b")
+
+
+@pytest.mark.parametrize("option", ["--parser=x", "--parser-nam=x", "--sub=words", "--verif"])
+def test_options_are_written_out(tmp_path, option, capsys):
+    with pytest.raises(SystemExit) as stop:
+        run(write(tmp_path), option)
+    assert stop.value.code == 2
+    assert f"unrecognized arguments: {option}" in capsys.readouterr().err
 
 
 def test_several_prefixes_become_numbered_splits(tmp_path):
@@ -98,7 +150,7 @@ def test_several_prefixes_become_numbered_splits(tmp_path):
 
 
 def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 2)
+    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 2)
     contents = []
     for workers in ("1", "3"):
         folder = tmp_path / workers
@@ -164,7 +216,7 @@ def test_a_line_that_ends_inside_a_word_can_be_neutral(tmp_path, capsys):
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_first_of_many_errors_is_the_one_reported(tmp_path, monkeypatch, workers):
-    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 1)
+    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 1)
     write(tmp_path, text="a\n" * 40, trees="(S b)\n(S a)\n(S c)\n" + "(S a)\n" * 35, conllu=None)
     with pytest.raises(SystemExit, match=r"train.en.trees:1: .*the parse 'b'"):
         run(tmp_path, "--workers", workers)
@@ -291,7 +343,7 @@ RICH = """# text = He don't
 
 
 def test_labels_case_and_position(tmp_path, monkeypatch):
-    monkeypatch.setattr(binarize, "LINES_A_CHUNK", 1)
+    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 1)
     write(tmp_path, text="he do@@ n@@ 't\nGo\n", trees=None, conllu=RICH)
     run(tmp_path)
     labels = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["labels"]
@@ -400,14 +452,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, ending, worke
     run(write(tmp_path))
     before = {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()}
     path = tmp_path / f"train.{ending}"
-    split = binarize.binarize_split
+    split = binarize.write_split
 
     def changed_first(*args, **kwargs):
         (tmp_path / "new").write_bytes(path.read_bytes())  # nothing but another file
         os.replace(tmp_path / "new", path)
         return split(*args, **kwargs)
 
-    monkeypatch.setattr(binarize, "binarize_split", changed_first)
+    monkeypatch.setattr(binarize, "write_split", changed_first)
     with pytest.raises(SystemExit, match=rf"train\.{ending}: expected .* changed while it was read"):
         run(tmp_path, "--workers", workers)
     assert {path.name: path.read_bytes() for path in (tmp_path / "bin").iterdir()} == before
@@ -434,14 +486,14 @@ def test_what_is_in_the_place_of_the_temporary_folder(tmp_path, what):
 
 
 def test_only_what_a_run_wrote_is_moved(tmp_path, monkeypatch):
-    split = binarize.binarize_split
+    split = binarize.write_split
 
     def and_somebody_elses(*args, **kwargs):
         report = split(*args, **kwargs)
         (tmp_path / "bin/.syntax.en-de.en.train.tmp/.nfs0007").touch()
         return report
 
-    monkeypatch.setattr(binarize, "binarize_split", and_somebody_elses)
+    monkeypatch.setattr(binarize, "write_split", and_somebody_elses)
     run(write(tmp_path))
     assert not (tmp_path / "bin/.nfs0007").exists()
     assert ".nfs0007" not in (tmp_path / "bin/syntax.en-de.en.json").read_text()

@@ -1,0 +1,203 @@
+"""Subword text and its parses to features, many lines at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
+from syntax_preprocess.data_bin.mmap import MmapWriter
+from syntax_preprocess.data_bin.places import TokenFiles
+from syntax_preprocess.data_bin.split_counts import SplitCounts
+from syntax_preprocess.data_bin.text_hashes import HASH, text_hashes, word_hash
+from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.features import FEATURES, INFINITE, MOST_LABELS
+from syntax_preprocess.features.aligned import Settings, align_sentence
+from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lines import tokenize_line
+from syntax_preprocess.lockstep import in_lockstep
+from syntax_preprocess.ranges import Range
+from syntax_preprocess.record import record_path
+from syntax_preprocess.system.workers import Workers
+
+#: How many lines a worker gets at a time.
+LINES_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split's input files, and what is to be made of them.
+
+    Attributes:
+        parses: the parse files by the names of their formats.
+        features: names of :data:`syntax_preprocess.features.FEATURES`.
+    """
+
+    name: str
+    text: str
+    parse_prefix: str
+    parses: dict[str, str]
+    features: list[str]
+
+    @property
+    def record(self) -> str:
+        """Path of the record that fairseq-syntax-parse writes beside its parses."""
+        return record_path(self.parse_prefix)
+
+    @property
+    def files(self) -> list[str]:
+        """The text and its parses."""
+        return [self.text, *self.parses.values()]
+
+
+@dataclass
+class EncodedLines:
+    """Features of some consecutive sentences.
+
+    Attributes:
+        lengths: for each feature, how many values each sentence has.
+        values: for each feature, all values in a row.
+        labels: for features that are labels, the labels that the values number here, from 1.
+        text_hashes: of the sentences' subwords, ``(sentences,)``.
+        counts: of the sentences.
+    """
+
+    lengths: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
+    labels: dict[str, list[str]]
+    text_hashes: np.ndarray
+    counts: SplitCounts
+
+
+class SplitEncoder:
+    """Encodes lines of a split one by one, and counts them."""
+
+    def __init__(self, split: Split, settings: Settings):
+        self.split = split
+        self.settings = settings
+        self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
+        self.labels: dict[str, dict[str, int]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
+        self.word_hashes: list[int] = []
+        self.lengths: list[int] = []
+        self.counts = SplitCounts.of_kinds(list(split.parses))
+
+    def add(self, number: int, text: str, parses: dict[str, tuple[int, Any]]) -> None:
+        """Reads, checks and aligns the parses of line `number`, given unread with their own line numbers."""
+        tokens = self._tokens(number, text)
+        subwords = self._subwords(number, tokens)
+        found = {
+            kind: FORMATS[kind].parse(unit, path=self.split.parses[kind], line=place)
+            for kind, (place, unit) in parses.items()
+        }
+
+        sentence = align_sentence(text, subwords, found, settings=self.settings)
+        if self.settings.on_mismatch == "fail":
+            for kind, error in sentence.mismatches.items():
+                raise InputError(
+                    self.split.parses[kind],
+                    parses[kind][0],
+                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
+                )
+        self.counts.add(sentence)
+        for name in self.split.features:
+            self.rows[name].append(FEATURES[name].values(sentence, partial(self._number, name)))
+
+    def _tokens(self, number: int, text: str) -> list[str]:
+        """A line's subwords, split as fairseq splits them."""
+        tokens = tokenize_line(text)
+        if len(tokens) >= INFINITE:
+            raise InputError(self.split.text, number, f"expected fewer than {INFINITE} subwords, found {len(tokens)}")
+        for symbol in ("<pad>", "</s>"):
+            if symbol in tokens:
+                raise InputError(
+                    self.split.text, number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
+                )
+        self.word_hashes += map(word_hash, tokens)
+        self.lengths.append(len(tokens))
+        return tokens
+
+    def _subwords(self, number: int, tokens: list[str]) -> Subwords:
+        try:
+            return SUBWORDS[self.settings.subwords](tokens)
+        except AlignmentError as error:
+            if self.settings.on_mismatch == "fail":
+                raise InputError(self.split.text, number, str(error)) from None
+            return plain_words(tokens)  # no parse has these words
+
+    def _number(self, feature: str, label: str) -> int:
+        numbers = self.labels[feature]
+        return numbers.setdefault(label, len(numbers) + 1)
+
+    def encoded(self) -> EncodedLines:
+        """All that was added."""
+        return EncodedLines(
+            lengths={name: np.array([len(row) for row in rows], np.int32) for name, rows in self.rows.items()},
+            values={
+                name: np.fromiter(itertools.chain.from_iterable(rows), dtype=np.uint32)
+                for name, rows in self.rows.items()
+            },
+            labels={name: list(numbers) for name, numbers in self.labels.items()},
+            text_hashes=text_hashes(np.array(self.word_hashes, np.uint64), np.array(self.lengths)),
+            counts=self.counts,
+        )
+
+
+def encode_lines(ranges: Mapping[str, Range], *, split: Split, settings: Settings) -> EncodedLines:
+    """Reads, checks and aligns the parses of some lines of a split, which lie at `ranges`."""
+    encoder = SplitEncoder(split, settings)
+    parses = {kind: FORMATS[kind].units(ranges[kind].lines()) for kind in split.parses}
+    for (number, text), *row in zip(ranges["text"].lines(), *parses.values(), strict=False):
+        encoder.add(number, text, dict(zip(parses, row, strict=True)))
+    return encoder.encoded()
+
+
+def write_split(
+    split: Split,
+    files: TokenFiles,
+    *,
+    settings: Settings,
+    labels: dict[str, list[str]],
+    workers: Workers,
+) -> SplitCounts:
+    """Writes a split's features and the hashes of its text to `files`.
+
+    Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
+    not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
+    """
+    counts = SplitCounts.of_kinds(list(split.parses))
+    writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
+    work = partial(encode_lines, split=split, settings=settings)
+    ranges = in_lockstep(split.text, split.parses, LINES_AT_ONCE)
+    with open(split.text, "rb") as file:
+        sentences = sum(1 for _ in file)
+    with (
+        open(files.text_hashes, "wb") as hashes,
+        tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
+    ):
+        for lines in workers.in_order(work, ranges):
+            for name, values in lines.values.items():
+                if name in lines.labels:
+                    what = f"{split.parses[FEATURES[name].source or '']}: {name}"
+                    values = _renumber(values, lines.labels[name], labels[name], what)
+                writers[name].write(lines.lengths[name], values)
+            counts.update(lines.counts)
+            hashes.write(lines.text_hashes.astype(HASH).tobytes())
+            progress.update(lines.counts.sentences)
+    for writer in writers.values():
+        writer.close()
+    return counts
+
+
+def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: str) -> np.ndarray:
+    """Numbers of some lines' labels as numbers of all labels, to which new ones are added at the end."""
+    everywhere += [label for label in here if label not in everywhere]
+    if len(everywhere) > MOST_LABELS + 1:
+        found = shown(everywhere[-1])
+        raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {found}")
+    return np.array([0, *map(everywhere.index, here)])[values]
