@@ -153,7 +153,7 @@ def main() -> None:
         if not result_of(setting, seed).exists()
     ]
     with Workers(args.workers) as workers:
-        for _ in tqdm(workers.in_order(measure, runs), total=len(runs), unit=" runs"):
+        for _ in tqdm(workers.map_ordered(measure, runs), total=len(runs), unit=" runs"):
             pass
     report(settings, args.seeds)
 

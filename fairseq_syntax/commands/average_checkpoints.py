@@ -23,7 +23,7 @@ from fairseq_syntax.compat.safe_loading import read
 from fairseq_syntax.models.recorded_options import differences, recorded
 from syntax_preprocess.commands.main import UsageError, run
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
@@ -136,7 +136,7 @@ def _run(args: argparse.Namespace) -> None:
         limit = args.checkpoint_upper_bound
         paths = last_checkpoints(args.inputs[0], count, by_update=by_update, upper_bound=limit)
     refuse_to_overwrite(args.output, paths)
-    with whole(args.output) as path:
+    with atomic_write(args.output) as path:
         torch.save(average(paths), path)
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")

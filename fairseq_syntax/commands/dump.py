@@ -30,7 +30,7 @@ from fairseq_syntax.compat.safe_loading import weights_of
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def sentences(
@@ -74,7 +74,7 @@ def dump(args: argparse.Namespace) -> int:
         task.load_dataset(args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
-    with whole(args.output) as path, zipfile.ZipFile(path, "w") as file:
+    with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(list(model.syntax_attentions)))
         _add(file, "masks", np.array(model.encoder.masks.names))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):

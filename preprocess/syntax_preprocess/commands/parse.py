@@ -46,7 +46,7 @@ from syntax_preprocess.parsers import (
 )
 from syntax_preprocess.ranges import line_ranges
 from syntax_preprocess.record import ParseRecord, file_hash, read_records, record_path, write_records
-from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_preprocess.system.locks import locked
 from syntax_preprocess.system.versioned_json import read_json
 from syntax_preprocess.system.workers import signals_afterwards
@@ -413,7 +413,7 @@ def _read_whole(path: str, what: str) -> dict[str, Any]:
 
 
 def _write_whole(content: dict[str, Any], path: str) -> None:
-    with whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with atomic_write(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         json.dump({**content, "sha256": _hash(content)}, file, ensure_ascii=False)
 
 

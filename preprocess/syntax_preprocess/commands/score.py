@@ -22,7 +22,7 @@ from typing import Any, cast
 from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.lines import decode_lines, read_lines
-from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
 _LOG = re.compile(rb"(?<![^\r\n])[A-Z]-[0-9]+\t|H-[0-9]+\t")
 _HYPOTHESIS = re.compile(r"H-(0|[1-9][0-9]{0,17})\t([^\t]*)\t([^\t\0]*)")
@@ -189,7 +189,7 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
         "TER": TER(case_sensitive=args.ter_case_sensitive),
     }
     if args.output is not None:
-        with whole(args.output) as path, open(path, "w", encoding="utf-8") as file:
+        with atomic_write(args.output) as path, open(path, "w", encoding="utf-8") as file:
             file.writelines(f"{text}\n" for text in systems[-1][1])
     restored = f"remove-bpe:{args.remove_bpe or 'no'}|detokenize:{args.detokenize or 'no'}"
     result: dict[str, Any] = {"restored": restored, "scores": {path: {} for path in paths}, "tests": {}}

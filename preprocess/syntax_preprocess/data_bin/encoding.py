@@ -180,7 +180,7 @@ def write_split(
         open(files.text_hashes, "wb") as hashes,
         tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
     ):
-        for lines in workers.in_order(work, ranges):
+        for lines in workers.map_ordered(work, ranges):
             for name, values in lines.values.items():
                 if name in lines.labels:
                     what = f"{split.parses[FEATURES[name].source or '']}: {name}"

@@ -11,7 +11,7 @@ from syntax_preprocess.errors import InputError
 
 
 @contextmanager
-def whole(path: str) -> Iterator[str]:
+def atomic_write(path: str) -> Iterator[str]:
     """The name of a temporary file to write to, which becomes `path` at the end, or is deleted where writing fails."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):

@@ -60,7 +60,7 @@ class Workers:
             connection.close()
         self._workers.clear()
 
-    def in_order(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    def map_ordered(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """map(), at most two items a worker ahead of what is taken. Items are small; results may be large.
 
         Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.

@@ -7,11 +7,11 @@ import os
 import pytest
 
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import refuse_to_overwrite, whole
+from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def _stopped(target):
-    with whole(str(target)) as path, open(path, "w") as file:
+    with atomic_write(str(target)) as path, open(path, "w") as file:
         print("half of the ne", file=file, flush=True)
         raise KeyboardInterrupt
 
@@ -23,7 +23,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         _stopped(target)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "old"
-    with whole(str(target)) as path, open(path, "w") as file:
+    with atomic_write(str(target)) as path, open(path, "w") as file:
         file.write("new")
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "new"
@@ -49,7 +49,7 @@ def test_only_a_file_is_replaced(tmp_path):
     for name in (".", "pipe", "none/x"):
         with (
             pytest.raises(InputError, match=r"expected (a file|the folder .*) to write to, found"),
-            whole(str(tmp_path / name)),
+            atomic_write(str(tmp_path / name)),
         ):
             pass
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]

@@ -58,7 +58,7 @@ def test_results_and_errors_come_in_order(count, items, results, error):
     failure = None
     with Workers(count) as workers:
         try:
-            for result in workers.in_order(half, items):
+            for result in workers.map_ordered(half, items):
                 found.append(result)
         except InputError as raised:
             failure = str(raised)
@@ -69,13 +69,13 @@ def test_results_and_errors_come_in_order(count, items, results, error):
 def test_workers_do_one_thing_after_the_other():
     with Workers(2) as workers:
         for count in (7, 0, 3):
-            assert list(workers.in_order(half, range(count))) == [half(i) for i in range(count)]
+            assert list(workers.map_ordered(half, range(count))) == [half(i) for i in range(count)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills")
 def test_a_worker_that_is_killed_while_its_result_is_on_its_way():
     with Workers(2) as workers:
-        results = workers.in_order(process_and_bytes, [0, 0, *[LARGE] * 20])
+        results = workers.map_ordered(process_and_bytes, [0, 0, *[LARGE] * 20])
         processes = {next(results)[0], next(results)[0]}
         assert len(processes) == 2
         time.sleep(0.2)  # now they wait with a part of a result written
@@ -116,10 +116,10 @@ def not_to_be_sent(how: str) -> object:
 )
 def test_what_cannot_be_sent_is_an_error_that_says_so(how, error, message):
     with pytest.raises(error, match=message) as found, Workers(2) as workers:
-        list(workers.in_order(not_to_be_sent, [how]))
+        list(workers.map_ordered(not_to_be_sent, [how]))
     assert not isinstance(found.value, WorkerDied)
 
 
 def test_a_worker_that_kills_itself():
     with pytest.raises(WorkerDied), Workers(2) as workers:
-        list(workers.in_order(die, range(9)))
+        list(workers.map_ordered(die, range(9)))
