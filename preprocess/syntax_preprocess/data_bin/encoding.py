@@ -95,7 +95,6 @@ class SplitEncoder:
             kind: FORMATS[kind].parse(unit, path=self.split.parses[kind], line=place)
             for kind, (place, unit) in parses.items()
         }
-
         sentence = align_sentence(text, subwords, found, settings=self.settings)
         if self.settings.on_mismatch == "fail":
             for kind, error in sentence.mismatches.items():
