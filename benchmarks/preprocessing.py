@@ -13,9 +13,7 @@ DATA is the folder that examples/multi30k takes. Measured in one run, alternatin
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gzip
-import io
 import os
 import platform
 import shutil
@@ -26,8 +24,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syntax_preprocess.commands.parse import Job, get_parser
 from syntax_preprocess.folding import unescape_moses
+from syntax_preprocess.job import BatchStore, ParsePlan, merge, parse_batches
+from syntax_preprocess.parsers import MAX_TOKENS, default_characters
 from syntax_preprocess.parsers.stanza import StanzaParser
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
@@ -94,11 +93,7 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
         text = Path(f"parse.{mode}")
         with open("tok.en", encoding="utf-8") as file:
             text.write_text("".join(line for line, _ in zip(file, range(lines), strict=False)), encoding="utf-8")
-        arguments = ["--input", str(text), "--lang", "en", "--stanza-dir", stanza_dir, "--device", "cpu"]
-        args = get_parser("stanza").parse_args(
-            [*arguments, "--batch-size", "500", *["--pretokenized"] * (mode != "raw")]
-        )
-        parser = StanzaParser.from_arguments(args)
+        parser = StanzaParser(lang="en", pretokenized=mode != "raw", stanza_dir=stanza_dir, device="cpu")
 
         def direct(text: Path = text, parser: StanzaParser = parser, mode: str = mode) -> float:
             whole = text.read_text(encoding="utf-8").splitlines()
@@ -111,14 +106,14 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
                     parser.pipeline([line.split() for line in batch])
             return time.perf_counter() - begin
 
-        def ours(args: argparse.Namespace = args, parser: StanzaParser = parser) -> float:
+        def ours(text: Path = text, parser: StanzaParser = parser) -> float:
             begin = time.perf_counter()
-            job = Job(args)
-            job.describe(parser)
-            job.open(alone=True)
-            job.run(parser, range(len(job.blocks)), resume=False)
-            with contextlib.redirect_stdout(io.StringIO()):
-                job.merge()
+            limits = {"max_tokens": MAX_TOKENS, "max_characters": default_characters(MAX_TOKENS)}
+            plan = ParsePlan(str(text), str(text), batch_size=500, **limits)
+            store = BatchStore(plan)
+            with store.open(plan.work(parser), None) as work:
+                parse_batches(store, parser, range(len(plan.batches)), resume=False)
+                merge(store, work)
             return time.perf_counter() - begin
 
         ours()  # the first call of a pipeline is slower

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 from syntax_preprocess.errors import shown
 
+_NO_PARSE = "no_parse."
 _REASONS = 8  # that a report lists
 _LONGEST_REASON = 100  # characters that it shows
+
+C = TypeVar("C", bound="ParseCounts")
 
 
 @dataclass
@@ -30,9 +34,10 @@ class ParseCounts:
         return self.parsed + self.no_parse.total()
 
     def update(self, other: ParseCounts) -> None:
-        """Adds what was counted elsewhere."""
-        self.parsed += other.parsed
+        """Adds what was counted elsewhere, as far as this counts it."""
         self.no_parse.update(other.no_parse)
+        for name in _numbers(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def __str__(self) -> str:
         """For people: ``2 parsed (33.33%), without a parse: 2 empty, 1 failed``."""
@@ -46,14 +51,42 @@ class ParseCounts:
         return ", ".join([*listed, *([f"{others} others"] if others else [])])
 
     def as_dict(self) -> dict[str, int]:
-        """For JSON: ``parsed``, and ``no_parse.REASON`` for each reason, sorted."""
-        return {**{f"no_parse.{reason}": n for reason, n in sorted(self.no_parse.items())}, "parsed": self.parsed}
+        """For JSON: a number by name, sorted; those without a parse under ``no_parse.REASON``."""
+        numbers = {name: getattr(self, name) for name in _numbers(self)}
+        return dict(sorted({**numbers, **{f"{_NO_PARSE}{reason}": n for reason, n in self.no_parse.items()}}.items()))
 
-    @staticmethod
-    def reasons_in(content: Mapping[str, int]) -> Counter[str]:
-        """The attribute `no_parse` of what :meth:`as_dict` gave."""
-        prefix = "no_parse."
-        return Counter({key.removeprefix(prefix): n for key, n in content.items() if key.startswith(prefix)})
+    @classmethod
+    def from_dict(cls: type[C], content: Mapping[str, int]) -> C:
+        """What :meth:`as_dict` gave."""
+        no_parse = {k.removeprefix(_NO_PARSE): n for k, n in content.items() if k.startswith(_NO_PARSE)}
+        return cls(no_parse=Counter(no_parse), **{name: content.get(name, 0) for name in _numbers(cls)})
+
+
+@dataclass
+class TextCounts(ParseCounts):
+    """Counts of the lines of a text, each of which is a unit, and of what is in those that have a parse.
+
+    Attributes:
+        tokens: surface tokens.
+        multiword: those of them that were made of several words.
+        sentences: sentences.
+        split_lines: lines of several sentences.
+    """
+
+    tokens: int = 0
+    multiword: int = 0
+    sentences: int = 0
+    split_lines: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.units} lines: {super().__str__()}; {self.tokens} tokens ({self.multiword} of several words) in "
+            f"{self.sentences} sentences ({self.split_lines} lines have several)"
+        )
+
+
+def _numbers(counts: ParseCounts | type[ParseCounts]) -> list[str]:
+    return [attribute.name for attribute in fields(counts) if attribute.name != "no_parse"]
 
 
 def short_reason(reason: str) -> str:

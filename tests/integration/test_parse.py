@@ -259,9 +259,9 @@ def test_a_killed_run_resumed_equals_one_run(tmp_path):
     done = {p.name: p.stat().st_mtime_ns for p in third.parent.glob("*.json")}
     assert 3 <= len(done) - 1 < 10
     assert not (tmp_path / "killed/x.en.conllu").exists()
-    with pytest.raises(SystemExit, match=r"blocks of an earlier run: go on with --resume"):
+    with pytest.raises(SystemExit, match=r"batches of an earlier run: go on with --resume"):
         run(text)
-    with pytest.raises(SystemExit, match=r"expected 10 blocks, \d are missing: .*--resume"):
+    with pytest.raises(SystemExit, match=r"expected 10 batches, \d are missing: .*--resume"):
         run(text, "--merge")
     resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
     assert resumed.returncode == 0, resumed.stderr
@@ -936,6 +936,88 @@ def test_work_that_is_done_is_not_done_again(tmp_path, capsys):
     assert (tmp_path / "x.en.trees").read_text() == "(()) too_long\n" * 10
 
 
+def test_what_an_earlier_run_made_is_named_before_it_is_replaced(tmp_path, capsys, monkeypatch):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    said = capsys.readouterr().err
+    assert "will be" not in said
+    assert "stays" not in said
+    run(text)  # the same once more
+    assert "will be" not in capsys.readouterr().err
+    trees = (tmp_path / "x.en.trees").read_bytes()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    both = f"{text}.trees, {text}.conllu: will be replaced"
+    with monkeypatch.context() as patch:
+        patch.setattr(fake_parser_class(), "parse", interrupted)
+        with pytest.raises(SystemExit):
+            run(text, "--resume", "--max-tokens", "7")
+    assert f"{both} (settings had max_tokens 250, now max_tokens 7)\n" in capsys.readouterr().err
+    assert (tmp_path / "x.en.trees").read_bytes() == trees  # said in time
+    run(text, "--resume", "--max-tokens", "7")
+    assert f"{both} (settings had max_tokens 250, now max_tokens 7)\n" in capsys.readouterr().err
+    monkeypatch.setenv("FAKE_VERSION", "2")
+    run(text, "--num-shards", "2", "--shard-id", "0", "--resume")
+    changes = "parser had version '1', now version '2'; settings had max_tokens 7, now max_tokens 250"
+    assert f"{both} ({changes})\n" in capsys.readouterr().err
+    run(text, "--resume")
+    (tmp_path / "x.en.trees").write_text("(S by hand)\n")
+    (tmp_path / "x.en.conllu").unlink()
+    capsys.readouterr()
+    run(text)
+    said = capsys.readouterr().err
+    assert f"{text}.trees: will be replaced (it was changed since it was made)\n" in said
+    assert "x.en.conllu" not in said
+    (tmp_path / "x.en.parse.json").unlink()
+    run(text)
+    assert f"{both} ({text}.parse.json does not tell who made it)\n" in capsys.readouterr().err
+    write(text, TEXT.replace("a3", "a4"))
+    run(text)
+    assert f"{both} (the text was another one)\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("other", ["there", "by hand", "missing", "unknown"])
+def test_what_becomes_of_the_other_kind_is_said_before_the_merge(tmp_path, capsys, other):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    if other == "by hand":
+        write(tmp_path / "x.en.conllu", "# by hand\n")
+    elif other != "there":
+        (tmp_path / "x.en.conllu").unlink()
+    if other == "unknown":
+        (tmp_path / "x.en.parse.json").unlink()
+    trees = str(write(tmp_path / "p", (tmp_path / "x.en.trees").read_bytes()))
+    more = "--parse-file", trees, "--parser-name", "benepar 1"
+    for i in "01":
+        run(text, *more, "--num-shards", "2", "--shard-id", i, parser="trees")
+    before = snapshot(tmp_path)
+    capsys.readouterr()
+    (tmp_path / "x.en.parts/0000001.json").rename(tmp_path / "aside")
+    for missing in (True, False):
+        if not missing:
+            (tmp_path / "aside").rename(tmp_path / "x.en.parts/0000001.json")
+            run(text, *more, "--merge", parser="trees")
+        else:
+            with pytest.raises(SystemExit, match="1 are missing: 1; "):
+                run(text, *more, "--merge", parser="trees")
+            assert {k: v for k, v in snapshot(tmp_path).items() if "x.en." in k}.keys() <= before.keys()
+        said = capsys.readouterr().err
+        replaced = rf"x\.en\.trees: will be replaced \(.*{'not tell who' if other == 'unknown' else 'benepar 1'}.*\)\n"
+        assert re.search(replaced, said)
+        stays = {
+            "there": r" stays as it is, for this makes none \(parser had name 'fake', now name 'benepar 1'",
+            "by hand": r" stays as it is, for this makes none \(it was changed since it was made\)\n",
+            "missing": r" stays missing, though .*x\.en\.parse\.json tells of it, for this makes none\n",
+            "unknown": None,
+        }[other]
+        assert re.search(r"x\.en\.conllu:" + stays, said) if stays else "conllu" not in said
+    capsys.readouterr()
+    run(text, *more, "--merge", parser="trees")  # with the other kind from elsewhere beside it, this is done
+    assert "all of it was done before" in capsys.readouterr().out
+
+
 def test_files_can_be_shared_and_resumed_too(tmp_path):
     text = write(tmp_path / "x.en", TEXT)
     run(text)
@@ -957,7 +1039,7 @@ def test_files_can_be_shared_and_resumed_too(tmp_path):
         (["--num-shards", "2"], "--num-shards and --shard-id together"),
         (["--num-shards", "2", "--shard-id", "2"], "--shard-id: expected 0 to 1"),
         (["--num-shards", "2", "--shard-id", "1", "--merge"], "--merge or --shard-id"),
-        (["--merge"], "expected the parsed blocks of .*, found none"),
+        (["--merge"], "expected the parsed batches of .*, found none"),
         (["--input", "/nothing"], "/nothing: expected a text, found none"),
         (["--input", "/"], "/: expected a text, found none"),
         (["--input", ""], "--input: expected a text, found none"),

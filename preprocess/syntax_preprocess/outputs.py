@@ -1,0 +1,101 @@
+"""What lies where fairseq-syntax-parse writes: the parses of an earlier run, or files that are not to be harmed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from syntax_preprocess.counts import TextCounts
+from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.job import ParsePlan, Work, check_folder
+from syntax_preprocess.record import ParseRecord, file_hash, read_records, record_path
+from syntax_preprocess.system.atomic_write import refuse_to_overwrite
+
+
+def check_places(prefix: str, inputs: Sequence[str]) -> None:
+    """Raises :class:`ValueError` unless what is written for `prefix` can be, and harms neither `inputs` nor others."""
+    for path in (prefix, *inputs):
+        if path.encode("utf-8", "replace").decode() != path:
+            raise ValueError(f"expected a name in UTF-8, found {shown(path)}")
+    if not os.path.basename(prefix):
+        raise ValueError(f"--output-prefix: expected a file's name at the end, found {prefix!r}")
+    for output in (*(parses.path(prefix) for parses in FORMATS.values()), record_path(prefix)):
+        if os.path.isdir(output):
+            raise InputError(output, None, "expected a file to write, found a folder")
+        refuse_to_overwrite(output, inputs)
+    check_folder(prefix, inputs)
+    read_records(record_path(prefix))  # of which those stay that are not made anew
+
+
+def is_finished(plan: ParsePlan, work: Work | None) -> bool:
+    """Whether all of this was done and merged before, and nothing has changed since.
+
+    Args:
+        work: what is asked for; ``None``: whatever parser did it, and whichever kinds of parse it made.
+
+    Raises:
+        ValueError: it was, but there are lines without a parse, which the plan forbids.
+    """
+    if os.path.exists(plan.folder):
+        return False
+    expected = (plan.settings, plan.text, *([] if work is None else [work.parser]))
+    made = {
+        kind: record
+        for kind, record in read_records(plan.record).items()
+        if (record.settings, record.text, *([] if work is None else [record.parser])) == expected
+        and _is_there(plan.output(kind), record)
+    }
+    if not made or (work is not None and not made.keys() >= set(work.kinds)):
+        return False
+    for record in made.values() if plan.strict else ():
+        if reasons := TextCounts.from_dict(record.counts).reasons():
+            raise ValueError(
+                f"{plan.prefix}: expected a parse of every line (--strict), found lines without: {reasons}"
+            )
+    return True
+
+
+def _is_there(path: str, record: ParseRecord) -> bool:
+    return os.path.exists(path) and file_hash(path) == record.sha256
+
+
+def what_becomes_of_others(plan: ParsePlan, work: Work) -> list[str]:
+    """What to tell the user before this work replaces files that other work made, or puts its own beside them.
+
+    Files of the same work, and files and records that are not there, are not mentioned.
+    """
+    records = read_records(plan.record)
+    lines: dict[str, list[str]] = {}  # paths by what is said of them
+    for kind in FORMATS:
+        path, record = plan.output(kind), records.get(kind)
+        if os.path.exists(path):
+            if record is None:
+                why = f"{plan.record} does not tell who made it"
+            elif not _is_there(path, record):
+                why = "it was changed since it was made"
+            else:
+                why = _differences(record, work)
+            what = "will be replaced" if kind in work.kinds else "stays as it is, for this makes none"
+            if why:
+                lines.setdefault(f"{what} ({why})", []).append(path)
+        elif record is not None and kind not in work.kinds:
+            lines.setdefault(f"stays missing, though {plan.record} tells of it, for this makes none", []).append(path)
+    return [f"{', '.join(paths)}: {what}" for what, paths in lines.items()]
+
+
+def _differences(record: ParseRecord, work: Work) -> str:
+    """How the work differs from that which a record tells of; empty if it does not."""
+    found = []
+    for name in ("parser", "settings"):
+        before, now = getattr(record, name), getattr(work, name)
+        keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        found += [f"{name} had {_named(key, before)}, now {_named(key, now)}" for key in keys]
+    if record.text["sha256"] != work.text["sha256"]:
+        found.append("the text was another one")
+    return "; ".join(found)
+
+
+def _named(key: str, values: dict[str, Any]) -> str:
+    return f"{key} {shown(values[key])}" if key in values else f"no {key}"
