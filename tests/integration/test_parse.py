@@ -1111,3 +1111,30 @@ def test_script_in_a_checkout(tmp_path):
     failed = subprocess.run([*command, "--input", "nothing"], capture_output=True, text=True, cwd=tmp_path)
     assert failed.returncode == 1
     assert "fairseq-syntax-parse: error" in failed.stderr
+
+
+NO_NETWORK = """
+import os, socket, sys
+def refuse(*args, **kwargs):
+    os.write(2, b"the network was touched")
+    os._exit(99)
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+before = dict(os.environ)
+from syntax_preprocess.commands import parse
+try:
+    parse.main()
+finally:
+    from huggingface_hub import constants
+    assert not constants.HF_HUB_OFFLINE and os.environ == before
+"""
+
+
+def test_without_download_stanza_never_touches_the_network(tmp_path):
+    """Not where there are no models, nor where the environment asks the hub of models to be online."""
+    pytest.importorskip("stanza")
+    text = write(tmp_path / "x.en", "a\n")
+    environment = {**os.environ, "HF_HUB_OFFLINE": "0"}
+    command = [sys.executable, "-c", NO_NETWORK, "--input", text, "--lang", "en", "--stanza-dir", tmp_path / "none"]
+    done = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 1, done.stderr
+    assert "fairseq-syntax-parse --download fetches models" in done.stderr.splitlines()[-1]

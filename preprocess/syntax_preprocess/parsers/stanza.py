@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,7 @@ class StanzaParser(Parser):
     A multi-word token has its head from its word nearest to the root, and stands in the tree where that word stood;
     without dependency parses, where its first word stood.
 
-    Nothing is downloaded unless `download` says so.
+    Nothing is downloaded, nor is the network used at all, unless `download` says so.
 
     Args:
         lang: stanza's code of the language.
@@ -40,6 +41,11 @@ class StanzaParser(Parser):
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
         stanza_dir: folder of stanza's models; ``None``: stanza's own.
         download: whether models that are not there may be downloaded.
+        pipeline: a ``stanza.Pipeline`` of these settings, or what behaves like one; ``None``: one is made, which takes
+            stanza and torch.
+
+    Raises:
+        ValueError: stanza cannot start.
     """
 
     restartable = True
@@ -54,36 +60,41 @@ class StanzaParser(Parser):
         device: str | None = None,
         stanza_dir: str | None = None,
         download: bool = False,
+        pipeline: Any = None,
     ):
         for processor in processors:
             if processor not in _KINDS:
                 raise ValueError(f"expected the processors {' or '.join(_KINDS)}, found {processor!r}")
-        if not download:
-            os.environ.setdefault("HF_HUB_OFFLINE", "1")  # some of stanza's models are built on models of that hub
-        import stanza
-
         self.lang = lang
         self.kinds = [kind for processor, kind in _KINDS.items() if processor in processors]
         self.pretokenized = pretokenized
         self.max_tokens = max_tokens
-        self.version = stanza.__version__
         self._stages = [stage for stage in ("pos", "lemma") if any(stage in _NEEDS[p] for p in processors)]
         self._stages += processors
-        self._document = stanza.Document
+        if pipeline is None:
+            pipeline = self._make_pipeline(device=device, stanza_dir=stanza_dir, download=download)
+        self.pipeline = pipeline
+
+    def _make_pipeline(self, *, device: str | None, stanza_dir: str | None, download: bool) -> Any:
         try:
-            self.pipeline = stanza.Pipeline(
-                lang,
-                processors=",".join(["tokenize", *self._stages]),
-                tokenize_pretokenized=pretokenized,
-                download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
-                verbose=False,
-                **({"dir": stanza_dir} if stanza_dir else {}),
-                **({"device": device} if device else {}),
-            )
+            import stanza
+
+            with nullcontext() if download else _offline():
+                return stanza.Pipeline(
+                    self.lang,
+                    processors=",".join(["tokenize", *self._stages]),
+                    tokenize_pretokenized=self.pretokenized,
+                    download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
+                    verbose=False,
+                    **({"dir": stanza_dir} if stanza_dir else {}),
+                    **({"device": device} if device else {}),
+                )
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
-            known = download or isinstance(error, (RuntimeError, AssertionError))  # a device that is not there
+            # Neither stanza nor a device that is not there can be downloaded.
+            known = download or isinstance(error, (ImportError, RuntimeError, AssertionError))
             hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
-            raise ValueError(f"stanza cannot start for {', '.join(processors)} of {lang!r}: {error!r}{hint}") from error
+            wanted = ", ".join(stage for stage in self._stages if stage in _KINDS)
+            raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -138,9 +149,11 @@ class StanzaParser(Parser):
         )
 
     def describe(self) -> dict[str, Any]:
+        import stanza
+
         return {
             "name": "stanza",
-            "version": self.version,
+            "version": stanza.__version__,
             "lang": self.lang,
             "processors": self._stages,
             "pretokenized": self.pretokenized,
@@ -177,17 +190,17 @@ class StanzaParser(Parser):
 
     def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
         texts = {i: unescape_moses(line.text) for i, line in enumerate(lines) if line.text.strip()}
-        documents = [self._document([], text=_WHITE_SPACE.sub(" ", text)) for text, _ in texts.values()]
+        plain = [_WHITE_SPACE.sub(" ", text) for text, _ in texts.values()]
         kept: dict[int, Any] = {}
         lengths = {}
-        for i, document in zip(texts, self.pipeline.process(documents, processors="tokenize,mwt"), strict=True):
+        for i, document in zip(texts, self.pipeline.bulk_process(plain, processors="tokenize,mwt"), strict=True):
             lengths[i] = sum(len(sentence.tokens) for sentence in document.sentences)
             if lengths[i] > self.max_tokens:
                 yield i, NoParse("too_long")
             elif lengths[i]:
                 kept[i] = document
         kept = {i: kept[i] for i in sorted(kept, key=lengths.__getitem__)}
-        for i, document in zip(kept, self.pipeline.process(list(kept.values()), processors=self._stages), strict=True):
+        for i, document in zip(kept, self.pipeline.bulk_process(kept.values(), processors=self._stages), strict=True):
             line, starts = lines[i].text, texts[i][1]
             tokens = [
                 [" ".join(line[starts[t.start_char] : starts[t.end_char]].split()) for t in sentence.tokens]
@@ -214,6 +227,26 @@ class StanzaParser(Parser):
                 first_token += len(surface)
                 first_word += len(sentence.words)
         return parse
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Inside, nothing in this process uses the network through huggingface_hub, whatever HF_HUB_OFFLINE says in the
+    environment; afterwards all is as before.
+
+    Some of stanza's models are built on models of that hub. stanza itself is told by ``download_method``.
+    """
+    try:
+        from huggingface_hub import constants
+    except ImportError:  # nor can stanza have it then
+        yield
+        return
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _readable(token: str) -> str:
