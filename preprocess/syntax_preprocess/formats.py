@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import conllu_units, format_conllu, generator_comment, parse_conllu
 from syntax_preprocess.lines import read_lines
-from syntax_preprocess.ranges import Range, block_ranges, line_ranges
+from syntax_preprocess.ranges import Range, conllu_unit_ranges, line_unit_ranges
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 U = TypeVar("U")
@@ -75,7 +75,7 @@ def _tokens(tree: DependencyTree) -> list[str]:
 TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     name="trees",
     attribute="trees",
-    ranges=line_ranges,
+    ranges=line_unit_ranges,
     units=iter,
     parse=parse_brackets,
     write=format_brackets,
@@ -84,7 +84,7 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
 CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     name="conllu",
     attribute="dependencies",
-    ranges=block_ranges,
+    ranges=conllu_unit_ranges,
     units=conllu_units,
     parse=parse_conllu,
     write=format_conllu,

@@ -31,7 +31,7 @@ from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
-from syntax_preprocess.ranges import Range, line_ranges
+from syntax_preprocess.ranges import Range, line_unit_ranges
 from syntax_preprocess.record import ParseRecord, file_hash, read_records, record_path, write_records
 from syntax_preprocess.system.atomic_write import atomic_write
 from syntax_preprocess.system.locks import locked
@@ -150,7 +150,7 @@ class ParsePlan:
             "lines": lines,
             "sha256": file_hash(text),
         }
-        self.batches: list[Range] = list(line_ranges(text, batch_size))
+        self.batches: list[Range] = list(line_unit_ranges(text, batch_size))
 
     def work(self, parser: Parser) -> Work:
         """All that the parses depend on if this parser makes them."""

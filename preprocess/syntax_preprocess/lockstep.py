@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.ranges import Range, line_ranges
+from syntax_preprocess.ranges import Range, line_unit_ranges
 
 
 def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[dict[str, Range]]:
@@ -18,7 +18,7 @@ def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[di
     """
     ranges = {kind: FORMATS[kind].ranges(path, units) for kind, path in parses.items()}
     lines = 0
-    for rows in itertools.zip_longest(line_ranges(text, units), *ranges.values()):
+    for rows in itertools.zip_longest(line_unit_ranges(text, units), *ranges.values()):
         of_text, *of_parses = rows
         expected = of_text.units if of_text else 0
         if all(rows):

@@ -1,4 +1,7 @@
-"""Files cut into byte ranges at the ends of units: lines of a text or of bracketed trees, or blocks of CoNLL-U."""
+"""Files cut into byte ranges where units end.
+
+A unit is a line of a text or of a file of bracketed trees; in CoNLL-U, lines up to an empty one.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,18 @@ class Range:
         yield from decode_lines(io.BytesIO(content), path=self.path, first=self.first_line)
 
 
-def line_ranges(path: str, units: int) -> Iterator[Range]:
-    """Cuts a file into ranges of so many lines."""
+def line_unit_ranges(path: str, units: int) -> Iterator[Range]:
+    """Cuts a file whose units are its lines into ranges of so many `units`, the last of which may have fewer."""
     return _ranges(path, units, lambda file: (1 for _ in file))
 
 
-def block_ranges(path: str, units: int) -> Iterator[Range]:
-    """Cuts a CoNLL-U file into ranges of so many blocks; empty lines before a block belong to it."""
-    return _ranges(path, units, _block_ends)
+def conllu_unit_ranges(path: str, units: int) -> Iterator[Range]:
+    """Cuts a CoNLL-U file into ranges of so many `units`; empty lines before a unit belong to it."""
+    return _ranges(path, units, _conllu_unit_ends)
 
 
-def _block_ends(lines: Iterable[bytes]) -> Iterator[int]:
+def _conllu_unit_ends(lines: Iterable[bytes]) -> Iterator[int]:
+    """For each line of a CoNLL-U file 1 if a unit ends there, else 0; a last 1 if the file's end ends one."""
     inside = False
     for line in lines:
         if line.isspace():

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
-from syntax_preprocess.brackets import format_brackets, parse_brackets
-from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.errors import shown
 from syntax_preprocess.folding import fold, same_folded
 from syntax_preprocess.formats import FORMATS
@@ -141,24 +139,23 @@ class Parser(ABC):
                 raise ValueError(f"expected a parse of kind {kind}, found none")
         if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
             raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
-        if parse.dependencies is not None:
-            parse_conllu(_written(format_conllu(parse.dependencies))[:-1], path="the parse", line=1)
-        if parse.trees is not None:
-            leaves = [leaf for tree in parse.trees for leaf in tree.leaves()]
-            if leaves != parse.tokens:
-                raise ValueError(f"expected the tokens {shown(parse.tokens)} in the trees, found {shown(leaves)}")
-            trees = parse_brackets(*_written(format_brackets(parse.trees)), path="the parse", line=1)
-            if isinstance(trees, NoParse) or sum(len(tree.leaves()) for tree in trees) != len(leaves):
-                raise ValueError(f"expected words in the trees, found {shown(leaves)}")
+        for kind, parses in FORMATS.items():
+            if (made := getattr(parse, parses.attribute)) is not None:
+                if (found := parses.tokens(made)) != parse.tokens:
+                    raise ValueError(f"expected the tokens {shown(parse.tokens)} in {kind}, found {shown(found)}")
+                (_, unit), *more = parses.units(_written(parses.write(made)))
+                again = parses.parse(unit, path="the parse", line=1)
+                if more or isinstance(again, NoParse) or len(parses.tokens(again)) != len(found):
+                    raise ValueError(f"expected words in {kind}, found {shown(found)}")
         int(parse.multiword)
 
     def finish(self) -> None:
         """Called after the last line, where all lines were parsed."""
 
 
-def _written(unit: str) -> list[str]:
+def _written(unit: str) -> Iterator[tuple[int, str]]:
     """The lines of a unit as whoever reads its file gets them."""
-    return [line for _, line in decode_lines(io.BytesIO(unit.encode("utf-8")), path="the parse", first=1)]
+    return decode_lines(io.BytesIO(unit.encode("utf-8")), path="the parse", first=1)
 
 
 def default_characters(max_tokens: int) -> int:

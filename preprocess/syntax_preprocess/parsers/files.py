@@ -6,17 +6,16 @@ import argparse
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from syntax_preprocess.alignment import AlignmentError, align, plain_words
 from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.conllu import generator_comment
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import fold, marks_in_order
-from syntax_preprocess.formats import CONLLU
+from syntax_preprocess.formats import CONLLU, TREES, ParseFormat
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import Line, Parse, Parser
-from syntax_preprocess.ranges import block_ranges, line_ranges
+from syntax_preprocess.ranges import line_unit_ranges
 from syntax_preprocess.record import file_hash
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
@@ -38,6 +37,7 @@ class FileParser(Parser, Generic[T]):
     """
 
     sequential = True
+    format: ClassVar[ParseFormat[Any, Any]]
 
     def __init__(self, path: str, text: str, name: str | None = None):
         self.path = path
@@ -46,7 +46,7 @@ class FileParser(Parser, Generic[T]):
         for needed in (path, text):
             if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
                 raise InputError(needed, None, "expected a file, found none")
-        self._paired = self._count() == sum(lines.units for lines in line_ranges(text, 1 << 20))
+        self._paired = self._count() == sum(lines.units for lines in line_unit_ranges(text, 1 << 20))
         self._units = self._read()
         self._next = next(self._units, None)
 
@@ -64,7 +64,7 @@ class FileParser(Parser, Generic[T]):
         return cls(args.parse_file, args.input, args.parser_name)
 
     def describe(self) -> dict[str, Any]:
-        name = self.name or self._stated_name() or f"not stated ({self.kinds[0]} file)"
+        name = self.name or self.format.maker(read_lines(self.path)) or f"not stated ({self.kinds[0]} file)"
         return {"name": name, "file": {os.path.basename(self.path): file_hash(self.path)}}
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
@@ -102,7 +102,7 @@ class FileParser(Parser, Generic[T]):
                 self._advance()
                 return part
             self._advance()
-            more = self._tokens(part)
+            more = self.format.tokens(part)
             if not more:  # comments
                 continue
             parts.append(part)
@@ -127,23 +127,19 @@ class FileParser(Parser, Generic[T]):
     def _is_empty(self, part: T | NoParse) -> bool:
         if isinstance(part, NoParse):
             return self._paired or part.reason == "empty"
-        return not fold("".join(self._tokens(part)))[0]
+        return not fold("".join(self.format.tokens(part)))[0]
 
-    def _stated_name(self) -> str | None:
-        """The parser, as the file says."""
-        return None
+    def _count(self) -> int:
+        """How many units the file has."""
+        return sum(units.units for units in self.format.ranges(self.path, 1 << 20))
 
-    @abstractmethod
-    def _count(self) -> int: ...
-
-    @abstractmethod
-    def _read(self) -> Iterator[tuple[int, T | NoParse]]: ...
+    def _read(self) -> Iterator[tuple[int, T | NoParse]]:
+        """The units, each with the number of its first line."""
+        return self.format.read(self.path)
 
     @abstractmethod
-    def _tokens(self, part: T) -> list[str]: ...
-
-    @abstractmethod
-    def _join(self, parts: list[T]) -> Parse: ...
+    def _join(self, parts: list[T]) -> Parse:
+        """One parse of the units of a line."""
 
 
 def _folded(tokens: Sequence[str]) -> str:
@@ -153,19 +149,8 @@ def _folded(tokens: Sequence[str]) -> str:
 class ConlluParser(FileParser[DependencyTree]):
     """Parses in CoNLL-U."""
 
-    kinds = ("conllu",)
-
-    def _stated_name(self) -> str | None:
-        return generator_comment(read_lines(self.path))
-
-    def _count(self) -> int:
-        return sum(blocks.units for blocks in block_ranges(self.path, 1 << 20))
-
-    def _read(self) -> Iterator[tuple[int, DependencyTree | NoParse]]:
-        return CONLLU.read(self.path)
-
-    def _tokens(self, part: DependencyTree) -> list[str]:
-        return part.tokens
+    format = CONLLU
+    kinds = (CONLLU.name,)
 
     def _join(self, parts: list[DependencyTree]) -> Parse:
         whole = DependencyTree([], [], sentences=sum(part.sentences for part in parts))
@@ -182,7 +167,8 @@ class ConlluParser(FileParser[DependencyTree]):
 class TreesParser(FileParser[list[Tree]]):
     """Bracketed trees, one or several on a line, or one over several lines."""
 
-    kinds = ("trees",)
+    format = TREES
+    kinds = (TREES.name,)
 
     def _count(self) -> int:
         return sum(1 for _ in self._lines())
@@ -204,9 +190,6 @@ class TreesParser(FileParser[list[Tree]]):
     def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
         for place, line in self._lines():
             yield place, parse_brackets(line, path=self.path, line=place)
-
-    def _tokens(self, part: list[Tree]) -> list[str]:
-        return [leaf for tree in part for leaf in tree.leaves()]
 
     def _join(self, parts: list[list[Tree]]) -> Parse:
         return Parse(trees=[tree for part in parts for tree in part])

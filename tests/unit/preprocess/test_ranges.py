@@ -10,7 +10,7 @@ from syntax_preprocess.conllu import conllu_units
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.lockstep import in_lockstep
-from syntax_preprocess.ranges import block_ranges, line_ranges
+from syntax_preprocess.ranges import conllu_unit_ranges, line_unit_ranges
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b", "c\r"]), max_size=12)
 
@@ -20,13 +20,13 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
     path = tmp_path_factory.mktemp("ranges") / "x"
     path.write_bytes(("\n".join(lines) + "\n" * closed).encode())
     whole = list(read_lines(str(path)))
-    ranges = list(line_ranges(str(path), units))
+    ranges = list(line_unit_ranges(str(path), units))
     assert [line for r in ranges for line in r.lines()] == whole
     assert [r.units for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
         len(whole) % units
     )
     blocks = list(conllu_units(whole))
-    ranges = list(block_ranges(str(path), units))
+    ranges = list(conllu_unit_ranges(str(path), units))
     assert [unit for r in ranges for unit in conllu_units(r.lines())] == blocks
     assert sum(r.units for r in ranges) == len(blocks)
     assert all(len(list(conllu_units(r.lines()))) == r.units for r in ranges)
