@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import syntax_preprocess
 from syntax_preprocess.commands import parse
 from syntax_preprocess.parsers import parser_class, parser_names
 
@@ -29,6 +31,14 @@ print(*[name for name in {HEAVY} if name in sys.modules])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].split()
+
+
+def test_no_module_loads_fairseq_stanza_or_torch():
+    modules = [m.name for m in pkgutil.walk_packages(syntax_preprocess.__path__, "syntax_preprocess.")]
+    assert len(modules) > 30
+    program = f"import sys, {', '.join(modules)}; print(*{{'fairseq', 'stanza', 'torch'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("command", ["parse", "score"])
