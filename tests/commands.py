@@ -18,6 +18,7 @@ import fairseq_cli.validate
 import torch
 from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
@@ -158,7 +159,7 @@ def interactive(
     logging.getLogger().addHandler(handler)
     try:
         with contextlib.redirect_stdout(out):
-            fairseq_cli.interactive.main(convert_namespace_to_omegaconf(args))
+            distributed_utils.call_main(convert_namespace_to_omegaconf(args), fairseq_cli.interactive.main)
         found = 0
     except SystemExit as end:
         found = end.code

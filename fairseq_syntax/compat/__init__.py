@@ -7,6 +7,7 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | --- | --- | --- |
 | buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
+| interactive_end | fairseq-interactive ends with status 0 whatever happened | on import |
 | literals | options are run as Python | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
 | safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; our commands read by it |
@@ -23,10 +24,11 @@ Each says what is wrong in which versions, where that can be read, and what the 
 
 def install() -> None:
     """Applies what changes fairseq and torch themselves, for the whole process. A second call would apply it twice."""
-    from fairseq_syntax.compat import buckets, help, literals, rdrop, safe_loading  # not before fairseq is imported
+    from fairseq_syntax.compat import buckets, help, interactive_end, literals, rdrop, safe_loading  # after fairseq
 
     safe_loading.allow_safe_loading()
     literals.forbid_code()
     help.list_all_options_in_help()
     rdrop.repeat_whole_batches()
     buckets.allow_buckets()
+    interactive_end.tell_the_end()
