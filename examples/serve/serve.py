@@ -149,9 +149,9 @@ class Translator:
         """Answers, as JSON, to requests of which all or none want attention."""
         if not sources:
             return []
-        tokens = self.hub.read([source.text for source in sources])
-        hypotheses = self.hub.generate(tokens, beam=self.beam)
-        analyses = self.hub.analyse(tokens, ("gates", "attention") if sources[0].attention else ("gates",))
+        batch = self.hub.read([source.text for source in sources])
+        hypotheses = self.hub.generate(batch, beam=self.beam)
+        analyses = self.hub.analyse(batch, ("gates", "attention") if sources[0].attention else ("gates",))
         model = self.hub.models[0]
         answers = []
         for i, source in enumerate(sources):
@@ -159,8 +159,8 @@ class Translator:
                 "text": source.text,
                 "translation": self.hub.decode(hypotheses[i][0]["tokens"]),
                 "score": hypotheses[i][0]["score"].item(),
-                "subwords": [self.hub.src_dict[token] for token in tokens[i].tolist()],
-                **parse_of(tokens.sentences[i]),
+                "subwords": [self.hub.src_dict[token] for token in batch.tokens[i].tolist()],
+                **parse_of(batch.sentences[i]),
                 "layers": list(model.syntax_attentions),
                 "masks": list(model.encoder.masks.names),
                 "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,

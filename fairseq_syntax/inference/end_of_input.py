@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any
 
-from fairseq_syntax.inference.reader import ParseSource, SourceTokens, reasons_without_parse
+from fairseq_syntax.inference.parse_sources import ParseSource
+from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
 from syntax_preprocess.errors import InputError
 
 #: Exit status of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
@@ -34,12 +30,12 @@ class Outcome:
     without_parse: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, tokens: SourceTokens, longest: int) -> None:
+    def add(self, batch: ParsedBatch, longest: int) -> None:
         """Counts sentences, of which those of more than `longest` subwords are not translated."""
-        self.lines += len(tokens)
-        for ids, sentence in zip(tokens, tokens.sentences, strict=True):
+        self.lines += len(batch)
+        for length, sentence in zip(batch.lengths, batch.sentences, strict=True):
             reasons = reasons_without_parse(sentence)
-            if len(ids) > longest:
+            if length > longest:
                 self.too_long += 1
             elif reasons:
                 self.without_parse += 1
@@ -73,29 +69,3 @@ def finish(source: ParseSource, outcome: Outcome) -> None:
         raise SystemExit(f"fairseq-interactive: error: {error}") from None
     if any(outcome.reasons[reason] for reason in source.failures):
         raise SystemExit(PARSER_FAILED)
-
-
-def after_last_line(caller: FrameType | None, then: Callable[[], None]) -> bool:
-    """Has fairseq-interactive call `then` after the last line, if `caller` is that command; says whether it is.
-
-    fairseq has no place for that: when the lines are over, its command ends with status 0. But it looks up the function
-    that reads them, ``buffered_read``, in its own module. There another stands for one call, which uses fairseq's.
-
-    Args:
-        caller: a frame of the command's ``main``, or of a method ``build_generator`` that it called.
-    """
-    while caller is not None and caller.f_code.co_name == "build_generator":
-        caller = caller.f_back
-    if caller is None or not {"buffered_read", "make_batches"} <= caller.f_globals.keys():
-        return False
-    command = caller.f_globals  # of its module, which has another name under `python -m`
-    read = inspect.unwrap(command["buffered_read"])  # an earlier run in this process may have ended before it read
-
-    @functools.wraps(read)
-    def buffered_read(*args: Any, **kwargs: Any) -> Iterator[list[str]]:
-        command["buffered_read"] = read
-        yield from read(*args, **kwargs)
-        then()
-
-    command["buffered_read"] = buffered_read
-    return True

@@ -9,7 +9,8 @@ import tarfile
 import threading
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, cast
 
 import numpy as np
 from fairseq import file_utils, hub_utils, utils
@@ -17,10 +18,12 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
 from omegaconf import open_dict
+from torch import Tensor
 
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
 from fairseq_syntax.compat.safe_loading import read, weights_of
-from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceTokens
+from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.options import option_names
 from syntax_preprocess.errors import InputError, shown
 
@@ -77,12 +80,15 @@ class SyntaxHubInterface(GeneratorHubInterface):
         }
         for name in kwargs.keys() - known:
             raise TypeError(f"{name}: there is no such option of generation")
-        with self._one_thread:
+        with self._one_thread, ExitStack() as stack:
+            if isinstance(tokenized_sentences, ParsedBatch):
+                tokenized_sentences = stack.enter_context(self.task.new_text.unpacked(tokenized_sentences))
             hypotheses: list[Any] = super().generate(tokenized_sentences, *args, **kwargs)
         return hypotheses
 
-    def read(self, sentences: str | Iterable[str]) -> SourceTokens | list[Any]:
-        """Sentences as :meth:`generate` takes them: tokenised, as subwords, parsed if the model needs that.
+    def read(self, sentences: str | Iterable[str]) -> ParsedBatch | list[Tensor]:
+        """Sentences as :meth:`generate` takes them: tokenised, as subwords, parsed if the model needs that (else they
+        are token ids alone).
 
         Each is a line as a file has it: a line end may close it, and white space around it is taken off. What has no
         parse, the result's ``without_parse`` counts.
@@ -95,8 +101,8 @@ class SyntaxHubInterface(GeneratorHubInterface):
         lines = _lines(sentences)
         with self._one_thread:
             if self.task.syntax_features:
-                self.task.source_reader.restart()  # messages number the sentences of this call
-            tokens, lengths = self.task.get_interactive_tokens_and_lengths(
+                self.task.new_text.reader.restart()  # messages number the sentences of this call
+            batch, lengths = self.task.get_interactive_tokens_and_lengths(
                 lines, lambda line: self.apply_bpe(self.tokenize(line))
             )
         longest = min(self.max_positions[0], self.cfg.dataset.max_tokens or self.max_positions[0])
@@ -105,17 +111,17 @@ class SyntaxHubInterface(GeneratorHubInterface):
                 raise SentenceTooLong(
                     f"sentence {number}: expected at most {longest} subwords with </s>, found {length}"
                 )
-        return tokens
+        return cast(ParsedBatch | list[Tensor], batch)
 
-    def analyse(self, tokens: SourceTokens, contents: Sequence[str] = CONTENTS) -> list[dict[str, np.ndarray]]:
+    def analyse(self, batch: ParsedBatch, contents: Sequence[str] = CONTENTS) -> list[dict[str, np.ndarray]]:
         """Gates, masks and attention of each sentence of :meth:`read` in the first of the models; see
         :func:`fairseq_syntax.analysis.collect.by_sentence`."""
         with self._one_thread:
-            dataset = self.task.build_dataset_for_inference(tokens, [len(ids) for ids in tokens])
-            batch = dataset.collater([dataset[i] for i in range(len(tokens))])
-            batch = utils.apply_to_sample(lambda tensor: tensor.to(self.device), batch)
-            found = dict(by_sentence(self.models[0], batch, pad=self.src_dict.pad(), contents=contents))
-        return [found[i] for i in range(len(tokens))]
+            dataset = self.task.build_dataset_for_inference(batch, batch.lengths)
+            sample = dataset.collater([dataset[i] for i in range(len(batch))])
+            sample = utils.apply_to_sample(lambda tensor: tensor.to(self.device), sample)
+            found = dict(by_sentence(self.models[0], sample, pad=self.src_dict.pad(), contents=contents))
+        return [found[i] for i in range(len(batch))]
 
 
 def _lines(sentences: str | Iterable[str]) -> list[str]:

@@ -4,15 +4,12 @@
 
 import logging
 import os
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Optional, cast
+from typing import Any, Optional
 
-import torch
 from fairseq import utils
 from fairseq.data import data_utils
 from fairseq.dataclass import ChoiceEnum
@@ -26,9 +23,9 @@ from fairseq_syntax.compat import bfloat16, cached_data, resumption, stock_model
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.inference.end_of_input import Outcome, after_last_line, finish
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
-from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, SourceTokens, source_reader
+from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
+from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
@@ -92,11 +89,8 @@ class SyntaxTranslationTask(TranslationTask):
     def __init__(self, cfg: SyntaxTranslationConfig, src_dict: Any, tgt_dict: Any):
         super().__init__(cfg, src_dict, tgt_dict)
         self.syntax_features: set[str] = set()
-        #: Tokens and features of the batches of new text that were made, until they are translated.
-        self._made: deque[tuple[Tensor, dict[str, Tensor]]] = deque()
+        self.new_text = NewText(cfg, src_dict, self.syntax_features)
         self._aligns = False
-        #: What became of the lines of new text.
-        self._outcome = Outcome()
         #: Whether options about new text may stand beside a data-bin, whose features do not depend on them.
         self.for_new_text = False
 
@@ -126,12 +120,8 @@ class SyntaxTranslationTask(TranslationTask):
         Raises:
             ValueError: an option says where parses of new text come from.
         """
-        for name in NEW_TEXT_OPTIONS:
-            if getattr(self.cfg, name) is not None and not self.for_new_text:
-                raise ValueError(
-                    f"--{name.replace('_', '-')}: expected with fairseq-interactive alone, which parses new text; "
-                    "this command takes the features in the data-bin"
-                )
+        if not self.for_new_text:
+            refuse_options(self.cfg)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
         cached_data.prefetch_all(pairs)
@@ -161,8 +151,8 @@ class SyntaxTranslationTask(TranslationTask):
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""
-        if isinstance(getattr(dataset, "src", None), SourceTokens):
-            return self._batches_of_new_text(dataset, *args, **kwargs)
+        if isinstance(dataset, NewTextDataset):
+            return self.new_text.batches(super().get_batch_iterator, dataset, *args, **kwargs)
         return resumption.batches_of_first_epoch(
             super().get_batch_iterator, self.dataset_to_epoch_iter, dataset, *args, epoch=epoch, **kwargs
         )
@@ -231,85 +221,36 @@ class SyntaxTranslationTask(TranslationTask):
         if self.syntax_features:
             models = stock_models.without_syntax(models)
         generator = super().build_generator(models, args, *more, **kwargs)
-        if self.syntax_features and after_last_line(sys._getframe(1), self._input_has_ended):
-            _ = self.source_reader  # what is wrong with the parser shows before the first line is read
+        if self.syntax_features:
+            self.new_text.begin()
         return generator
-
-    def _input_has_ended(self) -> None:
-        finish(self.source_reader.source, self._outcome)
-
-    @cached_property
-    def source_reader(self) -> SourceReader:
-        """Parses new text as the options say."""
-        return source_reader(self.cfg, self.syntax_features)
 
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Callable[[str], str]
-    ) -> tuple[list[Tensor], list[int]]:
-        """As fairseq's; where models need parses, :class:`~fairseq_syntax.inference.reader.SourceTokens`."""
-        if not self.syntax_features:
-            tokens, lengths = super().get_interactive_tokens_and_lengths(lines, encode_fn)
-            return tokens, lengths
-        parsed = self.source_reader.read(lines, [encode_fn(line) for line in lines], self.source_dictionary)
-        return parsed, [len(ids) for ids in parsed]
+    ) -> tuple[list[Tensor] | ParsedBatch, list[int]]:
+        """As fairseq's; where models need parses, a :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch`."""
+        if self.syntax_features:
+            batch = self.new_text.read(lines, encode_fn)
+            return batch, batch.lengths
+        tokens, lengths = super().get_interactive_tokens_and_lengths(lines, encode_fn)
+        return tokens, lengths
 
-    def build_dataset_for_inference(self, src_tokens: list[Tensor], src_lengths: Any, **kwargs: Any) -> Any:
+    def build_dataset_for_inference(self, src_tokens: Any, src_lengths: Any, **kwargs: Any) -> Any:
         """As fairseq's, with the features of `src_tokens`.
 
         Raises:
             ValueError: a model needs features, and `src_tokens` are not of :meth:`get_interactive_tokens_and_lengths`.
         """
-        dataset = super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
         if not self.syntax_features:
-            return dataset
-        if not isinstance(src_tokens, SourceTokens):
-            raise ValueError(
-                "the model needs the parses of its input, and token ids have none: give text "
-                "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
-            )
-        return SyntaxPairs(dataset, syntax=src_tokens.syntax, dictionary=self.source_dictionary)
-
-    def _batches_of_new_text(
-        self,
-        dataset: SyntaxPairs,
-        max_tokens: int | None = None,
-        max_sentences: int | None = None,
-        max_positions: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        """fairseq's batches. A line that is too long is left out, and a message says so.
-
-        fairseq-interactive makes of a batch another one that knows only tokens. So a batch's features are kept here
-        until that one comes, in the same order: these batches are for :meth:`inference_step` alone.
-        """
-        source = cast(SourceTokens, dataset.src)
-        longest, *rest = max_positions if isinstance(max_positions, tuple) else (max_positions,)
-        longest = min((limit for limit in (longest, max_tokens) if limit is not None), default=sys.maxsize)
-        for number, tokens in zip(source.numbers, source, strict=True):
-            if len(tokens) > longest:
-                logger.warning(
-                    "line %d is not translated: %d subwords with </s>, expected at most %d "
-                    "(--max-source-positions of the model, --max-tokens)", number, len(tokens), longest
-                )  # fmt: skip
-        self._outcome.add(source, longest)
-        kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
-        batches = super().get_batch_iterator(
-            dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs
-        )
-        self._made.clear()
-        return _HandedOver(batches, self._made)
+            return super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
+        batch = self.new_text.parsed(src_tokens)
+        return self.new_text.dataset(super().build_dataset_for_inference(batch.tokens, src_lengths, **kwargs), batch)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """As fairseq's; stock models in an ensemble with ours do not see the features."""
-        if self._made:
-            tokens, syntax = self._made.popleft()
-            expected = sample["net_input"]["src_tokens"]
-            if not torch.equal(tokens.to(expected.device), expected):
-                raise RuntimeError("batches of new text are to be translated in the order in which they were made")
-            features = {name: feature.to(expected.device) for name, feature in syntax.items()}
-            sample = {**sample, "net_input": {**sample["net_input"], "src_syntax": features}}
+        sample = self.new_text.take(sample)
         if "src_syntax" in sample["net_input"]:
             models = stock_models.without_syntax(models)
         hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
@@ -334,17 +275,3 @@ def _check_dictionaries(cfg: SyntaxTranslationConfig) -> None:
             there = sorted(name for name in os.listdir(data) if name.startswith("dict.") and name.endswith(".txt"))
             found = f"no file, but {', '.join(there)}" if there else "no file"
             raise InputError(path, None, f"expected the dictionary of {language}, found {found}")
-
-
-class _HandedOver:
-    """An iterator over batches whose features go to `made`, batch by batch."""
-
-    def __init__(self, batches: Any, made: deque[tuple[Tensor, dict[str, Tensor]]]):
-        self.batches = batches
-        self.made = made
-
-    def next_epoch_itr(self, *args: Any, **kwargs: Any) -> Iterator[dict[str, Any]]:
-        for batch in self.batches.next_epoch_itr(*args, **kwargs):
-            net_input = batch["net_input"]
-            self.made.append((net_input["src_tokens"], net_input.pop("src_syntax")))
-            yield batch

@@ -18,7 +18,8 @@ import small
 import syntax_preprocess.commands.parse
 from fairseq_syntax.compat import unknown_words
 from fairseq_syntax.inference.end_of_input import PARSER_FAILED
-from fairseq_syntax.inference.reader import LiveParses, SourceReader, source_reader
+from fairseq_syntax.inference.parse_sources import LiveParses, RunningParser
+from fairseq_syntax.inference.reader import SourceReader, source_reader
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fake_parser import FakeParser
@@ -206,16 +207,16 @@ class OneKind(Parser):
 
 def test_each_kind_may_have_a_parser_of_its_own(trained):
     lines = trained.lines[:5]
-    both = LiveParses([(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
-    each = [(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
+    both = LiveParses([RunningParser(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
+    each = [RunningParser(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
     found = [
         SourceReader(source, Settings("words"), ["distance", "head", "word"], {}).read(lines, lines, small.dictionary())
         for source in (both, LiveParses(each), LiveParses(each[::-1]))
     ]
     for other in found[1:]:
-        for name, rows in found[0].syntax.items():
-            assert [row.tolist() for row in other.syntax[name]] == [row.tolist() for row in rows]
-    assert all(len(row) for row in found[0].syntax["head"])
+        for name, rows in found[0].features.items():
+            assert [row.tolist() for row in other.features[name]] == [row.tolist() for row in rows]
+    assert all(len(row) for row in found[0].features["head"])
 
 
 def test_every_line_without_a_parse_is_mentioned_and_counted(trained, tmp_path, monkeypatch, capsys):
@@ -341,8 +342,8 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, ma
         reader.restart()
         found = reader.read(given, encoded, small.dictionary())
         for name, dataset in made.items():
-            assert [row.tolist() for row in found.syntax[name]] == [row.tolist() for row in dataset], name
-        assert [len(ids) for ids in found] == [len(line.split()) + 1 for line in encoded]
+            assert [row.tolist() for row in found.features[name]] == [row.tolist() for row in dataset], name
+        assert found.lengths == [len(line.split()) + 1 for line in encoded]
 
 
 def test_lexical_constraints(trained, tmp_path):
@@ -396,6 +397,28 @@ def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, traine
     assert commands.interactive(*arguments, folder=tmp_path, more=(*trained.bpe, "--parser=fake"))[0]
 
 
+@pytest.fixture
+def broken_parser(tmp_path_factory, monkeypatch) -> None:
+    """Someone else's parser is installed, whose package cannot be imported."""
+    site = tmp_path_factory.mktemp("broken")
+    info = site / "broken_parser-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-parser\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nbroken = broken_parser:Parser\n")
+    (site / "broken_parser.py").write_text("raise OSError('libparser.so: cannot open shared object file')\n")
+    monkeypatch.syspath_prepend(str(site))
+
+
+@pytest.mark.usefixtures("broken_parser")
+def test_a_broken_parser_breaks_nothing_but_itself(trained, tmp_path):
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    commands.assert_same(interactive(trained, trained.lines, tmp_path, *trained.bpe)[0], expected)
+    with pytest.raises(ValueError, match=r"can be run here \(broken, fake, stanza\) .*, found 'nobody'"):
+        interactive(trained, [], tmp_path, *trained.bpe, "--parser=nobody")
+    with pytest.raises(ValueError, match=r"the parser broken cannot be loaded: OSError\('libparser\.so: cannot open"):
+        interactive(trained, [], tmp_path, *trained.bpe, "--parser=broken")
+
+
 def test_another_version_of_the_parser_is_mentioned(trained, tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_VERSION", "2")
     _, printed = interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)
@@ -447,7 +470,9 @@ def test_python_interface_takes_strings_of_any_kind(trained, tmp_path):
     assert model.translate((line for line in trained.lines[:3]), max_len_b=20) == expected
     assert model.translate(tuple(f"  {line}\r\n" for line in trained.lines[:3]), max_len_b=20) == expected
     assert model.translate(trained.lines[0], max_len_b=20) == expected[0]
-    assert [ids.tolist() for ids in model.read(trained.lines[0])] == [model.read(trained.lines[:1])[0].tolist()]
+    assert [ids.tolist() for ids in model.read(trained.lines[0]).tokens] == [
+        model.read(trained.lines[:1]).tokens[0].tolist()
+    ]
     assert model.translate([]) == []
     assert model.translate(iter([])) == []
     assert len(model.translate(["", trained.lines[0]], max_len_b=20)) == 2
@@ -459,6 +484,21 @@ def test_white_space_that_ends_no_line_stands_between_words(trained, tmp_path):
     translations = commands.hub(trained).translate(lines, beam=2, max_len_b=20)
     assert translations == [text for _, (_, text) in sorted(found.items())]
     assert len(translations) == len(lines)
+
+
+def test_parts_of_what_was_read_are_translated_with_their_own_parses(trained):
+    model = commands.hub(trained)
+    batch = model.read(trained.lines)
+    whole = model.generate(batch, beam=2, max_len_b=20)
+    found = [model.generate(part, beam=2, max_len_b=20) for part in (batch[:3], batch[3:])]
+    scores = [[hypotheses[0]["score"].item() for hypotheses in run] for run in (whole, found[0] + found[1])]
+    assert scores[1] == pytest.approx(scores[0], abs=1e-4)
+    for lost in (list, lambda batch: batch + batch, lambda batch: batch[0]):
+        with pytest.raises(TypeError):
+            lost(batch)
+    with pytest.raises(ValueError, match="token ids have none"):
+        model.generate(batch.tokens)
+    assert len(model.generate(batch[:2], beam=2, max_len_b=20, verbose=True)) == 2
 
 
 def test_what_was_read_says_what_has_no_parse(trained):
@@ -491,7 +531,7 @@ def test_analysis_leaves_the_model_as_it_was(trained):
     assert [attention.implementation for attention in attentions] == before == ["auto", "auto"]
     assert [set(arrays) for arrays in found] == [{"gates", "masks", "attention"}] * 3
     assert [set(arrays) for arrays in model.analyse(tokens, ("gates",))] == [{"gates"}] * 3
-    for arrays, ids in zip(found, tokens, strict=True):
+    for arrays, ids in zip(found, tokens.tokens, strict=True):
         assert arrays["attention"].shape == (2, 4, len(ids), len(ids))
 
 

@@ -1,0 +1,204 @@
+"""Where parses of new text come from: parsers that run here, files, or nowhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from syntax_preprocess.alignment import AlignmentError, Subwords
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lockstep import in_lockstep
+from syntax_preprocess.parsers import MAX_INITIAL_FAILURES, Line, Parse, Parser, default_characters, parse_lines
+from syntax_preprocess.trees import NoParse
+
+logger = logging.getLogger(__name__)
+
+#: The parses of a line by kind, ``trees`` and ``conllu``, as far as they are wanted.
+Parses = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line to be translated.
+
+    Attributes:
+        number: of the line in all of the input, from 1.
+        text: as it was given, but for marks of subwords.
+        subwords: what the model reads, `marked` the same with marks.
+    """
+
+    number: int
+    text: str
+    marked: list[str]
+    subwords: Subwords
+
+
+class ParseSource(ABC):
+    """Where parses of the input come from.
+
+    Attributes:
+        failures: the reasons for which a line has no parse because something went wrong here.
+    """
+
+    failures: ClassVar[Sequence[str]] = ()
+
+    @abstractmethod
+    def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
+        """The parses of the next lines of the input."""
+
+    @abstractmethod
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
+        """Called where a parse is of another text than its line's; raises, or says that the line has none."""
+
+    def end(self) -> None:
+        """Called after the last line, where it is known. Raises :class:`InputError` if there are more parses."""
+
+
+class NoParses(ParseSource):
+    """``--parser none``: no line has a parse, so that the model is a plain Transformer."""
+
+    def __init__(self) -> None:
+        logger.warning("--parser none: the model translates without syntax, as a plain Transformer")
+
+    def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
+        return [{} for _ in lines]
+
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
+        raise AssertionError("there is no parse")
+
+
+class RunningParser(NamedTuple):
+    """A parser that runs here.
+
+    Attributes:
+        parser: itself.
+        kinds: the kinds of parse that are taken from it.
+        limits: those of :func:`~syntax_preprocess.parsers.parse_lines`, ``max_tokens`` and perhaps ``max_characters``.
+    """
+
+    parser: Parser
+    kinds: Sequence[str]
+    limits: Mapping[str, int]
+
+
+class LiveParses(ParseSource):
+    """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
+
+    A parser that has failed on :data:`~syntax_preprocess.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
+    error, and gets no further line.
+    """
+
+    failures = ("failed", "mismatch")
+
+    def __init__(self, parsers: Sequence[RunningParser]):
+        self.parsers = parsers
+        self._outcomes: list[Counter[str]] = [Counter() for _ in parsers]
+
+    def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
+        found: list[Parses] = [{} for _ in lines]
+        for running, outcomes in zip(self.parsers, self._outcomes, strict=True):
+            for line, parse, by_kind in zip(lines, _parse(running, lines, outcomes), found, strict=True):
+                if isinstance(parse, NoParse):
+                    by_kind.update(dict.fromkeys(running.kinds, parse))
+                    if parse.reason == "too_long":
+                        _warn(line, running.kinds, f"more than {_spelled(running.limits)} are not parsed")
+                    elif parse.reason not in ("empty", "failed"):
+                        _warn(line, running.kinds, parse.reason)
+                else:
+                    by_kind.update({kind: getattr(parse, FORMATS[kind].attribute) for kind in running.kinds})
+        return found
+
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
+        _warn(line, [kind], error)
+
+
+def _parse(running: RunningParser, lines: Sequence[SourceLine], outcomes: Counter[str]) -> list[Parse | NoParse]:
+    """One parser's parses; `outcomes` counts those that it has made so far, and why there are no others."""
+    parser, kinds, limits = running
+
+    def failed(line: Line, error: Exception) -> None:
+        _warn(line, kinds, error)
+
+    given = [Line(x.number, " ".join(x.subwords.words) if parser.pretokenized else x.text) for x in lines]
+    parses: list[Parse | NoParse] = []
+    while len(parses) < len(given):
+        # As long as it has parsed nothing, no more lines than it may still fail on.
+        may_fail = max(1, MAX_INITIAL_FAILURES - outcomes["failed"])
+        end = len(given) if outcomes["parsed"] else len(parses) + may_fail
+        some = parse_lines(parser, given[len(parses) : end], failed=failed, **limits)
+        outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in some)
+        if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
+            raise RuntimeError(
+                f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
+                "and said what is above"
+            )
+        parses += some
+    return parses
+
+
+def _spelled(limits: Mapping[str, int]) -> str:
+    characters = limits.get("max_characters", default_characters(limits["max_tokens"]))
+    return f"{limits['max_tokens']} tokens or {characters} characters"
+
+
+def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
+    logger.warning("line %d has no parse (%s): %s", line.number, ", ".join(kinds), why)
+
+
+class SideFiles(ParseSource):
+    """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
+
+    Raises :class:`InputError` for a file that is not there, or ends before the input does, or goes on after it: at
+    the start where the input is a file, at its end where it is a pipe.
+
+    Args:
+        prefix: of the files.
+        kinds: which of them to read.
+        on_mismatch: ``fail`` or ``neutral``, see fairseq-syntax-binarize.
+        text: path of the input, or whatever fairseq has in its place.
+    """
+
+    def __init__(self, prefix: str, kinds: Sequence[str], on_mismatch: str, text: str):
+        self.paths = {kind: FORMATS[kind].path(prefix) for kind in kinds}
+        self.on_mismatch = on_mismatch
+        for path in self.paths.values():
+            if not os.path.isfile(path):
+                raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
+        if os.path.isfile(text):
+            for _ in in_lockstep(text, self.paths, units=1 << 20):
+                pass
+        self._units = {kind: FORMATS[kind].read(path) for kind, path in self.paths.items()}
+        self._places: dict[tuple[str, int], int] = {}
+        self._read = 0
+
+    def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
+        self._places.clear()
+        return [{kind: self._next(kind, line) for kind in self.paths} for line in lines]
+
+    def _next(self, kind: str, line: SourceLine) -> Any:
+        place, parse = next(self._units[kind], (0, None))
+        if parse is None:
+            message = f"expected a parse for every line of the input, found none for line {line.number}"
+            raise InputError(self.paths[kind], None, message)
+        self._read = line.number
+        self._places[kind, line.number] = place
+        return parse
+
+    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
+        if self.on_mismatch == "fail":
+            place = self._places[kind, line.number]
+            raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
+        _warn(line, [kind], error)
+
+    def end(self) -> None:
+        for kind, units in self._units.items():
+            place, _ = next(units, (0, None))
+            if place:
+                message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
+                raise InputError(self.paths[kind], place, message)

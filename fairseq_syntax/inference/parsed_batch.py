@@ -1,0 +1,58 @@
+"""Sentences that were read and parsed, on their way to a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from syntax_preprocess.features.aligned import AlignedSentence
+from syntax_preprocess.trees import NoParse
+
+
+@dataclass(frozen=True)
+class ParsedBatch:
+    """Sentences with their parses. ``batch[2:5]`` are some of them with theirs.
+
+    It is no sequence of token ids, so that none of these lose their parses unnoticed: it cannot be iterated over or
+    added up, and has no single items.
+
+    Attributes:
+        tokens: ids of each sentence's subwords, ``(n,)``, ``</s>`` the last.
+        numbers: of the sentences' lines in all of the input, from 1.
+        sentences: their words and parses.
+        features: for each feature one tensor a sentence, ``(n,)``, or ``(0,)`` without the parse it is made of.
+    """
+
+    tokens: list[Tensor]
+    numbers: list[int]
+    sentences: list[AlignedSentence]
+    features: dict[str, list[Tensor]]
+
+    __iter__ = None  # else __getitem__ would be tried with 0, 1, …
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, part: slice) -> ParsedBatch:
+        if not isinstance(part, slice):
+            raise TypeError(f"expected a slice of the batch, such as [2:5], found {part!r}; .tokens are its token ids")
+        features = {name: rows[part] for name, rows in self.features.items()}
+        return ParsedBatch(self.tokens[part], self.numbers[part], self.sentences[part], features)
+
+    @property
+    def lengths(self) -> list[int]:
+        """How many subwords the sentences have, with ``</s>``."""
+        return [len(ids) for ids in self.tokens]
+
+    @property
+    def without_parse(self) -> Counter[str]:
+        """How many sentences have no parse, by the reason; those without words are not counted."""
+        return Counter(reason for sentence in self.sentences for reason in reasons_without_parse(sentence))
+
+
+def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
+    """Why a sentence with words has no parse; nothing where it has all that are wanted."""
+    parses = (sentence.trees, sentence.dependencies) if sentence.words else ()
+    return {parse.reason for parse in parses if isinstance(parse, NoParse)}

@@ -1,0 +1,119 @@
+"""The parsers of new text: those that the training data had, less what the user changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairseq_syntax.inference.parse_sources import RunningParser
+from syntax_preprocess.errors import shown
+from syntax_preprocess.parsers import MAX_TOKENS, Parser, parser_class, parser_names
+
+logger = logging.getLogger(__name__)
+
+#: What a record says of files that were made, not of the parser that made them.
+_OF_FILES = ("text", "sha256", "file")
+
+
+def start_parsers(
+    recorded: Mapping[str, Mapping[str, Any]],
+    kinds: Sequence[str],
+    *,
+    name: str | None,
+    lang: str,
+    models: str | None,
+    device: str | None,
+) -> list[RunningParser]:
+    """Starts a parser, or several where kinds of parse have different ones. What differs from the record is logged.
+
+    Args:
+        recorded: for each kind of parse what the training data's signature says of its parser; it may say nothing.
+        kinds: the kinds that are wanted.
+        name: of a parser to take instead, with all else that is recorded.
+        lang: language of the text, where none is recorded.
+        models: folder of the parser's models; ``None``: its own.
+        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+
+    Raises:
+        ValueError: there is no such parser, or it cannot be had so.
+    """
+    groups: list[tuple[dict[str, Any], dict[str, dict[str, Any]]]] = []  # descriptions; by kind, what is recorded
+    for kind in kinds:
+        record = {key: value for key, value in recorded.get(kind, {}).items() if key not in _OF_FILES}
+        description = {"lang": lang, **record, **({} if name is None else {"name": name})}
+        _check_name(kind, description.get("name"))
+        same = next((records for other, records in groups if other == description), None)
+        if same is None:
+            groups.append((description, {kind: record}))
+        else:
+            same[kind] = record
+    running = []
+    for description, records in groups:
+        parser = _start(description, list(records), models, device)
+        for message in _differences(records, parser.describe()):
+            logger.warning(message)
+        running.append(RunningParser(parser, list(records), _limits(description.get("settings", {}))))
+    return running
+
+
+def _check_name(kind: str, name: object) -> None:
+    # None is loaded but the one that is wanted: what is wrong with the others does not matter here.
+    if name not in parser_names() or not _load(str(name)).restartable:
+        there = [other for other in parser_names() if other not in ("conllu", "trees")]  # those read files
+        raise ValueError(
+            f"{kind}: expected a parser that can be run here ({', '.join(there)}) in the signature of the training "
+            f"data, found {repr(name) if name else 'none'}; --parser NAME runs one of these, with whatever else is "
+            "recorded, --input-parses PREFIX takes parses that were made before, --parser none translates without "
+            "syntax"
+        )
+
+
+def _load(name: str) -> type[Parser]:
+    try:
+        return parser_class(name)
+    except Exception as error:  # someone else's package
+        raise ValueError(f"the parser {name} cannot be loaded: {error!r}") from error
+
+
+def _start(description: Mapping[str, Any], kinds: Sequence[str], models: str | None, device: str | None) -> Parser:
+    name = description["name"]
+    parser = _load(name).from_description(description, kinds=kinds, models=models, device=device)
+    missing = [kind for kind in kinds if kind not in parser.kinds]
+    if missing:
+        raise ValueError(f"the parser {name} makes no {', '.join(missing)}, which the model needs")
+    return parser
+
+
+def _limits(settings: Mapping[str, Any]) -> dict[str, int]:
+    """Those that the training data was parsed with."""
+    return {"max_tokens": MAX_TOKENS} | {k: settings[k] for k in ("max_tokens", "max_characters") if k in settings}
+
+
+def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
+    """What is to be said of records, by kind of parse, and a parser's description that should be the same."""
+    messages = []
+    if unknown := [kind for kind, record in records.items() if not record]:
+        messages.append(f"nothing is recorded of the parser of the training data's {', '.join(unknown)}")
+    for record in filter(None, records.values()):
+        for key in [key for key in {**record, **found} if key != "settings"]:  # which hold
+            if not (key in record and key in found and _agree(record[key], found[key])):
+                expected, there = (_spelled(table[key]) if key in table else "none" for table in (record, found))
+                messages.append(
+                    f"the parser's {key} differs from the training data's: expected {expected}, found {there}"
+                )
+    return list(dict.fromkeys(messages))
+
+
+def _agree(recorded: Any, found: Any) -> bool:
+    """Whether both are the same; of tables and lists, as far as there is a part in use: where fewer kinds of parse are
+    wanted, a parser may load fewer models."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        return all(recorded[key] == found[key] for key in recorded.keys() & found.keys())
+    if isinstance(recorded, list) and isinstance(found, list | tuple):
+        return set(map(str, found)) <= set(map(str, recorded))
+    return bool(recorded == found)
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else shown(value)

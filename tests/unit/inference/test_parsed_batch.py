@@ -1,0 +1,63 @@
+"""A batch of new text never loses its parses unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fairseq_syntax.inference.new_text import NewText
+from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from syntax_preprocess.features.aligned import AlignedSentence
+from syntax_preprocess.trees import NoParse
+
+
+def parsed(number: int = 4) -> ParsedBatch:
+    sentences = [AlignedSentence([f"w{i}"], [0], [0], NoParse("failed") if i % 2 else [], None) for i in range(number)]
+    features = {"head": [torch.tensor([i, 0]) for i in range(number)]}
+    return ParsedBatch(
+        [torch.tensor([i + 4, 2]) for i in range(number)], list(range(1, number + 1)), sentences, features
+    )
+
+
+def test_what_it_holds():
+    batch = parsed()
+    assert len(batch) == 4
+    assert batch.lengths == [2] * 4
+    assert batch.without_parse == {"failed": 2}
+
+
+def test_a_part_is_a_batch_with_its_own_parses():
+    part = parsed()[1:4:2]
+    assert isinstance(part, ParsedBatch)
+    assert [ids.tolist() for ids in part.tokens] == [[5, 2], [7, 2]]
+    assert part.numbers == [2, 4]
+    assert [sentence.words for sentence in part.sentences] == [["w1"], ["w3"]]
+    assert [row.tolist() for row in part.features["head"]] == [[1, 0], [3, 0]]
+    assert part.without_parse == {"failed": 2}
+    assert len(parsed()[:0]) == 0
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [list, iter, tuple, lambda batch: batch[0], lambda batch: batch + batch, lambda batch: [*batch], lambda batch: (
+        [ids for ids in batch]
+    )],
+    ids=["list", "iter", "tuple", "item", "sum", "star", "for"],
+)  # fmt: skip
+def test_what_would_lose_the_parses_is_an_error_at_once(lose):
+    with pytest.raises(TypeError):
+        lose(parsed())
+
+
+def test_token_ids_have_no_parses():
+    batch, new_text = parsed(), NewText(None, None, {"head"})
+    assert new_text.parsed(batch) is batch
+    for tokens in (batch.tokens, [torch.tensor([4, 2])]):
+        with pytest.raises(ValueError, match="token ids have none"):
+            new_text.parsed(tokens)
+    with new_text.unpacked(batch) as tokens:
+        assert new_text.parsed(tokens) is batch
+        with pytest.raises(ValueError, match="token ids have none"):
+            new_text.parsed(list(tokens))  # equal ones are not these
+    with pytest.raises(ValueError, match="token ids have none"):
+        new_text.parsed(tokens)

@@ -1,0 +1,139 @@
+"""New text is parsed as the training data was: what is recorded of its parser holds, less what the user changes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from fairseq_syntax.inference.reader import source_reader
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from syntax_preprocess.data_bin.feature_files import Signature, SplitSignature
+from syntax_preprocess.features.aligned import Settings
+from syntax_preprocess.parsers import Parser
+
+RECORDED = {
+    "name": "stanza",
+    "version": "1.10",
+    "lang": "de",
+    "processors": ["pos", "lemma", "depparse", "constituency"],
+    "pretokenized": True,
+    "models": {"pos": {"model": "4f"}, "lemma": {"model": "6b"}},
+    "settings": {"max_tokens": 80, "max_characters": 500, "batch_size": 10},
+    "text": {"path": "train.src", "lines": 3, "sha256": "0a"},
+    "sha256": "1b",
+}
+FREE_TEXT = {**RECORDED, "name": "stanza 1.10"}
+
+
+class StandIn(Parser):
+    """Stands in for stanza: is started from a description, and says what it was told."""
+
+    restartable = True
+    kinds = ("conllu", "trees")
+
+    def __init__(self, given: dict[str, Any]):
+        self.given = given
+
+    @classmethod
+    def from_arguments(cls, args):
+        raise NotImplementedError
+
+    @classmethod
+    def from_description(cls, description, *, kinds, models, device):
+        return cls(dict(description))
+
+    def describe(self):
+        told = {
+            "version": "1.10",
+            "processors": ["pos", "constituency"],  # as few as are wanted
+            "pretokenized": False,
+            "models": {"pos": {"model": "4f"}, "ner": {"model": "5a"}},
+        }
+        return {**told, **{key: self.given[key] for key in ("name", "lang", "pretokenized") if key in self.given}}
+
+    def parse(self, lines):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch, caplog):
+    """Starts the parsers for new text from what a signature records of the training data's; each with the kinds and
+    limits, and what the log says."""
+    monkeypatch.setattr("syntax_preprocess.parsers.stanza.StanzaParser", StandIn)
+
+    def start(recorded: dict[str, dict[str, Any]], **options: Any) -> tuple[list[Any], list[str]]:
+        split = SplitSignature(
+            features=[], parser=recorded, settings=asdict(Settings()), versions={}, counts={}, files={}
+        )
+        Signature({"train": split}).write(str(tmp_path / "syntax.src-tgt.src.json"))
+        cfg = SyntaxTranslationConfig(data=str(tmp_path), source_lang="src", target_lang="tgt", **options)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            reader = source_reader(cfg, ["distance", "head", "word"])
+        return list(reader.source.parsers), [record.getMessage() for record in caplog.records]
+
+    return start
+
+
+def both(recorded: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The same for both kinds of parse."""
+    return {"trees": recorded, "conllu": {**recorded, "sha256": "2c"}}
+
+
+def test_as_it_is_recorded(start):
+    ((parser, kinds, limits),), said = start(both(RECORDED))
+    assert set(kinds) == {"trees", "conllu"}
+    assert limits == {"max_tokens": 80, "max_characters": 500}
+    given = {key: value for key, value in RECORDED.items() if key not in ("text", "sha256")}
+    assert parser.given == given
+    assert said == []
+
+
+def test_another_name_changes_the_name_alone(start):
+    ((parser, _, limits),), said = start(both(FREE_TEXT), parser="stanza")
+    assert parser.given["pretokenized"] is True
+    assert parser.given["lang"] == "de"
+    assert parser.given["processors"] == RECORDED["processors"]
+    assert parser.given["name"] == "stanza"
+    assert limits == {"max_tokens": 80, "max_characters": 500}
+    assert said == ["the parser's name differs from the training data's: expected stanza 1.10, found stanza"]
+
+
+def test_parses_of_two_makers_share_the_parser_that_is_named(start):
+    recorded = both(RECORDED)
+    recorded["trees"] = {**RECORDED, "name": "berkeley"}
+    ((parser, kinds, _),), said = start(recorded, parser="stanza")
+    assert set(kinds) == {"trees", "conllu"}
+    assert parser.given["pretokenized"] is True
+    assert said == ["the parser's name differs from the training data's: expected berkeley, found stanza"]
+
+
+def test_each_difference_is_said_also_where_one_side_has_nothing(start):
+    recorded = {**RECORDED, "version": "1.5", "treebank": "gsd", "models": {"pos": {"model": "ff"}}}
+    del recorded["lang"]
+    (((parser, *_),), said) = start(both(recorded))
+    assert parser.given["lang"] == "src"
+    assert sorted(said) == [
+        "the parser's lang differs from the training data's: expected none, found src",
+        "the parser's models differs from the training data's: expected {'pos': {'model': 'ff'}}, found "
+        "{'ner': {'model': '5a'}, 'pos': {'model': '4f'}}",
+        "the parser's treebank differs from the training data's: expected gsd, found none",
+        "the parser's version differs from the training data's: expected 1.5, found 1.10",
+    ]
+
+
+def test_where_nothing_is_recorded_nothing_can_differ_and_that_is_said_once(start):
+    ((_, kinds, limits),), said = start({"trees": {"sha256": "1b"}, "conllu": {"sha256": "2c"}}, parser="stanza")
+    assert limits == {"max_tokens": 250}
+    assert set(kinds) == {"trees", "conllu"}
+    assert said == ["nothing is recorded of the parser of the training data's trees, conllu"] or said == [
+        "nothing is recorded of the parser of the training data's conllu, trees"
+    ]
+
+
+def test_free_text_is_no_parser_and_the_error_says_what_to_do(start):
+    with pytest.raises(ValueError, match=r"found 'stanza 1\.10'; --parser NAME runs one of these, with whatever else "):
+        start(both(FREE_TEXT))
