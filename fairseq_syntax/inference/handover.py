@@ -15,8 +15,8 @@ class BatchHandover:
 
     ``fairseq_cli.interactive.make_batches`` keeps of a batch its sentences' numbers, tokens, lengths and constraints,
     and fairseq-interactive builds another one of the tokens and lengths. So the features are put aside here when the
-    batch is made, and taken when it is translated. Both happen in the same order, and the tokens must be the same: a
-    sentence never gets another one's parse, only an equal one's if batches of equal tokens changed places.
+    batch is made, and taken when it is translated. Both happen in the same order. That the tokens are the same is
+    checked, so that no sentence gets another text's parse.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class BatchHandover:
         """A batch that is to be translated, with its features, on its device; as it is, if it has them or none wait.
 
         Raises:
-            RuntimeError: another batch's turn it is.
+            RuntimeError: it is another batch's turn.
         """
         net_input = batch["net_input"]
         if "src_syntax" in net_input or not self._waiting:
@@ -66,6 +66,5 @@ class _Batches:
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:
-    # The device is waited for only where the batch was moved to it, and just then: it is idle, as the batch before was
-    # translated, and what it is waited for is this batch.
+    # On a GPU this waits for the tokens to arrive there, and for nothing else: the batch before is translated.
     return a is b or (a.shape == b.shape and torch.equal(a.to(b.device), b))

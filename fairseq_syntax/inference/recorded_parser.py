@@ -42,7 +42,6 @@ def start_parsers(
     for kind in kinds:
         record = {key: value for key, value in recorded.get(kind, {}).items() if key not in _OF_FILES}
         description = {"lang": lang, **record, **({} if name is None else {"name": name})}
-        _check_name(kind, description.get("name"))
         same = next((records for other, records in groups if other == description), None)
         if same is None:
             groups.append((description, {kind: record}))
@@ -50,39 +49,32 @@ def start_parsers(
             same[kind] = record
     running = []
     for description, records in groups:
-        parser = _start(description, list(records), models, device)
+        found = _restartable(list(records), description.get("name"))
+        parser = found.from_description(description, kinds=list(records), models=models, device=device)
+        if missing := [kind for kind in records if kind not in parser.kinds]:
+            raise ValueError(f"the parser {description['name']} makes no {', '.join(missing)}, which the model needs")
         for message in _differences(records, parser.describe()):
             logger.warning(message)
         running.append(RunningParser(parser, list(records), _limits(description.get("settings", {}))))
     return running
 
 
-def _check_name(kind: str, name: object) -> None:
-    # None is loaded but the one that is wanted: what is wrong with the others does not matter here.
-    if name not in parser_names() or not _load(str(name)).restartable:
-        there = [other for other in parser_names() if other not in ("conllu", "trees")]  # those read files
-        raise ValueError(
-            f"{kind}: expected a parser that can be run here ({', '.join(there)}) in the signature of the training "
-            f"data, found {repr(name) if name else 'none'}; --parser NAME runs one of these, with whatever else is "
-            "recorded, --input-parses PREFIX takes parses that were made before, --parser none translates without "
-            "syntax"
-        )
-
-
-def _load(name: str) -> type[Parser]:
-    try:
-        return parser_class(name)
-    except Exception as error:  # someone else's package
-        raise ValueError(f"the parser {name} cannot be loaded: {error!r}") from error
-
-
-def _start(description: Mapping[str, Any], kinds: Sequence[str], models: str | None, device: str | None) -> Parser:
-    name = description["name"]
-    parser = _load(name).from_description(description, kinds=kinds, models=models, device=device)
-    missing = [kind for kind in kinds if kind not in parser.kinds]
-    if missing:
-        raise ValueError(f"the parser {name} makes no {', '.join(missing)}, which the model needs")
-    return parser
+def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
+    """The parser of that name. No other is loaded: what is wrong with the others does not matter here."""
+    names = parser_names()
+    if isinstance(name, str) and name in names:
+        try:
+            found = parser_class(name)
+        except Exception as error:  # someone else's package
+            raise ValueError(f"the parser {name} cannot be loaded: {error!r}") from error
+        if found.restartable:
+            return found
+    there = [other for other in names if other not in ("conllu", "trees")]  # which read files
+    raise ValueError(
+        f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(there)}) in the signature of the "
+        f"training data, found {repr(name) if name else 'none'}; --parser NAME runs one of these, with whatever else "
+        "is recorded, --input-parses PREFIX takes parses that were made before, --parser none translates without syntax"
+    )
 
 
 def _limits(settings: Mapping[str, Any]) -> dict[str, int]:

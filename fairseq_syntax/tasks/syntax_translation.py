@@ -45,7 +45,7 @@ class SyntaxTranslationConfig(TranslationConfig):
         default=None,
         metadata={
             "help": "what parses new text: the name of a parser, or none to translate without syntax "
-            "(default: the parser that the training data's signature tells of)"
+            "(default: the training data's, as its signature records it; its other settings hold in any case)"
         },
     )
     stanza_dir: Optional[str] = field(

@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
-from syntax_preprocess.data_bin.feature_files import Signature, SplitSignature
+from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.parsers import Parser
 
