@@ -62,13 +62,8 @@ def start_parsers(
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     """The parser of that name. No other is loaded: what is wrong with the others does not matter here."""
     names = parser_names()
-    if isinstance(name, str) and name in names:
-        try:
-            found = parser_class(name)
-        except Exception as error:  # someone else's package
-            raise ValueError(f"the parser {name} cannot be loaded: {error!r}") from error
-        if found.restartable:
-            return found
+    if isinstance(name, str) and name in names and (found := parser_class(name)).restartable:
+        return found
     there = [other for other in names if other not in ("conllu", "trees")]  # which read files
     raise ValueError(
         f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(there)}) in the signature of the "
