@@ -132,6 +132,12 @@ class ParsePlan:
         batch_size: lines in a batch.
         strict: whether a line without a parse is an error.
 
+    Attributes:
+        limits: `max_tokens` and `max_characters`.
+        settings: as :attr:`Work.settings`.
+        text: as :attr:`Work.text`.
+        batches: the lines of each batch.
+
     Raises:
         InputError: the text cannot be used.
     """
