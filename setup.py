@@ -24,8 +24,8 @@ setup(
     package_dir={"syntax_preprocess": "preprocess/syntax_preprocess"},
     package_data={"fairseq_syntax": ["py.typed"], "syntax_preprocess": ["py.typed"]},
     install_requires=[
-        "fairseq-fixed>=0.12.3",
-        "numpy",
+        "fairseq-fixed>=0.12.3,<0.13",  # compat repairs these versions
+        "numpy>=1.23",
         "sacrebleu>=2",
         "sacremoses",
         "sentencepiece",

@@ -1,8 +1,8 @@
 """``--bf16`` means a TPU.
 
 What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take ``--bf16`` and ``--memory-efficient-bf16`` on the
-command line for ``--tpu``. Without torch_xla that ends, after the data and the model are loaded, in a NameError or an
-ImportError that names neither option. (fairseq-hydra-train does not do so: ``common.bf16=true`` trains in bfloat16.)
+command line for ``--tpu``. Without torch_xla that ends in an ImportError that names no option. (fairseq-hydra-train
+does not do so: ``common.bf16=true`` trains in bfloat16.)
 https://github.com/facebookresearch/fairseq/issues/4696
 
 The repair: the task says at its start what is the matter (:func:`check_tpu`). The options keep

@@ -117,3 +117,15 @@ def test_the_first_steps_afterwards_are_as_large_as_is_said(flatten, betas, step
         step(optimizer, params, still=[])
         moved.append((copy - before).abs().max() / 0.01)
     assert max(moved) == pytest.approx(largest, rel=0.01)
+
+
+def test_upstream_decays_what_has_no_gradient(monkeypatch):
+    params, optimizer, copy = fp16(monkeypatch, flatten=True)
+    before = copy.clone()
+    optimizer.zero_grad()
+    for parameter in (params[0], params[2]):
+        parameter.grad = torch.ones_like(parameter)
+    optimizer._needs_sync = True
+    optimizer.clip_grad_norm(0.0)
+    optimizer.step()
+    assert not torch.equal(copy, before), "upstream is mended: delete fairseq_syntax/compat/frozen_parameters.py"

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
 from random import Random
 
 import numpy as np
 import pytest
 import torch
-from fairseq.data import FairseqDataset, LanguagePairDataset
+from fairseq.data import (
+    FairseqDataset,
+    LanguagePairDataset,
+    ListDataset,
+    PrependTokenDataset,
+    StripTokenDataset,
+    TransformEosLangPairDataset,
+)
 
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
@@ -28,17 +36,29 @@ class Rows(FairseqDataset):
         return len(self.rows)
 
 
-def dataset(lengths, *, left_pad=True, num_buckets=0, same_tokens=False, **kwargs):
+def dataset(lengths, *, same_tokens=False, truncated=False, wrapped=lambda pairs: pairs, **of_pairs):
     """Sentence i has tokens 10 + i and a `distance` of 100·i + position; the third has none."""
     symbols = dictionary()
     tokens = [[10 if same_tokens else 10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)]
     syntax = Rows([[] if i == 2 else [100 * i + p for p in range(n)] for i, n in enumerate(lengths)])
     source = Rows(tokens)
     target = Rows([[5] * (n + 1) for n in lengths])
-    pairs = LanguagePairDataset(
-        source, source.sizes, symbols, target, target.sizes, symbols, left_pad_source=left_pad, num_buckets=num_buckets
-    )
-    return SyntaxPairs(pairs, syntax={"distance": syntax}, dictionary=symbols, **kwargs)
+    pairs = LanguagePairDataset(source, source.sizes, symbols, target, target.sizes, symbols, **of_pairs)
+    return SyntaxPairs(wrapped(pairs), syntax={"distance": syntax}, dictionary=symbols, truncated=truncated)
+
+
+def batch_of(data, *numbers):
+    return data.collater([data[i] for i in numbers])
+
+
+def expected_distance(batch, lengths):
+    """What :func:`dataset` has under the tokens of a batch."""
+    tokens = batch["net_input"]["src_tokens"]
+    expected = torch.full_like(tokens, UNKNOWN)
+    for row, i in enumerate(batch["id"].tolist()):
+        if i != 2:
+            expected[row, tokens[row].ne(1)] = 100 * i + torch.arange(lengths[i])
+    return expected
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
@@ -46,7 +66,7 @@ def dataset(lengths, *, left_pad=True, num_buckets=0, same_tokens=False, **kwarg
 @pytest.mark.parametrize("same_tokens", [True, False])
 def test_features_follow_the_sentence(left_pad, pad_to, same_tokens, num_buckets):
     lengths = [3, 6, 4, 5, 2]
-    data = dataset(lengths, left_pad=left_pad, same_tokens=same_tokens, num_buckets=num_buckets)
+    data = dataset(lengths, left_pad_source=left_pad, same_tokens=same_tokens, num_buckets=num_buckets)
     batch = data.collater([data[i] for i in (4, 2, 0, 1, 3)], pad_to_length=pad_to)
     tokens = batch["net_input"]["src_tokens"]
     distance = batch["net_input"]["src_syntax"]["distance"]
@@ -59,6 +79,92 @@ def test_features_follow_the_sentence(left_pad, pad_to, same_tokens, num_buckets
         expected = [UNKNOWN] * lengths[i] if i == 2 else [100 * i + p for p in range(lengths[i])]
         assert values[real].tolist() == expected
         assert values[~real].eq(UNKNOWN).all()
+
+
+LENGTHS = [3, 6, 4, 5, 2]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"src_lang_id": 7},
+        {"tgt_lang_id": 8},
+        {"append_eos_to_target": True},
+        {"left_pad_source": False, "left_pad_target": True},
+        {"input_feeding": False},
+        {"pad_to_multiple": 4},
+        {"eos": 9},
+        {"constraints": torch.arange(20).view(5, 4)},
+        {"align_dataset": [torch.tensor([0, 0, 1, 1])] * 5},
+        {"shuffle": False},
+        {"num_buckets": 2},
+    ],
+    ids=str,
+)
+def test_no_argument_of_the_pairs_is_lost(options):
+    data = dataset(LENGTHS, **options)
+    batch = batch_of(data, 4, 2, 0, 1, 3)
+    distance = batch["net_input"].pop("src_syntax")["distance"]
+    assert torch.equal(distance, expected_distance(batch, LENGTHS))
+    pairs = data.dataset
+    torch.testing.assert_close(batch, batch_of(pairs, 4, 2, 0, 1, 3), rtol=0, atol=0)
+    assert batch_of(pairs, 0, 1).keys() >= {"id", "net_input", "target"}
+    for name in options.keys() - {"num_buckets"}:
+        assert getattr(data, name) is getattr(pairs, name)
+    np.random.seed(1)
+    order = data.ordered_indices()
+    np.random.seed(1)
+    assert order.tolist() == pairs.ordered_indices().tolist()
+    assert data.get_batch_shapes() == pairs.get_batch_shapes()
+    assert [data.size(i) for i in range(5)] == [pairs.size(i) for i in range(5)]
+
+
+@pytest.mark.parametrize("options", [{"append_bos": True}, {"remove_eos_from_source": True}], ids=str)
+@pytest.mark.parametrize("truncated", [False, True])
+def test_other_source_tokens_go_without_features_alone(options, truncated):
+    data = dataset(LENGTHS, truncated=truncated, **options)
+    with pytest.raises(ValueError, match=r"expected source tokens that end in </s>|as there are tokens, found"):
+        batch_of(data, 0, 1)
+    data.syntax = {}
+    torch.testing.assert_close(batch_of(data, 0, 1), batch_of(data.dataset, 0, 1), rtol=0, atol=0)
+    tokens = batch_of(data, 0)["net_input"]["src_tokens"].tolist()
+    assert tokens == [[0, 10, 10, 2] if "append_bos" in options else [10, 10]]
+
+
+def test_a_prepended_token_is_refused_also_where_another_is_gone():
+    data = dataset(LENGTHS)
+    data.dataset.src = PrependTokenDataset(data.src, 30)
+    with pytest.raises(ValueError, match=r"expected \[4\] values a sentence.*found \[3\]"):
+        batch_of(data, 0)
+    data.dataset.src = PrependTokenDataset(StripTokenDataset(data.src.dataset, 2), 30)
+    with pytest.raises(ValueError, match=r"sentence 0 \(counted from 0\): expected source tokens that end in </s>"):
+        batch_of(data, 0)
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_wrapped_pairs(left_pad):
+    def renamed(pairs):  # as the tasks for several languages do
+        return TransformEosLangPairDataset(pairs, src_eos=2, new_src_eos=35, tgt_bos=2, new_tgt_bos=36)
+
+    batch = batch_of(dataset(LENGTHS, wrapped=renamed, left_pad_source=left_pad), 4, 2, 0, 1, 3)
+    tokens = batch["net_input"]["src_tokens"]
+    assert tokens.eq(35).sum() == 5
+    assert batch["net_input"]["prev_output_tokens"][:, 0].eq(36).all()
+    assert torch.equal(batch["net_input"]["src_syntax"]["distance"], expected_distance(batch, LENGTHS))
+
+    chosen = dataset(LENGTHS, wrapped=lambda pairs: ListDataset([pairs[4], pairs[1]]))
+    chosen.dataset.collater = dataset(LENGTHS).dataset.collater
+    batch = batch_of(chosen, 0, 1)
+    assert batch["id"].tolist() == [1, 4]
+    assert torch.equal(batch["net_input"]["src_syntax"]["distance"], expected_distance(batch, LENGTHS))
+
+
+def test_copies_for_other_processes():
+    data = dataset(LENGTHS, num_buckets=2)
+    copied = pickle.loads(pickle.dumps(data))
+    torch.testing.assert_close(batch_of(copied, 0, 1), batch_of(data, 0, 1), rtol=0, atol=0)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = data.nothing_of_the_kind
 
 
 def test_without_features_batches_are_fairseqs_own():

@@ -1,0 +1,75 @@
+"""Stock models beside ours: they hear nothing of syntax, and stay as they are."""
+
+from __future__ import annotations
+
+from random import Random
+
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
+from torch import nn
+
+import small
+from fairseq_syntax.compat.stock_models import StockModel, without_syntax
+
+
+def sample():
+    random = Random(3)
+    net_input = small.batch([small.features(random, 4, 6), small.features(random, 6, 9)])
+    target = net_input["prev_output_tokens"].roll(-1, dims=1)
+    return {"id": torch.arange(2), "net_input": net_input, "target": target}
+
+
+def without(batch):
+    return {**batch, "net_input": {k: v for k, v in batch["net_input"].items() if k != "src_syntax"}}
+
+
+def models():
+    return small.model("transformer").eval(), small.model().eval()
+
+
+def attributes(model):
+    return {name: vars(module).keys() for name, module in model.named_modules()}
+
+
+def test_only_stock_models_are_viewed():
+    stock, ours = models()
+    view, same = without_syntax([stock, ours])
+    assert isinstance(view, StockModel)
+    assert same is ours
+    assert view.decoder is stock.decoder
+    assert view.max_decoder_positions() == stock.max_decoder_positions()
+    assert not hasattr(StockModel(nn.Linear(2, 2)), "encoder")
+
+
+def test_a_view_translates_and_scores_as_its_model():
+    stock, _ = models()
+    batch = sample()
+    before = {name: set(keys) for name, keys in attributes(stock).items()}
+    (view,) = without_syntax([stock])
+    with torch.no_grad():
+        torch.testing.assert_close(view(**batch["net_input"]), stock(**without(batch)["net_input"]), rtol=0, atol=0)
+    for found, expected in (
+        (generated([view], batch), generated([stock], without(batch))),
+        (scored([view], batch), scored([stock], without(batch))),
+    ):
+        assert found == expected
+    assert attributes(stock) == before
+
+
+def generated(ensemble, batch):
+    generator = SequenceGenerator(ensemble, small.dictionary(), beam_size=2, max_len_b=5)
+    return [(h["tokens"].tolist(), h["score"].item()) for (h, _) in generator.generate(ensemble, batch)]
+
+
+def scored(ensemble, batch):
+    return [h["score"].item() for (h,) in SequenceScorer(small.dictionary()).generate(ensemble, batch)]
+
+
+def test_ensembles_in_either_order():
+    batch = sample()
+    ensemble = without_syntax(models())
+    for evaluated in (generated, scored):
+        both = evaluated(ensemble, batch)
+        assert evaluated(ensemble[::-1], batch) == both
+        assert evaluated(ensemble[1:], batch) != both != evaluated(ensemble[:1], batch)

@@ -1,0 +1,197 @@
+"""What compat repairs is still wrong in the fairseq and torch that are installed.
+
+A test that fails here says that a repair is no longer needed: delete the file that it names.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pickle
+import pkgutil
+import subprocess
+import sys
+from argparse import Namespace
+from contextlib import contextmanager
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from fairseq import options
+from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
+from fairseq.data import (
+    FairseqDataset,
+    LanguagePairDataset,
+    data_utils,
+    indexed_dataset,
+    iterators,
+    language_pair_dataset,
+)
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_globals
+
+import small
+from fairseq_syntax import compat
+from fairseq_syntax.compat import literals
+
+
+def mended(file):
+    return f"upstream is mended: delete fairseq_syntax/compat/{file}.py"
+
+
+@contextmanager
+def still_raises(*errors, file):
+    try:
+        yield
+    except errors:
+        return
+    pytest.fail(mended(file))
+
+
+class Rows(FairseqDataset):
+    def __init__(self, rows):
+        self.rows = [torch.tensor(row) for row in rows]
+        self.sizes = np.array([len(row) for row in rows])
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+    def __len__(self):
+        return len(self.rows)
+
+
+def pairs(lengths, **kwargs):
+    rows = Rows([[5] * (n - 1) + [2] for n in lengths])
+    symbols = small.dictionary()
+    return LanguagePairDataset(rows, rows.sizes, symbols, rows, rows.sizes, symbols, **kwargs)
+
+
+def stock():
+    net_input = small.batch([small.features(Random(3), 4, 6)])
+    return small.model("transformer").eval(), net_input
+
+
+@pytest.mark.skipif(hasattr(np, "compat"), reason="numpy 1")
+def test_buckets(monkeypatch):
+    assert pairs([3, 9], num_buckets=2).get_batch_shapes()
+    for module in (data_utils, language_pair_dataset):
+        monkeypatch.setattr(module, "np", np)
+    with still_raises(AttributeError, TypeError, file="buckets"):
+        pairs([3, 9], num_buckets=2)
+
+
+def test_help(capsys):
+    arguments = ["data", "--arch", "transformer", "--help"]
+    for parse, has_them in ((options.parse_args_and_arch, True), (options.parse_args_and_arch.__wrapped__, False)):
+        with pytest.raises(SystemExit):
+            parse(options.get_training_parser(), arguments)
+        assert ("--encoder-ffn-embed-dim" in capsys.readouterr().out) == has_them, mended("help")
+
+
+@pytest.mark.parametrize("name", literals._MODULES)
+def test_literals(name):
+    module = importlib.import_module(f"fairseq.{name}")
+    with open(module.__file__) as file:
+        calls = [node.func for node in ast.walk(ast.parse(file.read())) if isinstance(node, ast.Call)]
+    assert "eval" in [f.id for f in calls if isinstance(f, ast.Name)], f"{mended('literals')}, or take {name} off there"
+
+
+def test_rdrop():
+    _, net_input = stock()
+    net_input["src_syntax"] = {"word": torch.zeros(1, 6)}
+    sample = {"net_input": dict(net_input)}
+    repeated = rdrop.duplicate_input.__wrapped__(sample)["net_input"]
+    assert len(repeated["src_tokens"]) == 2
+    assert len(repeated["src_syntax"]["word"]) == 1 or len(sample["net_input"]["src_tokens"]) == 2, mended("rdrop")
+
+
+@pytest.mark.parametrize("value", [Namespace(arch="transformer"), np.arange(3)], ids=["options", "counts"])
+def test_safe_loading(tmp_path, value):
+    torch.save({"value": value}, tmp_path / "checkpoint.pt")
+    assert torch.load(tmp_path / "checkpoint.pt")
+    allowed = get_safe_globals()
+    clear_safe_globals()
+    try:
+        with still_raises(pickle.UnpicklingError, file="safe_loading"):
+            torch.load(tmp_path / "checkpoint.pt")
+    finally:
+        add_safe_globals(allowed)
+
+
+def test_tensorboard_remark():
+    def said_by(program):
+        program = f"import sys; sys.modules['tensorboardX'] = None; {program}"
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
+
+    for command in ("dump", "average_checkpoints"):
+        assert said_by(f"from fairseq_syntax.commands import {command}; {command}.main(['--help'])") == ""
+    assert "tensorboardX" in said_by("import fairseq"), mended("tensorboard_remark")
+
+
+def test_cached_data(tmp_path):
+    prefix = str(tmp_path / "rows")
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "cached", vocab_size=40)
+    for _ in range(3):
+        builder.add_item(torch.tensor([5, 6, 2]))
+    builder.finalize(f"{prefix}.idx")
+    rows = indexed_dataset.make_dataset(prefix, "cached")
+    dataset = LanguagePairDataset(rows, rows.sizes, small.dictionary())
+    iterator = iterators.EpochBatchIterator(dataset, dataset.collater, [[0, 1, 2]])
+    with still_raises(KeyError, file="cached_data"):
+        _ = iterator.first_batch
+    dataset.prefetch(range(3))
+    assert iterator.first_batch["nsentences"] == 3
+
+
+def test_last_batch():
+    data = pairs([4] * 11)
+    batches = data.batch_by_size(data.ordered_indices(), max_sentences=8, required_batch_size_multiple=8)
+    assert sum(map(len, batches)) == 8, mended("last_batch")
+    with still_raises(IndexError, file="last_batch"):
+        data.batch_by_size(data.ordered_indices()[:0], max_sentences=8, required_batch_size_multiple=8)
+
+
+def test_resumption():
+    symbols = small.dictionary()
+    task = TranslationTask(TranslationConfig(), symbols, symbols)
+    data = pairs([4] * 50)
+
+    def batches(epoch):
+        task.dataset_to_epoch_iter.clear()  # a process starts
+        iterator = task.get_batch_iterator(data, max_sentences=5, seed=3, epoch=epoch)
+        assert task.get_batch_iterator(data, max_sentences=5, seed=3, epoch=epoch + 1) is iterator
+        return [list(batch) for batch in iterator.frozen_batches]
+
+    assert batches(1) != batches(2), mended("resumption")
+
+
+@pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16"])
+def test_bfloat16(option):
+    arguments = ["data", "--arch", "transformer", "--task", "translation", option]
+    assert options.parse_args_and_arch(options.get_training_parser(), arguments).tpu, mended("bfloat16")
+
+
+def test_stock_models():
+    model, net_input = stock()
+    assert "src_syntax" in net_input
+    with still_raises(TypeError, file="stock_models"):
+        model(**net_input)
+    with still_raises(TypeError, file="stock_models"):
+        EnsembleModel([model]).forward_encoder(net_input)
+
+
+def test_unknown_words():
+    model, net_input = stock()
+    del net_input["src_syntax"]
+    generator = SequenceGenerator([model], small.dictionary(), beam_size=2, max_len_b=5)
+    (hypotheses,) = generator.generate([model], {"net_input": net_input})
+    assert hypotheses[0]["attention"].numel()
+    assert not hypotheses[0]["alignment"].numel(), mended("unknown_words")
+
+
+def test_every_repair_is_here():
+    repairs = {module.name for module in pkgutil.iter_modules(compat.__path__)}
+    elsewhere = {"frozen_parameters"}  # test_frozen_parameters.py
+    assert {f"test_{name}" for name in repairs - elsewhere} <= globals().keys()
