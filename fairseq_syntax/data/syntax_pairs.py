@@ -66,8 +66,9 @@ class SyntaxPairs(BaseWrapperDataset):
 
     def _features(self, example: Mapping[str, Any]) -> dict[str, Tensor]:
         number, source = example["id"], example["source"]
-        source = source[source.ne(self.dictionary.pad())]  # buckets pad it
-        if not len(source) or source[-1] != self.dictionary.eos():
+        if not self._ends(source):  # buckets pad it
+            source = source[source.ne(self.dictionary.pad())]
+        if not self._ends(source):
             raise ValueError(
                 f"sentence {number} (counted from 0): expected source tokens that end in </s>, as the features do; "
                 "were tokens removed or added after they were binarized?"
@@ -76,10 +77,14 @@ class SyntaxPairs(BaseWrapperDataset):
         if not self.truncated:
             return features
         try:
-            cut = truncate({name: values.numpy() for name, values in features.items()}, len(source))
+            length = int(source.ne(self.dictionary.pad()).sum())
+            cut = truncate({name: values.numpy() for name, values in features.items()}, length)
         except ValueError as error:
             raise ValueError(f"sentence {number} (counted from 0): {error}") from None
         return {name: torch.from_numpy(values) for name, values in cut.items()}
+
+    def _ends(self, source: Tensor) -> bool:
+        return len(source) > 0 and int(source[-1]) == self.dictionary.eos()
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         """As the pairs', which fairseq's wrapper leaves out."""

@@ -191,7 +191,11 @@ def test_unknown_words():
     assert not hypotheses[0]["alignment"].numel(), mended("unknown_words")
 
 
-def test_every_repair_is_here():
+def test_every_repair_is_here_and_in_the_overview():
     repairs = {module.name for module in pkgutil.iter_modules(compat.__path__)}
+    assert {line.split()[1] for line in compat.__doc__.splitlines() if line.startswith("| ")} - {"file", "---"} == repairs
+    for name in repairs:
+        said = importlib.import_module(f"fairseq_syntax.compat.{name}").__doc__
+        assert all(part in said for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
     elsewhere = {"frozen_parameters"}  # test_frozen_parameters.py
     assert {f"test_{name}" for name in repairs - elsewhere} <= globals().keys()
