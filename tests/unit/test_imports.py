@@ -1,0 +1,168 @@
+"""Which room may use which: no import circle, and every import runs from a higher room to a lower one.
+
+A room is a folder of a package, or a module beside the folders. A new room, or a new arrow between two of them, is a line
+in ``ROOMS``; that is what the table is for: an arrow is a decision. Imports inside functions count like all others.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+#: Rooms from the lowest to the highest, and what each may use: rooms further up in this table, torch, and fairseq.
+#: A name without a package is a room of the same one; "…" stands for all of them that are lower.
+ROOMS = {
+    "syntax_preprocess": "",  # the version
+    "syntax_preprocess.errors": "",
+    "syntax_preprocess.system": "errors",
+    "syntax_preprocess.folding": "",
+    "syntax_preprocess.lines": "errors",
+    "syntax_preprocess.trees": "errors folding lines",
+    "syntax_preprocess.brackets": "errors folding lines trees",
+    "syntax_preprocess.conllu": "errors folding lines trees",
+    "syntax_preprocess.ranges": "errors lines trees brackets conllu",
+    "syntax_preprocess.formats": "errors lines trees brackets conllu ranges",
+    "syntax_preprocess.controls": "trees",
+    "syntax_preprocess.alignment": "errors folding",
+    "syntax_preprocess.record": "errors system lines trees formats",
+    "syntax_preprocess.features": "errors trees formats controls alignment",
+    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats alignment record",
+    "syntax_preprocess.data_bin": "errors system lines alignment record features",
+    "syntax_preprocess.job": "errors system lines trees ranges formats record parsers",
+    "syntax_preprocess.commands": "…",
+    "fairseq_syntax.nn": "torch syntax_preprocess.errors syntax_preprocess.features",
+    "fairseq_syntax.compat": "torch fairseq syntax_preprocess.errors",
+    "fairseq_syntax.data": "torch fairseq nn compat syntax_preprocess.errors syntax_preprocess.features "
+    "syntax_preprocess.data_bin",
+    "fairseq_syntax.models": "torch fairseq nn compat syntax_preprocess.errors",
+    "fairseq_syntax.inference": "torch fairseq nn compat data syntax_preprocess.errors syntax_preprocess.lines "
+    "syntax_preprocess.trees syntax_preprocess.brackets syntax_preprocess.conllu syntax_preprocess.ranges "
+    "syntax_preprocess.formats syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers "
+    "syntax_preprocess.data_bin",
+    "fairseq_syntax.tasks": "torch fairseq nn compat data models inference syntax_preprocess.errors "
+    "syntax_preprocess.data_bin",
+    "fairseq_syntax.analysis": "torch fairseq nn models",
+    "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
+    "syntax_preprocess.commands",
+    "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything
+}
+
+#: Imports against the table: to be mended, never to be added to. One that is mended must leave this list.
+EXCEPTIONS = {
+    ("syntax_preprocess.commands.binarize", "fairseq"),
+    ("syntax_preprocess.commands.score", "fairseq"),
+    ("syntax_preprocess.data_bin.feature_files", "fairseq"),
+    ("syntax_preprocess.data_bin.feature_files", "torch"),
+    ("syntax_preprocess.data_bin.text_hashes", "fairseq"),
+    ("syntax_preprocess.data_bin.values", "fairseq"),
+    ("syntax_preprocess.data_bin.verification", "fairseq"),
+    ("fairseq_syntax.nn.gate", "fairseq"),
+    ("fairseq_syntax.nn.syntax_attention", "fairseq"),
+    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.inference.hub"),
+    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.inference.reader"),
+    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.tasks.cpu_dropout"),
+    ("fairseq_syntax.inference.hub", "fairseq_syntax.analysis.collect"),
+}
+
+PACKAGES = ("syntax_preprocess", "fairseq_syntax")
+OUTSIDE = {"torch": "torch", "fairseq": "fairseq", "fairseq_cli": "fairseq"}  # other packages count for nothing
+
+
+def modules() -> dict[str, Path]:
+    """The files of both packages, by the names under which they are imported."""
+    found = {}
+    for package in PACKAGES:
+        folder = Path(importlib.util.find_spec(package).origin).parent
+        for path in Path(folder).rglob("*.py"):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+FILES = modules()
+
+
+def imported(module: str) -> Iterator[str]:
+    """What a module imports of both packages, torch and fairseq: modules, and the names of the other two."""
+    path = FILES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names = [f"{source}.{alias.name}" for alias in node.names]
+        for name in names:
+            if (top := name.partition(".")[0]) in OUTSIDE:
+                yield OUTSIDE[top]
+            elif top in PACKAGES:
+                yield name if name in FILES else name.rpartition(".")[0]
+
+
+def room_of(name: str) -> str:
+    return ".".join(name.split(".")[:2])
+
+
+def allowed(room: str) -> set[str]:
+    """What the table lets a room use, as rooms, torch and fairseq."""
+    package, lower = room.partition(".")[0], list(ROOMS)[: list(ROOMS).index(room)]
+    found: set[str] = set()
+    for name in ROOMS[room].split():
+        if name == "…":
+            found.update(other for other in lower if other.partition(".")[0] == package)
+        else:
+            found.add(name if name in OUTSIDE or name.partition(".")[0] in PACKAGES else f"{package}.{name}")
+    return found
+
+
+IMPORTS = {module: sorted(set(imported(module)) - {module}) for module in FILES}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_of_the_table_use_lower_ones(room):
+    lower = list(ROOMS)[: list(ROOMS).index(room)]
+    assert not allowed(room) - {*lower, "torch", "fairseq"}
+
+
+def test_text_never_needs_torch_and_networks_never_need_fairseq():
+    for room in ROOMS:
+        if room.startswith("syntax_preprocess"):
+            assert all(other.startswith("syntax_preprocess") for other in allowed(room)), room
+    assert "fairseq" not in allowed("fairseq_syntax.nn")
+
+
+def test_every_module_is_in_a_room():
+    assert not {module for module in FILES if room_of(module) not in ROOMS}
+
+
+@pytest.mark.parametrize("module", FILES)
+def test_imports_run_to_lower_rooms(module):
+    room = room_of(module)
+    used = {name for name in IMPORTS[module] if room_of(name) != room and room_of(name) not in allowed(room)}
+    excepted = {name for source, name in EXCEPTIONS if source == module}
+    assert not used - excepted, "against the table of rooms"
+    assert not excepted - used, "no exception any more: take it from the list"
+
+
+def test_exceptions_are_of_modules():
+    assert {module for module, _ in EXCEPTIONS} <= set(FILES)
+
+
+def test_there_is_no_circle():
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " → ".join([*path[path.index(module) :], module])
+        if module not in done:
+            for name in IMPORTS[module]:
+                if name in FILES:
+                    visit(name, (*path, module))
+            done.add(module)
+
+    for module in FILES:
+        visit(module, ())
