@@ -1,7 +1,7 @@
 """Which room may use which: no import circle, and every import runs from a higher room to a lower one.
 
-A room is a folder of a package, or a module beside the folders. A new room, or a new arrow between two of them, is a line
-in ``ROOMS``; that is what the table is for: an arrow is a decision. Imports inside functions count like all others.
+A room is a folder of a package, or a module beside the folders. A new room, or a new arrow between two of them, is a
+change of ``ROOMS``: an arrow is a decision. Imports inside functions count like all others.
 """
 
 from __future__ import annotations
