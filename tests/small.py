@@ -13,11 +13,11 @@ from fairseq.models import build_model
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.nn.masks import UNKNOWN
+from random_trees import random_tree
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
 from syntax_preprocess.features.heads import head_feature
 from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.trees import DependencyTree
-from trees_strategy import random_tree
 
 
 def dictionary(size: int = 40) -> Dictionary:

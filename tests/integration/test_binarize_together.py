@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary
-from test_binarize import rows, run, write
 
 import commands
+from binarizing import rows, run, write
 from fairseq_syntax.data.features import load_features
 from forked import Forked
 from syntax_preprocess.commands import binarize

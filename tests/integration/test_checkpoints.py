@@ -307,3 +307,13 @@ def test_python_names_a_checkpoint_that_it_cannot_use(data_bin, checkpoint, tmp_
     for name, message in (("bad.pt", "expected a fairseq checkpoint"), ("more.pt", "expected weights that fit .*more")):
         with pytest.raises(InputError, match=rf"{name}: {message}"):
             GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(data_bin))
+
+
+def test_args_are_the_options_that_the_model_was_built_with(data_bin, tmp_path):
+    assert small.model(gate_hidden_dim=7).args.gate_hidden_dim == 7
+    trainer = commands.train(data_bin, tmp_path, "--max-update=1", "--seed=5")
+    reloaded, _ = commands.load(tmp_path / "checkpoint_last.pt")
+    for model in (trainer.get_model(), reloaded):
+        assert isinstance(model.args, Namespace)
+        assert model.args.seed == 5
+        assert model.args.arch == "gated_syntax_transformer_tiny"

@@ -111,3 +111,13 @@ def test_a_data_bin_may_be_read_in_python_beside_new_text(trained):
     model = commands.hub(trained, parser="none")
     model.task.load_dataset("test")
     assert len(model.task.dataset("test")) == len(trained.lines)
+
+
+def test_generation_retains_dropout(data_bin, tmp_path):
+    commands.train(data_bin, tmp_path, "--max-update=4", "--dropout=0.3")
+    path = tmp_path / "checkpoint_last.pt"
+    plain = commands.generate_scored(data_bin, path)
+    more = ("--retain-dropout", "--retain-dropout-modules", "TransformerEncoderLayer")
+    runs = [commands.generate_scored(data_bin, path, more=(*more, f"--seed={seed}")) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    assert plain not in runs

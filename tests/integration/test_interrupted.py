@@ -10,20 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from test_binarize import CONLLU, TEXT, TREES, run, write
+
+from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, run, write
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in Linux's /proc")
 SECONDS = 20  # a command that ends at once has ended by then, on a busy machine too
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Files by path, but for those whose only use is to be locked."""
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".lock"))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-def hidden_folders(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.name.startswith(".") and path.is_dir()]
 
 
 @linux

@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_binarize import CONLLU, TEXT, TREES, run, write
-from test_interrupted import contents, hidden_folders
 
+from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, run, write
 from forked import Forked
 from syntax_preprocess.commands import binarize, parse
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
-from argparse import Namespace
 from random import Random
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-import commands
 import small
 
 
@@ -57,16 +55,6 @@ def test_torchscript_is_refused_and_leaves_the_model_as_it_was():
         with pytest.raises(NotImplementedError, match=r"TorchScript .* syntax features .* torch\.compile"):
             torch.jit.script(module)
     assert torch.equal(small.encode(net, batch()), before)
-
-
-def test_args_are_the_options_that_the_model_was_built_with(data_bin, tmp_path):
-    assert small.model(gate_hidden_dim=7).args.gate_hidden_dim == 7
-    trainer = commands.train(data_bin, tmp_path, "--max-update=1", "--seed=5")
-    reloaded, _ = commands.load(tmp_path / "checkpoint_last.pt")
-    for model in (trainer.get_model(), reloaded):
-        assert isinstance(model.args, Namespace)
-        assert model.args.seed == 5
-        assert model.args.arch == "gated_syntax_transformer_tiny"
 
 
 @pytest.mark.parametrize("retained", ["TransformerEncoder", "TransformerEncoderLayerBase", "MultiheadAttention"])

@@ -16,13 +16,13 @@ from fairseq_syntax.nn.masks import (
     sdoi,
     soft_slr,
 )
+from random_trees import random_tree
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
 from syntax_preprocess.features.heads import head_feature
 from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.trees import DependencyTree, Tree
 from time_limit import within
-from trees_strategy import random_tree
 
 # The increase reflects lower credit losses; `reflects` is two subwords here.
 WORD_OF = [0, 1, 2, 2, 3, 4, 5]

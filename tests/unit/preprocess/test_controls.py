@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from random_trees import bracketed, random_tree
 from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import control_heads, control_trees
 from syntax_preprocess.trees import DependencyTree, Tree, sentence_sizes
-from trees_strategy import bracketed, random_tree
 
 
 def test_linear_trees_branch_to_the_right():

@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from random_trees import random_tree
 from syntax_preprocess.alignment import subword_nmt
 from syntax_preprocess.features import FEATURES, truncate
 from syntax_preprocess.features.aligned import Settings, align_sentence
 from syntax_preprocess.features.feature import Rows
 from syntax_preprocess.trees import DependencyTree, NoParse
-from trees_strategy import random_tree
 
 LABELS = ("</s>", "a", "b")
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from random_trees import random_tree
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
@@ -15,7 +16,6 @@ from syntax_preprocess.features.heads import head_feature
 from syntax_preprocess.features.surface import case_feature, position_feature
 from syntax_preprocess.features.word import word_feature
 from syntax_preprocess.trees import DependencyTree, Tree
-from trees_strategy import random_tree
 
 
 def distances(text: str) -> list[int]:

@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from conftest import QUICKSTART
+from places import EXAMPLES
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.conllu import parse_conllu
 
 
 @pytest.fixture
 def grammar(monkeypatch):
-    monkeypatch.syspath_prepend(QUICKSTART)
+    monkeypatch.syspath_prepend(EXAMPLES / "quickstart")
     import grammar
 
     return grammar

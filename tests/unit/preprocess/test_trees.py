@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from random_trees import bracketed, random_tree
 from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import conllu_units, format_conllu, parse_conllu
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_brackets
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
-from trees_strategy import bracketed, random_tree
 
 
 def read_brackets(path):

@@ -1,0 +1,27 @@
+"""What a unit test may not do, so that all of them take about a minute."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+SECONDS = 10  # of this process's time, which a busy machine does not change
+
+
+@pytest.fixture(autouse=True)
+def small_and_quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No program, corpus, training or long computation: tests/integration and tests/system are for those."""
+    if large := {"corpus", "trained"} & set(request.fixturenames):
+        pytest.fail(f"a unit test uses no {large.pop()}")
+
+    def refused(*args: object, **kwargs: object) -> None:
+        raise AssertionError(f"a unit test starts no program and trains nothing: {args}")
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr("fairseq_cli.train.main", refused)
+    begin = time.process_time()
+    yield
+    assert time.process_time() - begin < SECONDS, "too long for a unit test"
