@@ -6,7 +6,6 @@ import contextlib
 import io
 import logging
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,16 @@ def copy(data: Path, to: Path) -> Path:
     return to
 
 
+def preprocess_tokens(*arguments: str) -> None:
+    """fairseq-preprocess from src to tgt."""
+    parser = options.get_preprocessing_parser()
+    fairseq_cli.preprocess.main(parser.parse_args(["-s", "src", "-t", "tgt", *arguments]))
+
+
 def preprocess(corpus: Path, data: Path, *more: str) -> Path:
     """fairseq-preprocess and fairseq-syntax-binarize; the data-bin."""
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
-    arguments = ["-s", "src", "-t", "tgt", *prefixes, "--destdir", str(data), *more]
-    fairseq_cli.preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    preprocess_tokens(*prefixes, "--destdir", str(data), *more)
     binarize(corpus, data)
     return data
 
@@ -63,7 +67,7 @@ def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) ->
     """A data-bin of a test set without references, by the dictionaries of another data-bin."""
     options = ["--source-lang=src", "--target-lang=tgt", f"--testpref={text}", f"--destdir={data}"]
     known = [f"--{name}dict={dictionaries}/dict.{name}.txt" for name in ("src", "tgt")]
-    subprocess.run(["fairseq-preprocess", *options, *known, "--only-source"], check=True, capture_output=True)
+    preprocess_tokens(*options[2:], *known, "--only-source")
     shutil.copy(dictionaries / "dict.tgt.txt", data)
     syntax_preprocess.commands.binarize.main([*options, f"--testparse={parses}"])
     return data
@@ -179,7 +183,7 @@ def hub(trained: Any, **more: Any) -> Any:
 
 def validate(data: Path, path: Path, *more: str) -> None:
     """fairseq-validate."""
-    arguments = [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8", *more]
+    arguments = [str(data), *USER_DIR, "--path", str(path), "--cpu", "--batch-size", "8", "--num-workers", "0", *more]
     args, given = (
         options.parse_args_and_arch(options.get_validation_parser(), arguments, suppress_defaults=suppressed)
         for suppressed in (False, True)

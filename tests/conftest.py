@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from places import ROOT, TESTS
+from places import EXAMPLES, TESTS
 
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -27,8 +27,6 @@ import torch
 
 import commands
 import syntax_preprocess.commands.parse
-
-QUICKSTART = ROOT / "examples/quickstart"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,7 +73,7 @@ def fake_parser(fake_parser_site, monkeypatch) -> None:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     """Word-level text with trees (src, tgt) and its BPE, made by the quickstart's grammar."""
-    sys.path.insert(0, str(QUICKSTART))
+    sys.path.insert(0, str(EXAMPLES / "quickstart"))
     import grammar
 
     folder = tmp_path_factory.mktemp("corpus")
@@ -97,11 +95,7 @@ def plain_data_bin(corpus) -> Path:
     """The corpus through fairseq-preprocess."""
     data = corpus / "plain-data-bin"
     prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
-    subprocess.run(
-        ["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, "--destdir", data],
-        check=True,
-        capture_output=True,
-    )
+    commands.preprocess_tokens(*prefixes, "--destdir", str(data))
     return data
 
 

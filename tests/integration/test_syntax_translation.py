@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import shutil
-import subprocess
 
 import pytest
 import torch
@@ -31,7 +30,7 @@ def test_trains_validates_and_generates(data_bin, tmp_path):
     assert trainer.get_num_updates() == 8
     assert trainer.task.syntax_features == {"word", "head", "distance"}
     checkpoint = tmp_path / "checkpoint_best.pt"  # holds the numpy counts of --eval-bleu
-    commands.validate(data_bin, checkpoint)
+    commands.validate(data_bin, checkpoint, "--num-workers=1")
     hypotheses = commands.generate(data_bin, checkpoint)
     lines = (data_bin.parent / "test.src").read_text().splitlines()
     assert sorted(hypotheses) == list(range(len(lines)))
@@ -176,8 +175,7 @@ def test_features_of_another_text_of_the_same_lengths_are_refused(corpus, plain_
         commands.train(data, tmp_path / "run", "--max-update=1")
     # A sentence with an unknown word is not compared: its tokens do not give the text back.
     prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid")]
-    few = ["--nwordssrc", "8", "--destdir", str(tmp_path / "few")]
-    subprocess.run(["fairseq-preprocess", "-s", "src", "-t", "tgt", *prefixes, *few], check=True, capture_output=True)
+    commands.preprocess_tokens(*prefixes, "--nwordssrc", "8", "--destdir", str(tmp_path / "few"))
     commands.binarize(other, tmp_path / "few")
     commands.train(tmp_path / "few", tmp_path / "run", "--max-update=1")
 
