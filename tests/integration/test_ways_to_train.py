@@ -23,6 +23,7 @@ from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
+BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']
 
 
 def assert_learns(trainer: Any, folder: Path, *, copies: float = 1) -> None:
@@ -172,6 +173,38 @@ def test_trains_by_every_criterion(aligned, tmp_path, criterion):
         assert metrics.get_smoothed_value("valid", "alignment_loss") > 0
     commands.validate(aligned, tmp_path / "checkpoint_last.pt")
     assert commands.generate(aligned, tmp_path / "checkpoint_last.pt")
+
+
+@pytest.fixture(scope="module")
+def partly_parsed(corpus, plain_data_bin, tmp_path_factory):
+    """A data-bin of which one sentence in three has no parse."""
+    folder = tmp_path_factory.mktemp("partly")
+    for name in ("train", "valid", "test"):
+        trees = (corpus / f"{name}.src.trees").read_text().splitlines()
+        (folder / f"{name}.src.trees").write_text("".join(f"{t if i % 3 else '(())'}\n" for i, t in enumerate(trees)))
+    (folder / "bpe").symlink_to(corpus / "bpe")
+    commands.binarize(folder, commands.copy(plain_data_bin, folder / "data-bin"))
+    return folder / "data-bin"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--amp"], ["--fp16"], ["--update-freq=3", "--checkpoint-activations"], ["--gate-warmup-epochs=1"], BLEU],
+    ids=lambda options: " ".join(options[:2]).replace("--", ""),
+)
+def test_trains_by_r_drop(partly_parsed, tmp_path, options, half_precision):
+    trainer = commands.train(
+        partly_parsed, tmp_path, "--max-epoch=2", *R_DROP, *options, cpu=not half_precision or options[:1] != ["--fp16"]
+    )
+    assert_learns(trainer, tmp_path, copies=2)
+    valid = metrics.get_smoothed_values("valid")
+    assert all(0 < value < 1 for name, value in valid.items() if name.startswith("gate_"))
+    assert ("bleu" in valid) == ("--eval-bleu" in options)
+    before = trainer.get_num_updates()
+    for _ in range(2):
+        trainer.train_step([{}])  # the dummy batch
+    assert trainer.get_num_updates() == before + 2
+    assert commands.generate(partly_parsed, tmp_path / "checkpoint_last.pt", more=("--fp16",) * ("--fp16" in options))
 
 
 def test_other_criteria_do_not_train_a_stock_transformer_either(aligned, tmp_path, monkeypatch):
