@@ -101,14 +101,10 @@ STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device"
 def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    texts = {}
-    for run in ("one", "shards", "killed"):
-        (tmp_path / run).mkdir()
-        texts[run] = unpack(f"multi30k/{name}", tmp_path / run / "val.en")
-    commands = {run: ["--input", str(text), *STANZA, *options] for run, text in texts.items()}
-    parse.main(commands["one"])
-    lines = texts["one"].read_text().splitlines()
-    conllu, trees = (Path(f"{texts['one']}.{kind}") for kind in ("conllu", "trees"))
+    text = unpack(f"multi30k/{name}", tmp_path / "val.en")
+    parse.main(["--input", str(text), *STANZA, *options])
+    lines = text.read_text().splitlines()
+    conllu, trees = (Path(f"{text}.{kind}") for kind in ("conllu", "trees"))
     blocks = list(conllu_units(read_lines(str(conllu))))
     assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
     for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
@@ -123,6 +119,21 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
         else:
             assert "".join(tree.tokens) == "".join(line.split())
 
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw/val.en.gz", [])],
+    ids=["pretokenized", "raw"],
+)
+def test_stanzas_parses_do_not_depend_on_shards_and_kills(tmp_path, name, options):
+    lines = unpack(f"multi30k/{name}", tmp_path / "val.en").read_text().splitlines(keepends=True)[:150]
+    commands = {}
+    for run in ("one", "shards", "killed"):
+        (tmp_path / run).mkdir()
+        text = tmp_path / run / "val.en"
+        text.write_text("".join(lines))
+        commands[run] = ["--input", str(text), *STANZA, "--batch-size", "30", *options]
+    parse.main(commands["one"])
     for shard in range(3):
         parse.main([*commands["shards"], "--num-shards", "3", "--shard-id", str(shard)])
     parse.main([*commands["shards"], "--merge"])
@@ -136,13 +147,13 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not (tmp_path / "killed/val.en.parts/0000001.json").exists():
         assert process.poll() is None
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     parse.main([*commands["killed"], "--resume"])
     for run in ("shards", "killed"):
-        for made in (conllu, trees, Path(f"{texts['one']}.parse.json")):
-            assert (tmp_path / run / made.name).read_bytes() == made.read_bytes()
+        for made in ("val.en.conllu", "val.en.trees", "val.en.parse.json"):
+            assert (tmp_path / run / made).read_bytes() == (tmp_path / "one" / made).read_bytes()
 
 
 def test_stanza_in_raw_mode(tmp_path):
