@@ -262,6 +262,30 @@ def test_pre_warmup_under_fully_sharded_parameters_is_refused():
         task.build_model(options)
 
 
+@pytest.mark.parametrize(
+    ("dropout", "warmup", "batch_norm"),
+    [(0.4, True, True), (0, True, True), (0, False, True), (0, False, False)],
+    ids=["all", "BatchNorm and pre-warmup", "BatchNorm", "nothing"],
+)
+def test_ablations_of_table_7(data_bin, tmp_path, dropout, warmup, batch_norm):
+    """Hou 2024, Table 7: each row trains, and has what it has and nothing else (pre-warmup is one epoch here)."""
+    norm = ["--gate-batch-norm-statistics=batch"] if batch_norm else ["--no-gate-batch-norm"]
+    options = [f"--syntax-dropout={dropout}", f"--gate-warmup-epochs={int(warmup)}", *norm]
+    trainer = commands.train(data_bin, tmp_path, "--max-epoch=2", "--save-interval-updates=4", "--dropout=0", *options)
+    assert_learns(trainer, tmp_path)
+    early, first, last = (commands.parameters(tmp_path / f"checkpoint{name}.pt") for name in ("_1_4", "1", "_last"))
+    weights = [name for name in first if ".gate." in name and name.endswith("weight")]
+    assert any("batch_norm" in name for name in weights) == batch_norm
+    for name in weights:
+        assert torch.equal(early[name], first[name]) == warmup, name
+        assert not torch.equal(first[name], last[name]), name
+    model, dataset = trainer.get_model().train(), trainer.task.dataset("valid")
+    net_input = dataset.collater([dataset[i] for i in range(12)])["net_input"]
+    with torch.no_grad():
+        once, again = (model(**net_input)[0] for _ in range(2))
+    assert torch.equal(once, again) == (not dropout)
+
+
 @pytest.mark.parametrize("statistics", ["running", "batch"])
 def test_gates_evaluate_as_they_were_trained(data_bin, tmp_path, statistics):
     trainer = commands.train(data_bin, tmp_path, "--max-epoch=3", f"--gate-batch-norm-statistics={statistics}")
