@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes or reuses one virtual environment, installs the package into it, and runs in it
 #   bash run.sh quickstart [options of examples/quickstart/run.py]
-#   bash run.sh test [options of pytest]
+#   bash run.sh test [folders or files of tests, options of pytest]
 # Settings, from the environment:
 #   VENV    folder of the virtual environment (default: .venv)
 #   PYTHON  interpreter for a new one, 3.11 or newer (default: python3)

@@ -35,6 +35,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test comes first, beside which all others run."""
+    items.sort(key=lambda item: item.name != "test_quickstart_table")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def elsewhere(tmp_path_factory) -> None:
     """Tests run outside the checkout, so that the installed package is what they test."""

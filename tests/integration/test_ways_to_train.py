@@ -15,6 +15,7 @@ import torch
 from fairseq import criterions, tasks
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics, progress_bar
+from torch.nn.modules.module import register_module_forward_hook
 
 import commands
 import small
@@ -64,24 +65,22 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
     ],
     ids=lambda options: " ".join(options).replace("--", ""),
 )
-def test_trains_and_generates(data_bin, tmp_path, options, half_precision, monkeypatch):
+def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
     computed = set()
-    weights_of = SyntaxAttention._weights
 
-    def recorded(self, query, *args):
-        if self.training:
-            computed.add(self.k_proj(query).dtype)
-        return weights_of(self, query, *args)
+    def record(module, _, output):
+        if isinstance(module, SyntaxAttention) and module.training:
+            computed.add(output[0].dtype)
 
-    monkeypatch.setattr(SyntaxAttention, "_weights", recorded)
-    trainer = commands.train(
-        data_bin,
-        tmp_path,
-        "--max-epoch=2",
-        "--syntax-masks=slr,sdoi",
-        *options,
-        cpu=not half_precision or not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
-    )
+    with register_module_forward_hook(record):
+        trainer = commands.train(
+            data_bin,
+            tmp_path,
+            "--max-epoch=2",
+            "--syntax-masks=slr,sdoi",
+            *options,
+            cpu=not half_precision or not {"--amp", "--fp16", "--quant-noise-scalar=0.1"} & set(options),
+        )
     # (fairseq's activation checkpointing computes for the second time without --amp)
     assert (torch.float16 in computed) == bool({"--amp", "--fp16"} & set(options))
     assert_learns(trainer, tmp_path)
