@@ -6,21 +6,16 @@ https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_generator
 and through it ``FairseqEncoder.forward_non_torchscript``) and
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_scorer.py (``model(**net_input)``)
 
-The repair: generators and scorers get views of such models (:func:`without_syntax`). The models themselves stay as they
+The repair: generators and scorers get views of such models (:class:`StockModel`). The models themselves stay as they
 are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
-
-
-def without_syntax(models: Sequence[nn.Module]) -> list[nn.Module]:
-    """These models, with a :class:`StockModel` in the place of each that knows nothing of syntax."""
-    return [model if hasattr(model, "syntax_features") else StockModel(model) for model in models]
 
 
 class StockModel(nn.Module):

@@ -15,8 +15,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from fairseq import utils
 from fairseq.data import ConcatDataset, Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
+from fairseq.tasks.translation import TranslationConfig
 from torch.utils.data import Dataset
 
 from syntax_preprocess.data_bin.dictionary import Symbols
@@ -31,6 +33,47 @@ logger = logging.getLogger(__name__)
 
 #: Up to how many bytes the files to be loaded of a split are compared with their hashes: about half a second's work.
 HASHED_AT_LOAD = 512 << 20
+
+
+def features_of_epoch(
+    cfg: TranslationConfig,
+    split: str,
+    epoch: int,
+    *,
+    names: Sequence[str],
+    dictionary: Dictionary,
+    combine: bool,
+) -> dict[str, Dataset]:
+    """The features of what fairseq's translation task loads of a split for an epoch.
+
+    In the first epoch all shards of the training set are looked at, so that what is wrong in a later one shows before
+    training starts.
+
+    Args:
+        cfg: the options of the task.
+        names, dictionary, combine: see :func:`load_features`, which also says what is raised.
+    """
+    shards = utils.split_paths(cfg.data)
+    if split != cfg.train_subset:
+        shards = shards[:1]
+
+    def load(shard: str) -> dict[str, Dataset]:
+        return load_features(
+            shard,
+            split,
+            cfg.source_lang,
+            cfg.target_lang,
+            dictionary=dictionary,
+            names=names,
+            combine=combine,
+            dataset_impl=cfg.dataset_impl,
+            upsample_primary=cfg.upsample_primary,
+        )
+
+    if epoch == 1:
+        for shard in shards[1:]:
+            load(shard)
+    return load(shards[(epoch - 1) % len(shards)])
 
 
 def load_features(

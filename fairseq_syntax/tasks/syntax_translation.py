@@ -1,27 +1,20 @@
 """Translation of a source sentence together with its parse."""
 
-# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+from __future__ import annotations
 
-import logging
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
-from fairseq import utils
-from fairseq.data import data_utils
-from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from omegaconf import II
+from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 
 from fairseq_syntax.compat import bfloat16, cached_data, resumption, stock_models, unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
-from fairseq_syntax.data.features import load_features
+from fairseq_syntax.data.dictionaries import check_dictionaries
+from fairseq_syntax.data.features import features_of_epoch
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
@@ -29,54 +22,7 @@ from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
-from syntax_preprocess.errors import InputError
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass
-class SyntaxTranslationConfig(TranslationConfig):
-    """fairseq's translation options, and where parses of new text come from (fairseq-interactive, from_pretrained).
-
-    Which features are read follows from the model.
-    """
-
-    parser: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "what parses new text: the name of a parser, or none to translate without syntax "
-            "(default: the training data's, as its signature records it; its other settings hold in any case)"
-        },
-    )
-    stanza_dir: Optional[str] = field(
-        default=None, metadata={"help": "folder of stanza's models (default: stanza's own)"}
-    )
-    parser_device: Optional[str] = field(
-        default=None, metadata={"help": "where the parser runs, cpu or cuda (default: on a GPU if there is one)"}
-    )
-    input_parses: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "prefix of files PREFIX.trees and PREFIX.conllu with a parse for each line of new text, in its "
-            "order (default: a parser runs)"
-        },
-    )
-
-    cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
-        default="fast",
-        metadata={
-            "help": "how dropout modules of all models draw on a CPU: 16 random bits an entry, their probabilities "
-            "rounded to multiples of 2^-16 (fast), or as torch does, 64 bits an entry (torch); attention that fairseq "
-            "leaves to torch has torch's; default: fast"
-        },
-    )
-
-    interactive_input: str = II("interactive.input")
-    post_process: Optional[str] = II("common_eval.post_process")
-    tpu: bool = II("common.tpu")
-    ddp_backend: str = II("distributed_training.ddp_backend")
-    tensorboard_logdir: Optional[str] = II("common.tensorboard_logdir")
-    valid_subset: str = II("dataset.valid_subset")
+from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -100,9 +46,9 @@ class SyntaxTranslationTask(TranslationTask):
         return from_pretrained(cls, *args, **kwargs)
 
     @classmethod
-    def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> "SyntaxTranslationTask":
+    def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> SyntaxTranslationTask:
         bfloat16.check_tpu(cfg.tpu)
-        _check_dictionaries(cfg)
+        check_dictionaries(cfg.data, cfg.source_lang, cfg.target_lang)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
 
@@ -125,28 +71,11 @@ class SyntaxTranslationTask(TranslationTask):
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
         cached_data.prefetch_all(pairs)
-        paths = utils.split_paths(self.cfg.data)
-        if split != self.cfg.train_subset:
-            paths = paths[:1]
-        if epoch == 1:  # what is wrong in a later shard shows before training starts
-            for path in paths[1:]:
-                self._load_features(path, split, combine)
-        features = self._load_features(paths[(epoch - 1) % len(paths)], split, combine)
+        features = features_of_epoch(
+            self.cfg, split, epoch, names=sorted(self.syntax_features), dictionary=self.src_dict, combine=combine
+        )
         self.datasets[split] = SyntaxPairs(
             pairs, syntax=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
-        )
-
-    def _load_features(self, path: str, split: str, combine: bool) -> dict[str, Dataset]:
-        return load_features(
-            path,
-            split,
-            self.cfg.source_lang,
-            self.cfg.target_lang,
-            dictionary=self.src_dict,
-            names=sorted(self.syntax_features),
-            combine=combine,
-            dataset_impl=self.cfg.dataset_impl,
-            upsample_primary=self.cfg.upsample_primary,
         )
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
@@ -219,7 +148,7 @@ class SyntaxTranslationTask(TranslationTask):
         """
         self._aligns = unknown_words.are_replaced(args, self.cfg.post_process)
         if self.syntax_features:
-            models = stock_models.without_syntax(models)
+            models = self._all_take_syntax(models)
         generator = super().build_generator(models, args, *more, **kwargs)
         if self.syntax_features:
             self.new_text.begin()
@@ -252,26 +181,12 @@ class SyntaxTranslationTask(TranslationTask):
         """As fairseq's; stock models in an ensemble with ours do not see the features."""
         sample = self.new_text.take(sample)
         if "src_syntax" in sample["net_input"]:
-            models = stock_models.without_syntax(models)
+            models = self._all_take_syntax(models)
         hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
         if self._aligns:
             unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
         return hypotheses
 
-
-def _check_dictionaries(cfg: SyntaxTranslationConfig) -> None:
-    """Raises :class:`InputError` if the data-bin is not there, or has no dictionaries of the languages."""
-    data = utils.split_paths(cfg.data)[0]
-    if not os.path.isdir(data):
-        raise InputError(data, None, "expected a data-bin, found no folder")
-    languages = cfg.source_lang, cfg.target_lang
-    if None in languages:
-        languages = data_utils.infer_language_pair(data)
-    if None in languages:
-        raise InputError(data, None, "expected a data-bin (or --source-lang and --target-lang), found no binary files")
-    for language in languages:
-        path = os.path.join(data, f"dict.{language}.txt")
-        if not os.path.isfile(path):
-            there = sorted(name for name in os.listdir(data) if name.startswith("dict.") and name.endswith(".txt"))
-            found = f"no file, but {', '.join(there)}" if there else "no file"
-            raise InputError(path, None, f"expected the dictionary of {language}, found {found}")
+    def _all_take_syntax(self, models: Sequence[nn.Module]) -> list[nn.Module]:
+        """These models, stock ones as views that take features and do nothing with them."""
+        return [m if syntax_of(m).syntax_features else stock_models.StockModel(m) for m in models]

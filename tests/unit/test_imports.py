@@ -44,33 +44,16 @@ ROOMS = {
     "fairseq_syntax.data": "torch fairseq nn compat syntax_preprocess.errors syntax_preprocess.features "
     "syntax_preprocess.data_bin",
     "fairseq_syntax.models": "torch fairseq options nn compat syntax_preprocess.errors",
-    "fairseq_syntax.inference": "torch fairseq nn compat data models syntax_preprocess.errors syntax_preprocess.lines "
-    "syntax_preprocess.trees syntax_preprocess.brackets syntax_preprocess.conllu syntax_preprocess.ranges "
+    "fairseq_syntax.analysis": "torch nn models",
+    "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
+    "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.brackets syntax_preprocess.conllu syntax_preprocess.ranges "
     "syntax_preprocess.formats syntax_preprocess.lockstep syntax_preprocess.alignment syntax_preprocess.features "
     "syntax_preprocess.parsers syntax_preprocess.data_bin",
     "fairseq_syntax.tasks": "torch fairseq nn compat data models inference syntax_preprocess.errors "
     "syntax_preprocess.data_bin",
-    "fairseq_syntax.analysis": "torch fairseq nn models",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
     "syntax_preprocess.commands",
     "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything
-}
-
-#: Imports against the table: to be mended, never to be added to. One that is mended must leave this list.
-EXCEPTIONS = {
-    ("syntax_preprocess.commands.binarize", "fairseq"),
-    ("syntax_preprocess.commands.score", "fairseq"),
-    ("syntax_preprocess.data_bin.feature_files", "fairseq"),
-    ("syntax_preprocess.data_bin.feature_files", "torch"),
-    ("syntax_preprocess.data_bin.text_hashes", "fairseq"),
-    ("syntax_preprocess.data_bin.values", "fairseq"),
-    ("syntax_preprocess.data_bin.verification", "fairseq"),
-    ("fairseq_syntax.nn.gate", "fairseq"),
-    ("fairseq_syntax.nn.syntax_attention", "fairseq"),
-    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.inference.hub"),
-    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.inference.reader"),
-    ("fairseq_syntax.models.gated_syntax_transformer", "fairseq_syntax.tasks.cpu_dropout"),
-    ("fairseq_syntax.inference.hub", "fairseq_syntax.analysis.collect"),
 }
 
 PACKAGES = ("syntax_preprocess", "fairseq_syntax")
@@ -158,13 +141,7 @@ def test_every_module_is_in_a_room():
 def test_imports_run_to_lower_rooms(module):
     room = room_of(module)
     used = {name for name in IMPORTS[module] if room_of(name) != room and room_of(name) not in allowed(room)}
-    excepted = {name for source, name in EXCEPTIONS if source == module}
-    assert not used - excepted, "against the table of rooms"
-    assert not excepted - used, "no exception any more: take it from the list"
-
-
-def test_exceptions_are_of_modules():
-    assert {module for module, _ in EXCEPTIONS} <= set(FILES)
+    assert not used, "against the table of rooms"
 
 
 def test_there_is_no_circle():

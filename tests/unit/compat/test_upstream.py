@@ -9,8 +9,6 @@ import ast
 import importlib
 import pickle
 import pkgutil
-import subprocess
-import sys
 from argparse import Namespace
 from contextlib import contextmanager
 from random import Random
@@ -120,16 +118,6 @@ def test_safe_loading(tmp_path, value):
         add_safe_globals(allowed)
 
 
-def test_tensorboard_remark():
-    def said_by(program):
-        program = f"import sys; sys.modules['tensorboardX'] = None; {program}"
-        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
-
-    for command in ("dump", "average_checkpoints"):
-        assert said_by(f"from fairseq_syntax.commands import {command}; {command}.main(['--help'])") == ""
-    assert "tensorboardX" in said_by("import fairseq"), mended("tensorboard_remark")
-
-
 def test_cached_data(tmp_path):
     prefix = str(tmp_path / "rows")
     builder = indexed_dataset.make_builder(f"{prefix}.bin", "cached", vocab_size=40)
@@ -198,5 +186,5 @@ def test_every_repair_is_here_and_in_the_overview():
     for name in repairs:
         said = importlib.import_module(f"fairseq_syntax.compat.{name}").__doc__
         assert all(part in said for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
-    elsewhere = {"frozen_parameters"}  # test_frozen_parameters.py
+    elsewhere = {"frozen_parameters", "interactive_end", "tensorboard_remark"}  # in files of their own
     assert {f"test_{name}" for name in repairs - elsewhere} <= globals().keys()
