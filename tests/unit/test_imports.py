@@ -47,8 +47,8 @@ ROOMS = {
     "fairseq_syntax.analysis": "torch nn models",
     "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
     "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.brackets syntax_preprocess.conllu "
-    "syntax_preprocess.ranges syntax_preprocess.formats syntax_preprocess.lockstep syntax_preprocess.alignment syntax_preprocess.features "
-    "syntax_preprocess.parsers syntax_preprocess.data_bin",
+    "syntax_preprocess.ranges syntax_preprocess.formats syntax_preprocess.lockstep syntax_preprocess.alignment "
+    "syntax_preprocess.features syntax_preprocess.parsers syntax_preprocess.data_bin",
     "fairseq_syntax.tasks": "torch fairseq nn compat data models inference syntax_preprocess.errors "
     "syntax_preprocess.data_bin",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
