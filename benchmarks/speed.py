@@ -39,11 +39,8 @@ from fairseq.trainer import Trainer
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from syntax_preprocess.features.distance import distance_feature, syntactic_distances
-from syntax_preprocess.features.heads import head_feature
-from syntax_preprocess.features.word import word_feature
+from fairseq_syntax.testing import EOS, FIRST_WORD, PAD, random_features, random_source
 from syntax_preprocess.system.workers import end_with_parent
-from syntax_preprocess.trees import DependencyTree, Tree
 
 VOCABULARY = 8000
 SIZES = {  # embed dim: (FFN, heads, layers, tokens in a batch)
@@ -59,44 +56,21 @@ SYSTEMS = {
 }
 
 
-def random_tree(random: Random, words: int) -> Tree:
-    """A tree over so many words whose nodes have two or three children."""
-    nodes: list[Tree | str] = ["w"] * words
-    while len(nodes) > 1:
-        arity = min(len(nodes), random.choice((2, 2, 3)))
-        first = random.randrange(len(nodes) - arity + 1)
-        nodes[first : first + arity] = [Tree("X", nodes[first : first + arity])]
-    return nodes[0] if isinstance(nodes[0], Tree) else Tree("X", nodes)
-
-
 def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
     """A batch as the task's dataset makes it; `lengths` count `</s>`."""
     width = max(lengths)
-    features: dict[str, list[list[int]]] = {"word": [], "distance": [], "head": []}
-    tokens, targets = [], []
-    for n in lengths:
-        words = max(1, round((n - 1) * 0.85))
-        word_of = sorted([*range(words), *(random.randrange(words) for _ in range(n - 1 - words))])
-        heads = [random.randint(1, i) if i else 0 for i in range(words)]
-        row = {
-            "word": word_feature(word_of),
-            "distance": distance_feature(word_of, syntactic_distances([random_tree(random, words)])),
-            "head": head_feature(word_of, DependencyTree(["w"] * words, heads)),
-        }
-        for name, values in row.items():
-            features[name].append([-1] * (width - n) + values)
-        tokens.append([1] * (width - n) + [random.randrange(4, VOCABULARY) for _ in range(n - 1)] + [2])
-        targets.append([random.randrange(4, VOCABULARY) for _ in range(n - 1)] + [2] + [1] * (width - n))
+    sentences = [random_features(random, max(1, round((n - 1) * 0.85)), n - 1) for n in lengths]
+    targets = [
+        [random.randrange(FIRST_WORD, VOCABULARY) for _ in range(n - 1)] + [EOS] + [PAD] * (width - n) for n in lengths
+    ]
     target = torch.tensor(targets)
     return {
         "id": torch.arange(len(lengths)),
         "nsentences": len(lengths),
         "ntokens": sum(lengths),
         "net_input": {
-            "src_tokens": torch.tensor(tokens),
-            "src_lengths": torch.tensor(lengths),
-            "prev_output_tokens": torch.cat([target.new_full((len(lengths), 1), 2), target[:, :-1]], dim=1),
-            "src_syntax": {name: torch.tensor(rows) for name, rows in features.items()},
+            **random_source(random, sentences, vocabulary=VOCABULARY),
+            "prev_output_tokens": torch.cat([target.new_full((len(lengths), 1), EOS), target[:, :-1]], dim=1),
         },
         "target": target,
     }

@@ -12,12 +12,7 @@ from fairseq.data import Dictionary
 from fairseq.models import build_model
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
-from fairseq_syntax.nn.masks import UNKNOWN
-from random_trees import random_tree
-from syntax_preprocess.features.distance import distance_feature, syntactic_distances
-from syntax_preprocess.features.heads import head_feature
-from syntax_preprocess.features.word import word_feature
-from syntax_preprocess.trees import DependencyTree
+from fairseq_syntax.testing import random_source
 
 
 def dictionary(size: int = 40) -> Dictionary:
@@ -47,39 +42,10 @@ def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, **optio
     return build_model(Namespace(arch=arch, **{**sizes, **options}), task)
 
 
-def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
-    """Features of a random parse of a sentence of so many words, and so many subwords in all."""
-    word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
-    heads = [random.randint(1, i) if i else 0 for i in range(words)]
-    return {
-        "word": word_feature(word_of),
-        "distance": distance_feature(word_of, syntactic_distances([random_tree(random, words)])),
-        "head": head_feature(word_of, DependencyTree(["x"] * words, heads)),
-    }
-
-
 def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True, seed: int = 1) -> dict[str, Any]:
     """A batch of random tokens under these features; a number is a sentence of that length without a parse."""
-    random = Random(seed)
-    lengths = [s if isinstance(s, int) else len(s["word"]) for s in sentences]
-    width = max(lengths)
-
-    def padded(values: list[int], filler: int) -> list[int]:
-        filling = [filler] * (width - len(values))
-        return filling + values if left_pad else values + filling
-
-    symbols = dictionary()
-    tokens = [padded([random.randrange(4, 40) for _ in range(n - 1)] + [symbols.eos()], symbols.pad()) for n in lengths]
-    names = ("word", "distance", "head")
-    return {
-        "src_tokens": torch.tensor(tokens),
-        "src_lengths": torch.tensor(lengths),
-        "prev_output_tokens": torch.tensor([[symbols.eos(), 5, 6, 7]] * len(lengths)),
-        "src_syntax": {
-            name: torch.tensor([padded([] if isinstance(s, int) else s[name], UNKNOWN) for s in sentences])
-            for name in names
-        },
-    }
+    source = random_source(Random(seed), sentences, vocabulary=40, left_pad=left_pad)
+    return {**source, "prev_output_tokens": torch.tensor([[dictionary().eos(), 5, 6, 7]] * len(sentences))}
 
 
 def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:

@@ -11,11 +11,12 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 import small
+from fairseq_syntax.testing import random_features
 
 
 def batch():
     random = Random(3)
-    return small.batch([small.features(random, 4, 6), 5, small.features(random, 6, 9)])
+    return small.batch([random_features(random, 4, 6), 5, random_features(random, 6, 9)])
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])

@@ -18,6 +18,7 @@ import torch
 import commands
 import small
 from fairseq_syntax.analysis.collect import analyse
+from fairseq_syntax.testing import random_features
 
 THREADS = 4
 
@@ -42,7 +43,7 @@ def at_once(calls: list[Callable[[], Any]], *, threads: int = THREADS) -> list[A
 def test_each_pass_has_its_own_syntax(syntax_attention):
     net = small.model(syntax_masks="slr,sdoi", syntax_attention=syntax_attention).eval()
     random = Random(2)
-    batches = [small.batch([small.features(random, 6, 9), small.features(random, 4, 5)], seed=i) for i in range(4)]
+    batches = [small.batch([random_features(random, 6, 9), random_features(random, 4, 5)], seed=i) for i in range(4)]
 
     def encode(batch):
         with torch.no_grad():

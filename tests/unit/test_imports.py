@@ -40,6 +40,7 @@ ROOMS = {
     "syntax_preprocess.commands": "…",
     "fairseq_syntax.options": "",
     "fairseq_syntax.nn": "torch options syntax_preprocess.errors syntax_preprocess.features",
+    "fairseq_syntax.testing": "torch nn syntax_preprocess.features syntax_preprocess.trees",
     "fairseq_syntax.compat": "torch fairseq syntax_preprocess.errors",
     "fairseq_syntax.data": "torch fairseq nn compat syntax_preprocess.errors syntax_preprocess.features "
     "syntax_preprocess.data_bin",

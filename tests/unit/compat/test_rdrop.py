@@ -10,12 +10,13 @@ import torch
 from fairseq import criterions
 
 import small
+from fairseq_syntax.testing import random_features
 
 
 def sample():
     """A batch in which one sentence has no parse."""
     random = Random(3)
-    net_input = small.batch([small.features(random, 4, 6), 5, small.features(random, 6, 9)])
+    net_input = small.batch([random_features(random, 4, 6), 5, random_features(random, 6, 9)])
     target = net_input["prev_output_tokens"].roll(-1, dims=1)
     return {"id": torch.arange(3), "net_input": net_input, "target": target, "ntokens": target.numel()}
 

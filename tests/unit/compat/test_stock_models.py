@@ -11,11 +11,12 @@ from torch import nn
 
 import small
 from fairseq_syntax.compat.stock_models import StockModel
+from fairseq_syntax.testing import random_features
 
 
 def sample():
     random = Random(3)
-    net_input = small.batch([small.features(random, 4, 6), small.features(random, 6, 9)])
+    net_input = small.batch([random_features(random, 4, 6), random_features(random, 6, 9)])
     target = net_input["prev_output_tokens"].roll(-1, dims=1)
     return {"id": torch.arange(2), "net_input": net_input, "target": target}
 

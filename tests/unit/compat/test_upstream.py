@@ -33,6 +33,7 @@ from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_g
 import small
 from fairseq_syntax import compat
 from fairseq_syntax.compat import literals
+from fairseq_syntax.testing import random_features
 
 
 def mended(file):
@@ -67,7 +68,7 @@ def pairs(lengths, **kwargs):
 
 
 def stock():
-    net_input = small.batch([small.features(Random(3), 4, 6)])
+    net_input = small.batch([random_features(Random(3), 4, 6)])
     return small.model("transformer").eval(), net_input
 
 

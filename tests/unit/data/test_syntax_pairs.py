@@ -19,7 +19,8 @@ from fairseq.data import (
 
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
-from small import dictionary, features
+from fairseq_syntax.testing import random_features
+from small import dictionary
 from syntax_preprocess.features import INFINITE, truncate
 from time_limit import within
 
@@ -202,7 +203,7 @@ def test_features_of_another_length_are_refused():
 def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     random = Random(seed)
     words = random.randint(1, 9)
-    whole = {k: np.array(v) for k, v in features(random, words, words + random.randint(0, 4)).items()}
+    whole = {k: np.array(v) for k, v in random_features(random, words, words + random.randint(0, 4)).items()}
     n = len(whole["word"])
     for form, subwords in (("soft", "share"), ("hard", "share"), ("soft", "first")):
         build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])

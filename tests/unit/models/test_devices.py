@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
-from small import batch, features, model
+from fairseq_syntax.testing import random_features
+from small import batch, model
 
 
 class Answers(TorchFunctionMode):
@@ -31,7 +32,7 @@ class Answers(TorchFunctionMode):
 def step(arch, dtype, training, **options):
     """One pass, backward too in training; the output, the model, and how often Python waited."""
     random = Random(7)
-    net_input = batch([*(features(random, words, words + 2) for words in (1, 5, 9)), 8])
+    net_input = batch([*(random_features(random, words, words + 2) for words in (1, 5, 9)), 8])
     if arch == "transformer":
         del net_input["src_syntax"]
     learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}  # fairseq's sinusoids have no meta

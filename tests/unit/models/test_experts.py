@@ -18,6 +18,7 @@ from fairseq_syntax.nn.masks import Guide, MaskBuilder, SyntacticLocalRange, Syn
 from fairseq_syntax.nn.masks.base import mask_names, register_syntax_mask
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.options import option
+from fairseq_syntax.testing import random_features
 
 GATE = {"hidden_dim": 4, "batch_norm": None}
 
@@ -91,7 +92,7 @@ def attention(masks, **options) -> SyntaxAttention:
 
 def padded_batch():
     random = Random(3)
-    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4), 5])
+    net_input = small.batch([random_features(random, 5, 7), random_features(random, 3, 4), 5])
     return net_input["src_syntax"], net_input["src_tokens"].eq(small.dictionary().pad())
 
 
@@ -185,7 +186,7 @@ def test_parameters_of_a_mask_are_each_layers_own_and_are_saved():
     names = [name for name in net.state_dict() if "experts" in name]
     assert names == [f"layers.{i}.self_attn.experts.buckets.weight" for i in (0, 1)]
     random = Random(1)
-    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    net_input = small.batch([random_features(random, 5, 7), random_features(random, 3, 4)])
     before = small.encode(SimpleModel(net.eval()), net_input)
     copied = copy.deepcopy(net)
     with torch.no_grad():
@@ -206,7 +207,7 @@ class SimpleModel:
 def test_what_a_trace_keeps_has_gradients_also_under_activation_checkpointing(contents):
     """As a loss on a head's scores needs: each layer's parameters get theirs."""
     random = Random(1)
-    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    net_input = small.batch([random_features(random, 5, 7), random_features(random, 3, 4)])
     found = []
     for checkpointing in (False, True):
         net = encoder(checkpoint_activations=checkpointing).train()
@@ -225,7 +226,7 @@ def test_what_a_trace_keeps_has_gradients_also_under_activation_checkpointing(co
 def test_a_trace_changes_nothing_and_keeps_what_was_asked_for():
     net = small.model(syntax_masks="slr,sdoi", encoder_layers=3, syntax_layers="1,3").eval()
     random = Random(1)
-    net_input = small.batch([small.features(random, 5, 7), small.features(random, 3, 4)])
+    net_input = small.batch([random_features(random, 5, 7), random_features(random, 3, 4)])
     trace = SyntaxTrace(("gates", "attention", "scores"))
     torch.testing.assert_close(net(**net_input, trace=trace)[0], net(**net_input)[0])
     assert list(trace.layers) == [1, 3]

@@ -21,12 +21,13 @@ from fairseq_syntax.models.options import SyntaxTransformerConfig, all_options
 from fairseq_syntax.nn.masks import MaskBuilder, SyntaxMask
 from fairseq_syntax.nn.mixing import SyntaxGate
 from fairseq_syntax.nn.trace import SyntaxTrace
-from small import batch, encode, features, model
+from fairseq_syntax.testing import random_features
+from small import batch, encode, model
 
 
 def mixed_batch(**kwargs):
     random = Random(7)
-    sentences = [features(random, words, words + more) for words, more in ((1, 0), (5, 2), (9, 3))]
+    sentences = [random_features(random, words, words + more) for words, more in ((1, 0), (5, 2), (9, 3))]
     return batch([*sentences, 8], **kwargs)
 
 
@@ -116,7 +117,7 @@ def test_sentence_without_a_parse_equals_stock_whatever_its_gates(implementation
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_padding_never_reaches_a_real_position(combination, left_pad):
     random = Random(8)
-    short, long = features(random, 4, 6), features(random, 12, 15)
+    short, long = random_features(random, 4, 6), random_features(random, 12, 15)
     net = model(syntax_masks="sdoi,slr", syntax_combination=combination).eval()
     together = batch([long, short], left_pad=left_pad)
     n = len(short["word"])
@@ -136,7 +137,7 @@ def test_a_gate_moves_its_own_head_of_every_sentence_and_no_other():
     seen = []
     attention.register_forward_hook(lambda module, args, output: seen.append(output[0]))
     random = Random(9)
-    net_input = batch([features(random, 8, 10), features(random, 9, 10), features(random, 7, 9)])
+    net_input = batch([random_features(random, 8, 10), random_features(random, 9, 10), random_features(random, 7, 9)])
     for head in range(4):
         with torch.no_grad():
             encode(net, net_input)

@@ -11,6 +11,7 @@ import torch
 import small
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
 from fairseq_syntax.nn.masks import MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange, SyntaxMasks
+from fairseq_syntax.testing import random_features
 from syntax_preprocess.features import INFINITE
 
 MASKS = [SyntacticLocalRange(temperature=1.0), SyntacticDependencyOfInterest()]
@@ -64,10 +65,10 @@ def mixed_bias(n: int) -> tuple[SyntaxMasks, torch.Tensor]:
     random = Random(n)
     sentences: list = [1] * 4  # of a sentence of one subword, `</s>`, there is nothing to parse
     if n > 1:
-        two = small.features(random, max(1, n // 2), n - 1)
+        two = random_features(random, max(1, n // 2), n - 1)
         two["distance"][n // 2] = INFINITE
         short = max(1, n // 3)
-        sentences = [small.features(random, max(1, n // 2), n - 1), small.features(random, short, short), n, two]
+        sentences = [random_features(random, max(1, n // 2), n - 1), random_features(random, short, short), n, two]
     net_input = small.batch(sentences)
     masks = MaskBuilder(MASKS)
     return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())

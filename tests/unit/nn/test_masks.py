@@ -16,7 +16,7 @@ from fairseq_syntax.nn.masks import (
     sdoi,
     soft_slr,
 )
-from random_trees import random_tree
+from fairseq_syntax.testing import random_tree
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
 from syntax_preprocess.features.heads import head_feature

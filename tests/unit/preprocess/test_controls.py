@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_trees import bracketed, random_tree
+from bracketed import bracketed
+from fairseq_syntax.testing import random_tree
 from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import control_heads, control_trees
 from syntax_preprocess.trees import DependencyTree, Tree, sentence_sizes

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from random_trees import random_tree
+from fairseq_syntax.testing import random_tree
 from syntax_preprocess.alignment import subword_nmt
 from syntax_preprocess.features import FEATURES, truncate
 from syntax_preprocess.features.aligned import Settings, align_sentence

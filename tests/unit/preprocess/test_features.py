@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_trees import random_tree
+from fairseq_syntax.testing import random_tree
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances

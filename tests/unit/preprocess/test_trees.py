@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from random_trees import bracketed, random_tree
+from bracketed import bracketed
+from fairseq_syntax.testing import random_tree
 from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import conllu_units, format_conllu, parse_conllu
 from syntax_preprocess.errors import InputError

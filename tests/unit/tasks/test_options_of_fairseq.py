@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from small import batch, encode, features, model
+from fairseq_syntax.testing import random_features
+from small import batch, encode, model
 
 
 @pytest.mark.parametrize("keep", ["0,2", [0, 2]])
@@ -23,7 +24,7 @@ def dropped(modules, **options):
     net = model(dropout=0.3, attention_dropout=0.3, activation_dropout=0.3, **options)
     generation = SimpleNamespace(retain_dropout=True, retain_dropout_modules=modules)
     net.prepare_for_inference_(SimpleNamespace(generation=generation))
-    net_input = batch([features(Random(4), 6, 8)])
+    net_input = batch([random_features(Random(4), 6, 8)])
     if "syntax" not in str(type(net)).lower():
         del net_input["src_syntax"]
     outputs = [encode(net, net_input) for _ in range(2)]

@@ -1,0 +1,81 @@
+"""Random sentences with parses, for tests and benchmarks: no data is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import torch
+
+from fairseq_syntax.nn.masks import UNKNOWN
+from syntax_preprocess.features.distance import distance_feature, syntactic_distances
+from syntax_preprocess.features.heads import head_feature
+from syntax_preprocess.features.word import word_feature
+from syntax_preprocess.trees import DependencyTree, Tree
+
+#: fairseq's numbers of these symbols.
+PAD, EOS = 1, 2
+FIRST_WORD = 4
+
+
+def random_tree(random: Random, words: int) -> Tree:
+    """A random tree over `words` words w0, w1, …; each node has one to five children."""
+
+    def build(first: int, last: int) -> Tree:
+        if first + 1 == last:
+            node = Tree("T", [f"w{first}"])
+        else:
+            parts = random.randint(2, min(5, last - first))
+            cuts = sorted(random.sample(range(first + 1, last), parts - 1))
+            ends = zip([first, *cuts], [*cuts, last], strict=True)
+            node = Tree("N", [build(a, b) for a, b in ends])
+        while random.random() < 0.2:
+            node = Tree("U", [node])
+        return node
+
+    return build(0, words)
+
+
+def random_features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
+    """The features ``word``, ``distance`` and ``head`` of a random parse, `subwords` + 1 values each.
+
+    Args:
+        words: how many words the sentence has.
+        subwords: how many subwords they are made of.
+    """
+    word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
+    heads = [random.randint(1, i) if i else 0 for i in range(words)]
+    return {
+        "word": word_feature(word_of),
+        "distance": distance_feature(word_of, syntactic_distances([random_tree(random, words)])),
+        "head": head_feature(word_of, DependencyTree(["x"] * words, heads)),
+    }
+
+
+def random_source(
+    random: Random, sentences: Sequence[dict[str, list[int]] | int], *, vocabulary: int, left_pad: bool = True
+) -> dict[str, Any]:
+    """The source side of a batch's ``net_input``: random tokens under these features.
+
+    Args:
+        sentences: the features of each; a number is a sentence of that length, with ``</s>``, without a parse.
+        vocabulary: how many symbols the dictionary has.
+        left_pad: where padding goes.
+    """
+    lengths = [s if isinstance(s, int) else len(s["word"]) for s in sentences]
+    width = max(lengths)
+
+    def padded(values: list[int], filler: int) -> list[int]:
+        filling = [filler] * (width - len(values))
+        return filling + values if left_pad else values + filling
+
+    tokens = [padded([random.randrange(FIRST_WORD, vocabulary) for _ in range(n - 1)] + [EOS], PAD) for n in lengths]
+    return {
+        "src_tokens": torch.tensor(tokens),
+        "src_lengths": torch.tensor(lengths),
+        "src_syntax": {
+            name: torch.tensor([padded([] if isinstance(s, int) else s[name], UNKNOWN) for s in sentences])
+            for name in ("word", "distance", "head")
+        },
+    }
