@@ -43,9 +43,9 @@ setup(
         "console_scripts": [
             "fairseq-syntax-parse = syntax_preprocess.commands.parse:main",
             "fairseq-syntax-binarize = syntax_preprocess.commands.binarize:main",
-            "fairseq-syntax-average-checkpoints = fairseq_syntax.commands.average_checkpoints:main",
+            "fairseq-syntax-average-checkpoints = syntax_preprocess.commands.average_checkpoints:main",
             "fairseq-syntax-score = syntax_preprocess.commands.score:main",
-            "fairseq-syntax-dump = fairseq_syntax.commands.dump:main",
+            "fairseq-syntax-dump = syntax_preprocess.commands.dump:main",
         ],
     },
 )

@@ -1,11 +1,4 @@
-"""fairseq-syntax-average-checkpoints: the mean of the weights of several checkpoints, as one checkpoint.
-
-    the last 10 epochs    fairseq-syntax-average-checkpoints --inputs SAVE_DIR --num-epoch-checkpoints 10 --output X.pt
-    chosen files          fairseq-syntax-average-checkpoints --inputs A.pt B.pt --output X.pt
-
-Works for the checkpoints of any fairseq model. The result translates, scores and is fine-tuned like any checkpoint; it
-holds no optimizer state, because no training ended there.
-"""
+"""The work of fairseq-syntax-average-checkpoints; its command line is in :mod:`syntax_preprocess.commands`."""
 
 from __future__ import annotations
 
@@ -21,7 +14,7 @@ from tqdm import tqdm
 
 from fairseq_syntax.compat.safe_loading import read
 from fairseq_syntax.models.recorded_options import differences, recorded
-from syntax_preprocess.commands.main import UsageError, run
+from syntax_preprocess.commands.main import UsageError
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -96,33 +89,8 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     return result
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-average-checkpoints",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--inputs", required=True, nargs="+", metavar="PATH", help="checkpoints, or one --save-dir")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
-    newest = parser.add_mutually_exclusive_group()
-    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
-    newest.add_argument(
-        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
-    )
-    parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
-    )
-    return parser
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Runs the command; broken input ends it with a message and exit status 1."""
-    run("fairseq-syntax-average-checkpoints", get_parser, _run, argv)
-
-
-def _run(args: argparse.Namespace) -> None:
+def work(args: argparse.Namespace) -> None:
+    """Does what the command line asks for, and says what was done."""
     by_update = args.num_update_checkpoints is not None
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
     if count is not None and (count < 1 or len(args.inputs) > 1):
@@ -140,7 +108,3 @@ def _run(args: argparse.Namespace) -> None:
         torch.save(average(paths), path)
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,4 @@
-"""fairseq-syntax-dump: what the syntax-guided attention of a trained model does with each sentence of a split.
-
-Writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords, `</s>`
-the last) and in this order of axes,
-
-    ID/tokens      n strings
-    ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
-    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries
-    ID/attention   layers × heads × n × n    the mixed attention A (eq. 10), as it weighs the values
-
-in float32, and the names of the first axes in `layers` (numbers from 1; only those that syntax enters) and `masks`.
-"""
+"""The work of fairseq-syntax-dump; its command line is in :mod:`syntax_preprocess.commands`."""
 
 from __future__ import annotations
 
@@ -28,7 +17,6 @@ from tqdm import tqdm
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
 from fairseq_syntax.compat.safe_loading import weights_of
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -53,7 +41,7 @@ def sentences(
 
 def dump(args: argparse.Namespace) -> int:
     """Writes the file; returns the number of sentences in it."""
-    contents = tuple(args.contents.split(","))
+    contents = CONTENTS if args.contents is None else tuple(args.contents.split(","))
     if not set(contents) <= set(CONTENTS):
         raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
     state = checkpoint_utils.load_checkpoint_to_cpu(args.path, {"data": args.data})
@@ -100,35 +88,10 @@ def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
         np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def get_parser() -> argparse.ArgumentParser:
-    """The command line; fairseq's names where fairseq has the option."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-dump",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("data", help="the data-bin")
-    parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
-    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
-    parser.add_argument(
-        "--contents", default=",".join(CONTENTS), metavar="LIST", help=f"what to write (default: {','.join(CONTENTS)})"
-    )
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
-    parser.add_argument("--cpu", action="store_true", help="use no GPU")
-    return parser
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Runs the command; broken input ends it with a message and exit status 1."""
-    run("fairseq-syntax-dump", get_parser, _run, argv, errors=(torch.OutOfMemoryError,))
-
-
-def _run(args: argparse.Namespace) -> None:
-    count = dump(args)
+def work(args: argparse.Namespace) -> None:
+    """Does what the command line asks for, and says what was done."""
+    try:
+        count = dump(args)
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
     print(f"{args.output}: {count} sentences of {args.gen_subset}")
-
-
-if __name__ == "__main__":
-    main()

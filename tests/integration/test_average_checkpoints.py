@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import commands
-from fairseq_syntax.commands.average_checkpoints import average, last_checkpoints, main
+from fairseq_syntax.commands.average_checkpoints import average, last_checkpoints
+from syntax_preprocess.commands.average_checkpoints import main
 from syntax_preprocess.errors import InputError
 
 

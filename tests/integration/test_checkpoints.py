@@ -18,9 +18,9 @@ from fairseq import checkpoint_utils, file_utils, utils
 from fairseq.data.encoders import gpt2_bpe
 
 import commands
-import fairseq_syntax.commands.average_checkpoints
-import fairseq_syntax.commands.dump
 import small
+import syntax_preprocess.commands.average_checkpoints
+import syntax_preprocess.commands.dump
 from fairseq_syntax.compat import literals, safe_loading
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from syntax_preprocess.errors import InputError
@@ -78,10 +78,10 @@ LOADS = {
         data, path.parent / "f", "--max-update=1", f"--finetune-from-model={path}"
     ),
     "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
-    "dump": lambda data, path: fairseq_syntax.commands.dump.main(
+    "dump": lambda data, path: syntax_preprocess.commands.dump.main(
         [str(data), "--path", str(path), "--cpu", "--output", str(path.parent / "dump.npz")]
     ),
-    "average": lambda data, path: fairseq_syntax.commands.average_checkpoints.main(
+    "average": lambda data, path: syntax_preprocess.commands.average_checkpoints.main(
         ["--inputs", str(path), "--output", str(path.parent / "average.pt")]
     ),
 }

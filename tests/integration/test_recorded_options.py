@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 
 import commands
 import small
-from fairseq_syntax.commands.average_checkpoints import main as average
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_preprocess.commands.average_checkpoints import main as average
 
 BOTH = "--syntax-masks=slr,sdoi"
 EMA = ["--store-ema", "--ema-decay=0.5", "--ema-fp32"]

@@ -12,5 +12,5 @@ def test_tensorboard_remark():
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
 
     for command in ("dump", "average_checkpoints"):
-        assert said_by(f"from fairseq_syntax.commands import {command}; {command}.main(['--help'])") == ""
+        assert said_by(f"import fairseq_syntax.commands.{command}") == ""
     assert "tensorboardX" in said_by("import fairseq"), "upstream is mended: delete compat/tensorboard_remark.py"

@@ -10,9 +10,8 @@ import threading
 
 import pytest
 
-from fairseq_syntax.commands import average_checkpoints, dump
 from forked import Forked
-from syntax_preprocess.commands import binarize, parse, score
+from syntax_preprocess.commands import average_checkpoints, binarize, dump, parse, score
 from syntax_preprocess.commands.main import UsageError, command, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.workers import WorkerDied
