@@ -84,7 +84,7 @@ class Option:
             return None
         try:
             plain = self._plain(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{self.flag}: expected {_NAMES[self.kind]}, found {value!r}") from None
         if (choices := self.about["choices"]) and plain not in choices:
             raise ValueError(f"{self.flag}: expected one of {', '.join(choices)}, found {value!r}")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from fairseq import utils
 from torch import Tensor
 from tqdm import tqdm
 
@@ -91,6 +92,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
 
 def work(args: argparse.Namespace) -> None:
     """Does what the command line asks for, and says what was done."""
+    utils.import_user_module(args)
     by_update = args.num_update_checkpoints is not None
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
     if count is not None and (count < 1 or len(args.inputs) > 1):

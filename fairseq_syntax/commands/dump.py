@@ -90,6 +90,7 @@ def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
 
 def work(args: argparse.Namespace) -> None:
     """Does what the command line asks for, and says what was done."""
+    utils.import_user_module(args)
     try:
         count = dump(args)
     except torch.OutOfMemoryError as error:

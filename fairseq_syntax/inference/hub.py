@@ -209,6 +209,8 @@ def from_pretrained(
 ) -> SyntaxHubInterface:
     """What the ``from_pretrained`` of our models returns; see there."""
     paths = find_checkpoints(model_name_or_path, checkpoint_file, data_name_or_path)
+    if "user_dir" in kwargs:  # whose masks have options of their own
+        utils.import_user_module(Namespace(user_dir=kwargs["user_dir"]))
     check_options(kwargs, paths, of_model=option_names())
     with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
         loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from fairseq_syntax.models.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.options import SyntaxTransformerConfig, add_arguments
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.nn.mixing import SyntaxGate
 from fairseq_syntax.nn.trace import SyntaxTrace
 
@@ -28,10 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 @register_model("gated_syntax_transformer")
-class GatedSyntaxTransformerModel(TransformerModelBase):
+class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     """Transformer whose encoder self-attention is guided by the source sentence's parse (Hou 2024).
-
-    It is a :class:`~fairseq_syntax.models.syntax_model.SyntaxModel`.
 
     Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
     options, so the command line is written here and read back by the configuration's ``from_namespace``.
@@ -114,7 +113,7 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         return {number: module.gate for number, module in self.syntax_attentions.items() if module.gate is not None}
 
     @property
-    def syntax_features(self) -> tuple[str, ...]:  # type: ignore[override]
+    def syntax_features(self) -> tuple[str, ...]:
         """The features that the model's batches must have."""
         return self.encoder.masks.features
 
@@ -147,9 +146,11 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
     def teaching_nothing(self) -> Iterator[None]:
         """After the block, the running statistics of the gates are what they were before it."""
         before = [(statistic, statistic.clone()) for statistic in self._statistics()]
-        yield
-        for statistic, value in before:
-            statistic.copy_(value)
+        try:
+            yield
+        finally:
+            for statistic, value in before:
+                statistic.copy_(value)
 
     def synchronize(self) -> None:
         """Under data parallel training, gives all ranks the mean of their gates' statistics, in one small all-reduce.
@@ -225,13 +226,15 @@ class GatedSyntaxTransformerModel(TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has no gates: they start fresh."""
+        """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has neither gates nor parameters of
+        masks: they start fresh."""
         super().upgrade_state_dict(state_dict)
-        names = {module: name for name, module in self.named_modules()}
-        fresh = {f"{names[g]}.{key}": value for g in self.gates.values() for key, value in g.state_dict().items()}
-        if fresh and fresh.keys().isdisjoint(state_dict):
-            logger.info("the checkpoint has no gates; these start fresh: %s", ", ".join(fresh))
-            state_dict.update(fresh)
+        for part in ("gate", "experts"):
+            of_part = re.compile(rf"encoder\.layers\.\d+\.(module\.)*self_attn\.{part}\.")
+            fresh = {name: value for name, value in self.state_dict().items() if of_part.match(name)}
+            if fresh and fresh.keys().isdisjoint(state_dict):
+                logger.info("the checkpoint has no %s; these start fresh: %s", part, ", ".join(fresh))
+                state_dict.update(fresh)
 
     def make_generation_fast_(
         self, *, retain_dropout_modules: str | Sequence[str] | None = None, **kwargs: Any

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Optional
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
-from fairseq.models.transformer import TransformerConfig, base_architecture
+from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
 from fairseq_syntax.nn.attention import WAYS
@@ -107,13 +107,15 @@ class SyntaxTransformerConfig(TransformerConfig):
     def built(self) -> dict[str, Any]:
         """Options, in the place of those that the user wrote, so that a checkpoint records what its weights are.
 
-        Masks have our order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is,
-        with its layers as guided as they were trained.
+        All of ours are there, since a later version may have other defaults; masks in our order. A pruned model
+        (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is, with its layers as guided as they
+        were trained.
 
         Raises:
             ValueError: pruning leaves no layer that syntax enters.
         """
-        found: dict[str, Any] = {"syntax_masks": ",".join(self.syntax_mask_names)}
+        found: dict[str, Any] = {o.key: getattr(self, o.key) for o in all_options()}
+        found["syntax_masks"] = ",".join(self.syntax_mask_names)
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
         for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
@@ -169,15 +171,17 @@ class SyntaxTransformerConfig(TransformerConfig):
     def from_namespace(cls, args: Any) -> "SyntaxTransformerConfig":
         """From a command line's arguments, or from the keys that fairseq-hydra-train read.
 
-        A command line's namespace has the options of criterion, task and optimizer, too, and so keys of others.
+        A command line's namespace has the options of criterion, task and optimizer, too: no key of it is refused.
 
         Raises:
             ValueError: an option cannot be meant; names it. A key of fairseq-hydra-train is no option of the model.
         """
         if isinstance(args, cls):
             return args
-        if isinstance(args, Mapping) or OmegaConf.is_config(args):
+        if OmegaConf.is_config(args):
             _refuse_unknown(args)
+        elif isinstance(args, Mapping):
+            args = Namespace(**args)
         cfg: SyntaxTransformerConfig = super().from_namespace(args)
         for o in all_options():
             setattr(cfg, o.key, getattr(args, o.key, o.default))
@@ -240,12 +244,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse_unknown(keys: Iterable[str]) -> None:
-    """Raises :class:`ValueError` for a key that is no option of a Transformer with syntax, called by its flat name."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_arguments(parser)
-    fairseqs = Namespace()
-    base_architecture(fairseqs)  # sets some that have no option
-    known = {action.dest for action in parser._actions} | vars(fairseqs).keys() | {"_name", "arch"}
+    """Raises :class:`ValueError` for a key that is called like an option of ours, and is none."""
+    ours = ("syntax_", "gate_", *mask_names())
+    known = {o.key for o in all_options()}
     for key in keys:
-        if key not in known:
+        if key == "cpu_dropout":
+            raise ValueError("cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's")
+        if key.startswith(ours) and key not in known:
             raise ValueError(f"{key}: the model has no such option")

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,11 +24,11 @@ from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf, open_dict
+from torch import Tensor
 
 from fairseq_syntax.compat.safe_loading import read
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.models.options import SyntaxTransformerConfig, option_names
-from fairseq_syntax.nn.mixing import reorder_masks
 from syntax_preprocess.errors import InputError, shown
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ def look_before_loading() -> None:
         if arg_overrides is not None:  # a model will be built; the trainer has one
             _check_architecture(found)
         state: dict[str, Any] = load(path, arg_overrides, *args, **kwargs)
+        _as_it_was_built((state.get("cfg") or {}).get("model"))
         if found.mask_order is not None:
             for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
                 reorder_masks(weights, found.mask_order)
@@ -65,6 +68,18 @@ def look_before_loading() -> None:
 
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
     Trainer.load_checkpoint = load_checkpoint
+
+
+def _as_it_was_built(model: Any) -> None:
+    """Puts into a record of version 0.1.0 what its architecture has other defaults for since, and takes out what is no
+    longer the model's; later versions record all options."""
+    if _config(model) is None or getattr(model, "gate_output_bias", None) is not None:
+        return
+    with open_dict(model) if OmegaConf.is_config(model) else nullcontext():
+        model.gate_output_bias = True
+        model.gate_hidden_dim = getattr(model, "gate_hidden_dim", None)
+        if hasattr(model, "cpu_dropout"):
+            del model.cpu_dropout
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,17 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
     except Exception as error:  # of many kinds: anything may stand where an option is looked for
         raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
     return Recorded(path, model, state.get("last_optimizer_state") is not None)
+
+
+def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
+    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now.
+
+    Weights that have no such parts are left alone: loading them names them.
+    """
+    for name, weight in state.items():
+        of_gate = re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name)
+        if of_gate and weight.dim() and weight.shape[0] % len(order) == 0:
+            state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
 
 
 def _said(error: Exception) -> str:

@@ -121,19 +121,28 @@ class SyntaxAttention(MultiheadAttention):
             attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
             output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
-        seen = {"gates": weights if self.gate is not None else None, "attention": attention, "scores": x}
+        seen = {"gates": self._of_sentences(weights, key_padding_mask), "attention": attention, "scores": x}
         average = attention.mean(dim=1) if need_weights and attention is not None else None
         return output, average, *(seen[name] for name in contents)
+
+    def _of_sentences(self, weights: Tensor, padding: Tensor | None) -> Tensor | None:
+        """Gates, ``(batch, masks, syntax_heads)``: a mean over real positions, where each query has its own."""
+        if self.gate is None or weights.dim() == 3:
+            return weights if self.gate is not None else None
+        if padding is None:
+            return weights.mean(dim=-1)
+        real = (~padding.bool()).to(weights)[:, None, None]
+        return (weights * real).sum(dim=-1) / real.sum(dim=-1)
 
     def _of_this_layer(self, syntax: SyntaxMasks) -> SyntaxMasks:
         """The batch's masks, with the parameters that this layer has of them."""
         if not self.experts:
             return syntax
         guides = [
-            self.experts[name](guide) if name in self.experts else guide
-            for name, guide in zip(self.mask_names, syntax.guides, strict=True)
+            self.experts[name](guide).where(known) if name in self.experts else guide
+            for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True)
         ]
-        return SyntaxMasks(guides, syntax.parsed)
+        return SyntaxMasks(guides, syntax.parsed, syntax.known)
 
     def _acts(self, dropout: FairseqDropout) -> bool:
         return dropout.p > 0 and (self.training or dropout.apply_during_inference)

@@ -126,8 +126,8 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
 def shared(x: Tensor, mixture: Mixture) -> Tensor:
     """As :func:`plain`, by one softmax: A = A_0 ⊙ (1 - Σ w_k + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0.
 
-    Where a mask lets less than 1e-12 of a row's global attention pass, the batch falls back to :func:`plain`; finding
-    that out makes a GPU wait.
+    Where a mask lets less than 1e-12 of a row's global attention pass, or exp(b) is too large a number, the batch falls
+    back to :func:`plain`; finding that out makes a GPU wait.
     """
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
@@ -135,7 +135,8 @@ def shared(x: Tensor, mixture: Mixture) -> Tensor:
     factor = mixture.rest()
     for k, guide in enumerate(mixture.masks.guides):
         share = (raw * guide.mask).sum(dim=-1, keepdim=True)
-        if not share.detach().amin() > _SMALLEST_SHARE:
+        least, most = share.detach().aminmax()
+        if not (least > _SMALLEST_SHARE and most < torch.inf):
             return plain(x, mixture)
         mask = mixture.ignored(guide.mask.expand_as(raw), k)
         factor = factor + mask * (mixture.weight(k) / share)  # faster than addcmul

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -103,17 +101,6 @@ class SyntaxGate(nn.Module):
             logits = self._call(self.batch_norm, logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
-
-
-def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
-    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now.
-
-    Weights that have no such parts are left alone: loading them names them.
-    """
-    for name, weight in state.items():
-        of_gate = re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name)
-        if of_gate and weight.dim() and weight.shape[0] % len(order) == 0:
-            state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
 
 
 def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 #: What a trace can hold.
 #:
 #: - ``gates``: weights of the masks (Hou 2024, eq. 6), ``(batch, masks, heads)``; none where no gates mix them.
+#:   Of weights that queries have of their own, the mean over the sentence's real positions.
 #: - ``attention``: the mixed attention A (eq. 10) before attention dropout, ``(batch, heads, n, n)``.
 #: - ``scores``: x = q·kᵀ/√d before masks and padding, ``(batch, heads, n, n)``.
 CONTENTS = ("gates", "attention", "scores")
@@ -40,5 +41,11 @@ class SyntaxTrace:
         self.layers[layer] = {name: tensor for name, tensor in named if tensor is not None}
 
     def stacked(self, name: str) -> Tensor:
-        """One of the contents, of all guided layers that ran: as in :data:`CONTENTS`, layers being the second axis."""
+        """One of the contents, of all guided layers that ran: as in :data:`CONTENTS`, layers being the second axis.
+
+        Raises:
+            ValueError: the pass left none of it.
+        """
+        if not self.layers or any(name not in seen for seen in self.layers.values()):
+            raise ValueError(f"the trace has no {name}")
         return torch.stack([seen[name] for _, seen in sorted(self.layers.items())], dim=1)

@@ -37,6 +37,7 @@ class SyntaxTranslationTask(TranslationTask):
         self.syntax_features: set[str] = set()
         self.new_text = NewText(cfg, src_dict, self.syntax_features)
         self._aligns = False
+        self._to_validate: deque[str] = deque()
         #: Whether options about new text may stand beside a data-bin, whose features do not depend on them.
         self.for_new_text = False
 
@@ -127,7 +128,9 @@ class SyntaxTranslationTask(TranslationTask):
             return super().valid_step(sample, model, criterion)
         traced = {**sample, "net_input": {**sample["net_input"], "trace": trace}}
         loss, sample_size, logging_output = super().valid_step(traced, model, criterion)
-        validation_log.add(logging_output, *syntax.validation_sums(trace))
+        if trace.layers:  # none, if the criterion calls the model otherwise
+            details = self.cfg.tensorboard_logdir is not None
+            validation_log.add(logging_output, *syntax.validation_sums(trace), details=details)
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:

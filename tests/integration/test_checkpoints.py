@@ -148,7 +148,7 @@ def test_parts_of_other_types_are_named(data_bin, checkpoint, tmp_path, load, na
 @pytest.mark.parametrize("load", ["generate", "restore", "python", "dump", "average"])
 def test_options_that_cannot_be_meant_are_those_of_the_checkpoint(data_bin, checkpoint, tmp_path, load):
     for option, value in (
-        ("encoder_attention_heads", 0), ("decoder_attention_heads", "a"), ("syntax_masks", 5), ("syntax_more", 1),
+        ("encoder_attention_heads", 0), ("decoder_attention_heads", "a"), ("syntax_masks", 5), ("slr", 1),
         ("_name", ["a"]), ("syntax_layers", "9"),
     ):  # fmt: skip
         path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})

@@ -16,9 +16,11 @@ OPTIONS = [
     "--syntax-masks", "--slr", "--slr-temperature", "--sdoi-subwords", "--syntax-combination", "--syntax-layers",
     "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-batch-norm-statistics",
     "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention",
-    "--cpu-dropout",
+    "--gate-output-bias", "--cpu-dropout",
 ]  # fmt: skip
-HELP = ["--user-dir", "fairseq_syntax", "--arch", "gated_syntax_transformer", "--help"]
+HELP = [
+    "--user-dir", "fairseq_syntax", "--task", "syntax_translation", "--arch", "gated_syntax_transformer", "--help",
+]  # fmt: skip
 
 
 def run(*command: object, cwd: Path) -> str:

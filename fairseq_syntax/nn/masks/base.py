@@ -38,6 +38,13 @@ class Guide:
             raise ValueError("a guide without a bias is no mask")
         return self.bias.exp()
 
+    def where(self, known: Tensor) -> Guide:
+        """This guide where `known`, ``(batch, 1, n, n)``, is true, and none elsewhere."""
+        return Guide(
+            bias=None if self.bias is None else self.bias.masked_fill(~known, 0.0),
+            factor=None if self.factor is None else self.factor.masked_fill(~known, 1.0),
+        )
+
     def padded_bias(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor:
         """b, and -inf for keys that are padding (true in ``(batch, n)``), as fused attention takes it.
 
@@ -68,7 +75,7 @@ class SyntaxMask:
     def log_mask(self, *features: Tensor) -> Tensor:
         """The mask's logarithm, ``(batch, n, n)`` in float32.
 
-        What it is at positions that lack a feature does not matter: there all is made visible.
+        What it is at positions that lack a feature does not matter: these see, and are seen, as without the mask.
 
         Args:
             features: :attr:`features`, in their order, each ``(batch, n)``.
@@ -77,10 +84,7 @@ class SyntaxMask:
 
     def guide(self, *features: Tensor) -> Any:
         """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of."""
-        log_mask = self.log_mask(*features)
-        known = torch.stack([feature != UNKNOWN for feature in features]).all(dim=0)
-        pairs = known.unsqueeze(2) & known.unsqueeze(1)
-        return Guide(bias=log_mask.masked_fill(~pairs, 0.0).unsqueeze(1))
+        return Guide(bias=self.log_mask(*features).unsqueeze(1))
 
     def in_layer(self, *, heads: int, head_dim: int) -> nn.Module | None:
         """A module with the parameters that this mask has in one guided layer; ``None`` if it has none.
@@ -104,11 +108,13 @@ class SyntaxMasks:
     Args:
         guides: of each mask, what :meth:`SyntaxMask.guide` made.
         parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``.
+        known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``.
     """
 
-    def __init__(self, guides: Sequence[Any], parsed: Tensor):
+    def __init__(self, guides: Sequence[Any], parsed: Tensor, known: Sequence[Tensor] = ()):
         self.guides = tuple(guides)
         self.parsed = parsed
+        self.known = tuple(known)
         self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
 
     @classmethod
@@ -123,7 +129,15 @@ class SyntaxMasks:
 
     @property
     def masks(self) -> Tensor:
-        """The same masks, from 0 to 1."""
+        """The same masks, from 0 to 1.
+
+        Raises:
+            ValueError: one of them is no matrix that all heads and layers share.
+        """
+        for guide in self.guides:
+            bias = guide.bias if isinstance(guide, Guide) and guide.factor is None else None
+            if bias is None or bias.shape[1] > 1:
+                raise ValueError("a mask is no matrix that all heads and layers share, which could be shown")
         return torch.cat([guide.mask for guide in self.guides], dim=1)
 
     @cached_property
@@ -177,8 +191,11 @@ class MaskBuilder:
             )
         features = [[syntax[name] for name in mask.features] for mask in self.masks]
         parsed = [torch.stack([f.ne(UNKNOWN).any(dim=1) for f in of_mask]).all(dim=0) for of_mask in features]
+        positions = [torch.stack([f != UNKNOWN for f in of_mask]).all(dim=0) for of_mask in features]
+        known = [(at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1) for at in positions]
         guides = [mask.guide(*of_mask) for mask, of_mask in zip(self.masks, features, strict=True)]
-        return SyntaxMasks(guides, torch.stack(parsed, dim=1))
+        there = [g.where(k) if isinstance(g, Guide) else g for g, k in zip(guides, known, strict=True)]
+        return SyntaxMasks(there, torch.stack(parsed, dim=1), known)
 
 
 _MASKS: dict[str, type[SyntaxMask]] = {}

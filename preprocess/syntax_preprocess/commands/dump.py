@@ -34,6 +34,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--contents", metavar="LIST", help="some of gates,masks,attention (default: all)")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")
     return parser
 
 

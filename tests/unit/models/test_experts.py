@@ -14,7 +14,7 @@ import small
 from fairseq_syntax.models.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
-from fairseq_syntax.nn.masks import Guide, MaskBuilder, SyntacticLocalRange, SyntaxMask
+from fairseq_syntax.nn.masks import UNKNOWN, Guide, MaskBuilder, SyntacticLocalRange, SyntaxMask
 from fairseq_syntax.nn.masks.base import mask_names, register_syntax_mask
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.options import option
@@ -131,8 +131,8 @@ def by_the_formula(net, x, padding, masks, built):
     q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
     weights = net.gate(x, padding)
     guides = [
-        net.experts[mask.name](guide) if mask.name in net.experts else guide
-        for mask, guide in zip(masks, built.guides, strict=True)
+        net.experts[mask.name](guide).where(known) if mask.name in net.experts else guide
+        for mask, guide, known in zip(masks, built.guides, built.known, strict=True)
     ]
     sentences = []
     for b in range(x.shape[1]):
@@ -169,7 +169,59 @@ def test_a_factor_of_zero_leaves_no_number_where_padding_is():
     output, weights = net(x, x, x, key_padding_mask=padding, syntax=MaskBuilder([Nothing()])(syntax))
     assert output.isfinite().all()
     expected = (~padding).float() / (~padding).sum(1, keepdim=True)
-    torch.testing.assert_close(weights, expected[:, None].expand_as(weights))
+    torch.testing.assert_close(weights[:2][~padding[:2]], expected[:2, None].expand(-1, 8, -1)[~padding[:2]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
+    """Whatever a mask makes of unknown positions: they see, and are seen, as in a plain Transformer."""
+    masks = KINDS[kind]
+    syntax, padding = padded_batch()
+    syntax = {name: feature.clone() for name, feature in syntax.items()}
+    for feature in syntax.values():
+        feature[2] = UNKNOWN
+    net = attention(masks, combination="pure")
+    plain = attention([SyntacticLocalRange()])
+    plain.load_state_dict(net.state_dict(), strict=False)
+    plain.gate.forward = lambda x, padding_mask: torch.zeros(3, 1, 4)
+    x = torch.randn(8, 3, 16)
+    guided, unguided = (
+        module(x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder(of)(syntax))[0]
+        for module, of in ((net, masks), (plain, [SyntacticLocalRange()]))
+    )
+    torch.testing.assert_close(guided[:, 2], unguided[:, 2])
+    assert not torch.allclose(guided[:, 0], unguided[:, 0])
+
+
+def test_a_bias_too_large_to_be_a_mask_is_not_shared():
+    class Loud(Slopes):
+        def guide(self, word):
+            bias = torch.zeros(len(word), 1, word.shape[1], word.shape[1])
+            bias[..., 0] = 90.0  # exp of it is infinite in float32
+            return Guide(bias=bias)
+
+    syntax, padding = padded_batch()
+    x = torch.randn(8, 3, 16)
+    found = [
+        attention([Loud()], implementation=way)(
+            x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder([Loud()])(syntax)
+        )[0]
+        for way in ("plain", "shared")
+    ]
+    assert found[0].isfinite().all()
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
+    syntax, padding = padded_batch()
+    net = attention([SyntacticLocalRange()])
+    net.gate = OfEachQuery(1, 4)
+    x = torch.randn(8, 3, 16)
+    built = MaskBuilder([SyntacticLocalRange()])(syntax)
+    *_, gates = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built, contents=("gates",))
+    of_queries = net.gate(x, padding)
+    expected = torch.stack([of_queries[b][..., ~padding[b]].mean(-1) for b in range(3)])
+    torch.testing.assert_close(gates, expected)
 
 
 def encoder(**options) -> SyntaxTransformerEncoder:
