@@ -1,9 +1,13 @@
-"""The commands of docs/, run as they stand there, but for the parser's models, which would have to be downloaded, and
-for processes beside one another, which take longer to start than texts this small."""
+"""What README, CONTRIBUTING and docs/ say is so: files, links, options, numbers, examples.
+
+The commands of docs/raw-text-to-data-bin.md run as they stand there, but for the parser's models, which would have to
+be downloaded, and for processes beside one another, which take longer to start than texts this small.
+"""
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import gzip
 import os
 import re
@@ -12,10 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fairseq import options
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from places import ROOT, TESTS
+from fairseq_syntax.models.options import all_options
+from fairseq_syntax.tasks.options import SyntaxTranslationConfig
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
+from places import EXAMPLES, ROOT
 from syntax_preprocess.parsers import Line, Parse
 from syntax_preprocess.trees import DependencyTree, NoParse
 
@@ -93,23 +104,27 @@ def test_chinese(tmp_path):
     assert "trees: 20 parsed (100.00%), without a parse: 0" in report
 
 
-def files_with(test: str) -> int:
-    """In how many files there is a test `path::function`, or `function` of any file."""
-    path, _, function = test.rpartition("::")
-    files = [ROOT / path] if path else [*TESTS.rglob("test_*.py")]
-    trees = (ast.parse(file.read_text()) for file in files if file.is_file())
-    return sum(any(isinstance(n, ast.FunctionDef) and n.name == function for n in tree.body) for tree in trees)
+def rows_of(page: str, first: str) -> list[list[str]]:
+    """The cells of a page's one table whose head begins with the cell `first`."""
+    (table,) = re.findall(rf"^\| {re.escape(first)} \|.*\n\| -.*\n((?:\|.*\n)+)", (ROOT / page).read_text(), re.M)
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+
+
+def is_test(name: str) -> bool:
+    """Whether there is a test of that name, `path::function`."""
+    path, _, function = name.partition("::")
+    tree = ast.parse((ROOT / path).read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in tree.body)
 
 
 def test_options_and_tests_of_the_papers_table_exist():
-    table = re.search(r"## The paper, claim by claim\n(.*?)\n## ", (ROOT / "README.md").read_text(), re.S)[1]
-    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    rows = rows_of("docs/hou-2024.md", "of the paper")
     assert len(rows) == 21
     commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
     for command in commands:
         commands[command] = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
     for _, asked, test in rows:
-        assert files_with(test.strip(" |`")) == 1, test
+        assert is_test(test.strip("`")), test
         for arguments in re.findall("`(.*?)`", asked):
             command, *rest = arguments.split()
             if command in commands:
@@ -118,3 +133,69 @@ def test_options_and_tests_of_the_papers_table_exist():
                 architecture = [] if "--arch" in arguments else ["--arch", "gated_syntax_transformer"]
                 task = ["data", "--task", "syntax_translation"]
                 options.parse_args_and_arch(options.get_training_parser(), [*task, *architecture, *arguments.split()])
+
+
+def parameters(architecture: str, dictionary: int) -> int:
+    """How many a model with one dictionary of so many symbols has; made without memory."""
+    arguments = f"data --task syntax_translation --arch {architecture} --share-all-embeddings"
+    args = options.parse_args_and_arch(options.get_training_parser(), arguments.split())
+    cfg = convert_namespace_to_omegaconf(args)
+    symbols = Dictionary()
+    for i in range(len(symbols), dictionary):
+        symbols.add_symbol(str(i))
+    with torch.device("meta"):
+        model = SyntaxTranslationTask(cfg.task, symbols, symbols).build_model(cfg.model)
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_parameters_of_table_8():
+    name = "`--arch gated_syntax_transformer_…`"
+    rows = rows_of("docs/hou-2024.md", name)
+    assert [int(count.replace(",", "")) for _, _, count in rows] == [36933680, 36931632, 40060976, 40060976, 39991344]
+    for architecture, dictionary, count in rows:
+        for suffix in ("", "_paper"):
+            made = parameters(
+                f"gated_syntax_transformer_{architecture.strip('`')}{suffix}", int(dictionary.replace(",", ""))
+            )
+            assert f"{made:,}" == count, architecture
+
+
+def test_options_of_the_readme_are_all_there_are():
+    rows = [row for row in rows_of("README.md", "of the model") if not row[0].startswith("**")]
+    told = {re.search("--[a-z-]+", first)[0]: (meaning, default.strip("`")) for first, meaning, default in rows}
+    of_fairseq = {field.name for field in dataclasses.fields(TranslationConfig)}
+    of_task = [
+        f for f in dataclasses.fields(SyntaxTranslationConfig) if f.name not in of_fairseq and "help" in f.metadata
+    ]
+    ours = {option.flag: option for option in all_options()}
+    assert len(told) == len(rows)
+    assert told.keys() == {*ours, *("--" + field.name.replace("_", "-") for field in of_task)}
+    for flag, option in ours.items():
+        meaning, default = told[flag]
+        assert meaning
+        if option.default is not None:
+            assert {"on": True, "off": False}.get(default, default) == option.default or (
+                option.kind in (int, float) and float(default) == option.default
+            ), flag
+
+
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *EXAMPLES.glob("*/README.md"),
+    ROOT / "benchmarks/README.md",
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_paths_lead_somewhere(page):
+    text = page.read_text()
+    links = [link.partition("#") for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    for link, _, anchor in links:
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        headings = re.findall("^#+ (.*)$", target.read_text(), re.M) if anchor else []
+        assert not anchor or anchor in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, anchor
+    rooms = "fairseq_syntax|preprocess|tests|benchmarks|docs|examples"
+    for path in re.findall(rf"`((?:{rooms})/[\w/.-]*(?:/|\.\w+))`", text):
+        assert (ROOT / path).exists(), path
