@@ -179,6 +179,17 @@ def test_options_of_the_readme_are_all_there_are():
             ), flag
 
 
+@pytest.mark.parametrize("package", ["syntax_preprocess", "fairseq_syntax"])
+def test_table_of_rooms_is_that_of_the_imports(package):
+    source = ast.parse((ROOT / "tests/unit/test_imports.py").read_text())
+    (table,) = (n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ROOMS")
+    rooms = {name: uses for name, uses in ast.literal_eval(table).items() if name.split(".")[0] == package}
+    told = {room.strip("`"): uses for room, _, uses in rows_of("docs/architecture.md", f"room of `{package}`")}
+    assert list(told) == [room.partition(".")[2] or package for room in rooms]
+    for uses, expected in zip(told.values(), rooms.values(), strict=True):
+        assert re.findall(r"[\w.]+", uses.replace("all above", "")) == re.findall(r"[\w.]+", expected)
+
+
 PAGES = [
     *ROOT.glob("*.md"),
     *(ROOT / "docs").glob("*.md"),
