@@ -107,15 +107,17 @@ class SyntaxTransformerConfig(TransformerConfig):
     def built(self) -> dict[str, Any]:
         """Options, in the place of those that the user wrote, so that a checkpoint records what its weights are.
 
-        All of ours are there, since a later version may have other defaults; masks in our order. A pruned model
-        (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is, with its layers as guided as they
-        were trained.
+        Ours are there with their defaults, since a later version may have others; layers spelled out, masks in our
+        order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is, with its layers
+        as guided as they were trained.
 
         Raises:
             ValueError: pruning leaves no layer that syntax enters.
         """
-        found: dict[str, Any] = {o.key: getattr(self, o.key) for o in all_options()}
+        options = [*options_of(SyntaxTransformerConfig), *(o for mask in self.masks for o in mask_options(mask.name))]
+        found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
         found["syntax_masks"] = ",".join(self.syntax_mask_names)
+        found["syntax_layers"] = ",".join(map(str, sorted(self.syntax_layer_numbers)))
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
         for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
@@ -144,7 +146,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         found: dict[str, Any] = {
             "syntax_masks": built["syntax_masks"],
             "syntax_combination": self.syntax_combination,
-            "syntax_layers": built.get("syntax_layers", ",".join(map(str, sorted(self.syntax_layer_numbers)))),
+            "syntax_layers": built["syntax_layers"],
             "syntax_heads": "all" if self.syntax_heads in (None, self.encoder.attention_heads) else self.syntax_heads,
             "encoder_attention_heads": self.encoder.attention_heads,
             "decoder_attention_heads": self.decoder.attention_heads,
@@ -179,7 +181,8 @@ class SyntaxTransformerConfig(TransformerConfig):
         if isinstance(args, cls):
             return args
         if OmegaConf.is_config(args):
-            _refuse_unknown(args)
+            if "task" not in args:  # the model's keys alone, not a command line that was recorded
+                _refuse_unknown(args)
         elif isinstance(args, Mapping):
             args = Namespace(**args)
         cfg: SyntaxTransformerConfig = super().from_namespace(args)

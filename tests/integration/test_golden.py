@@ -25,12 +25,14 @@ from fairseq.trainer import Trainer
 import commands
 from places import GOLDEN
 
-CHECKPOINTS = ["slr_sdoi", "slr_batch"]
+#: The last one has an architecture's defaults, which may change, and no optimizer's state.
+CHECKPOINTS = ["slr_sdoi", "slr_batch", "named"]
 
 
 def results(checkpoint: Path) -> dict[str, Any]:
     """What expected.json has of a checkpoint."""
-    return {"hypotheses": hypotheses(checkpoint), "gates": gates(checkpoint), "losses": losses(checkpoint)}
+    found = {"hypotheses": hypotheses(checkpoint), "gates": gates(checkpoint)}
+    return found if checkpoint.stem == "named" else {**found, "losses": losses(checkpoint)}
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -117,6 +119,8 @@ def test_gates_are_what_they_were(expected, name, checkpoint):
 
 
 def test_training_goes_on_as_it_did(expected, name, checkpoint):
+    if name == "named":
+        pytest.skip("has no optimizer's state")
     assert losses(checkpoint) == pytest.approx(expected[name]["losses"], abs=1e-5)
 
 

@@ -99,6 +99,12 @@ def make() -> None:
     for name, options in {
         "slr_sdoi": ["--syntax-masks=slr,sdoi"],
         "slr_batch": ["--syntax-masks=slr", "--gate-batch-norm-statistics=batch"],
+        "named": [
+            "--arch=gated_syntax_transformer_iwslt_de_en",
+            "--encoder-layers=2",
+            "--gate-warmup-epochs=10",
+            "--no-save-optimizer-state",
+        ],
     }.items():
         subprocess.run(
             [
