@@ -141,7 +141,7 @@ class System:
         self.task.inference_step(self.generator, [self.model], sample)
 
     def build_masks(self, batch: dict[str, Any]) -> None:
-        self.model.encoder.masks(self.sample(batch)["net_input"]["src_syntax"])
+        self.model.encoder.mask_builder(self.sample(batch)["net_input"]["src_syntax"])
 
 
 def seconds(function: Callable[[], Any]) -> float:

@@ -162,7 +162,7 @@ class Translator:
                 "subwords": [self.hub.src_dict[token] for token in batch.tokens[i].tolist()],
                 **parse_of(batch.sentences[i]),
                 "layers": list(model.syntax_attentions),
-                "masks": list(model.encoder.masks.names),
+                "masks": list(model.encoder.mask_builder.names),
                 "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,
             }
             encoded = encode(answer)

@@ -35,7 +35,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
             model.encoder(**net_input, trace=trace)
         found = {name: trace.stacked(name) for name in asked}
     if "masks" in contents:
-        found["masks"] = model.encoder.masks(net_input["src_syntax"]).masks
+        found["masks"] = model.encoder.mask_builder(net_input["src_syntax"]).masks
     return {name: found[name] for name in CONTENTS if name in found}
 
 

@@ -64,7 +64,7 @@ def dump(args: argparse.Namespace) -> int:
     count = len(task.dataset(args.gen_subset))
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(list(model.syntax_attentions)))
-        _add(file, "masks", np.array(model.encoder.masks.names))
+        _add(file, "masks", np.array(model.encoder.mask_builder.names))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)

@@ -12,7 +12,7 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
-from fairseq_syntax.nn.masks import MaskBuilder, SyntaxMasks
+from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder
 from fairseq_syntax.nn.trace import SyntaxTrace
 
 
@@ -26,7 +26,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
-        self.masks = MaskBuilder(cfg.masks)
+        self.mask_builder = MaskBuilder(cfg.masks)
         self.guided_numbers = cfg.syntax_layer_numbers
 
     def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
@@ -68,7 +68,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Raises:
             ValueError: a feature is missing.
         """
-        layers = _LayersOfOnePass(self.layers, self.guided_numbers, syntax=self.masks(src_syntax), trace=trace)
+        layers = _LayersOfOnePass(self.layers, self.guided_numbers, syntax=self.mask_builder(src_syntax), trace=trace)
         return super(SyntaxTransformerEncoder, self._with(layers)).forward(
             src_tokens, src_lengths, return_all_hiddens, token_embeddings
         )
@@ -90,7 +90,7 @@ class _LayersOfOnePass:
     """What fairseq's forward pass iterates over: the encoder's layers, the guided ones with their further arguments."""
 
     def __init__(
-        self, layers: nn.ModuleList, guided: Collection[int], *, syntax: SyntaxMasks, trace: SyntaxTrace | None
+        self, layers: nn.ModuleList, guided: Collection[int], *, syntax: BatchMasks, trace: SyntaxTrace | None
     ):
         self.layers = layers
         self.guided = guided

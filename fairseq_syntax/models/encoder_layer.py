@@ -9,7 +9,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
-from fairseq_syntax.nn.masks import SyntaxMasks
+from fairseq_syntax.nn.masks import BatchMasks
 
 
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):
@@ -45,7 +45,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
         encoder_padding_mask: Tensor | None,
         attn_mask: Tensor | None = None,
         *,
-        syntax: SyntaxMasks,
+        syntax: BatchMasks,
         contents: Sequence[str] = (),
     ) -> Any:
         """As fairseq's layer, with the batch's masks.

@@ -115,7 +115,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the model's batches must have."""
-        return self.encoder.masks.features
+        return self.encoder.mask_builder.features
 
     def check_backend(self, ddp_backend: str) -> None:
         """Raises :class:`ValueError`: under ``fully_sharded`` there is no pre-warmup."""
@@ -183,7 +183,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         names = [
             f"gate_{mask}_l{layer}" if head == 0 else f"_gate_{mask}_l{layer}_h{head}"
             for layer in sorted(trace.layers)
-            for mask in self.encoder.masks.names
+            for mask in self.encoder.mask_builder.names
             for head in range(gates.shape[3] + 1)
         ]
         return dict(zip(names, means.flatten().tolist(), strict=True)), len(gates)

@@ -107,9 +107,9 @@ class SyntaxTransformerConfig(TransformerConfig):
     def built(self) -> dict[str, Any]:
         """Options, in the place of those that the user wrote, so that a checkpoint records what its weights are.
 
-        Ours are there with their defaults, since a later version may have others; layers spelled out, masks in our
-        order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is, with its layers
-        as guided as they were trained.
+        Ours are there with their defaults, since a later version may have others; layers are spelled out, masks in our
+        order. A pruned model (``encoder_layers_to_keep``, counted from 0) is the smaller one that it is, with its
+        layers as guided as they were trained.
 
         Raises:
             ValueError: pruning leaves no layer that syntax enters.

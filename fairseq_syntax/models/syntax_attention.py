@@ -12,7 +12,7 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, scores, shared
-from fairseq_syntax.nn.masks import SyntaxMask, SyntaxMasks
+from fairseq_syntax.nn.masks import BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import SyntaxGate, even_weights
 
 
@@ -73,7 +73,7 @@ class SyntaxAttention(MultiheadAttention):
         key_padding_mask: Tensor | None = None,
         need_weights: bool = True,
         attn_mask: Tensor | None = None,
-        syntax: SyntaxMasks,
+        syntax: BatchMasks,
         contents: Sequence[str] = (),
     ) -> tuple[Tensor | None, ...]:
         """Attends.
@@ -134,7 +134,7 @@ class SyntaxAttention(MultiheadAttention):
         real = (~padding.bool()).to(weights)[:, None, None]
         return (weights * real).sum(dim=-1) / real.sum(dim=-1)
 
-    def _of_this_layer(self, syntax: SyntaxMasks) -> SyntaxMasks:
+    def _of_this_layer(self, syntax: BatchMasks) -> BatchMasks:
         """The batch's masks, with the parameters that this layer has of them."""
         if not self.experts:
             return syntax
@@ -142,7 +142,7 @@ class SyntaxAttention(MultiheadAttention):
             self.experts[name](guide).where(known) if name in self.experts else guide
             for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True)
         ]
-        return SyntaxMasks(guides, syntax.parsed, syntax.known)
+        return BatchMasks(guides, syntax.parsed, syntax.known)
 
     def _acts(self, dropout: FairseqDropout) -> bool:
         return dropout.p > 0 and (self.training or dropout.apply_during_inference)

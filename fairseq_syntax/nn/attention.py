@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from fairseq_syntax.nn.masks import SyntaxMasks
+from fairseq_syntax.nn.masks import BatchMasks
 from fairseq_syntax.nn.numerics import at_least_float32
 
 #: The ways to compute it that one can ask for.
@@ -46,7 +46,7 @@ class Mixture:
         ignore: dropout of syntactic attention ("syntax ignoring"); ``None`` where none acts.
     """
 
-    masks: SyntaxMasks
+    masks: BatchMasks
     weights: Tensor
     padding: Tensor | None
     ignore: Callable[[Tensor], Tensor] | None
@@ -77,9 +77,7 @@ class Mixture:
         return dropped if masks.all_parsed else torch.where(masks.parsed[:, k, None, None, None], dropped, guided)
 
 
-def choose(
-    asked: str, *, n: int, on_cuda: bool, wants_attention: bool, masks: SyntaxMasks, own_parameters: bool
-) -> str:
+def choose(asked: str, *, n: int, on_cuda: bool, wants_attention: bool, masks: BatchMasks, own_parameters: bool) -> str:
     """Which of ``plain``, ``shared`` and ``fused`` computes it.
 
     Args:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
+import numpy as np
+
 import commands
 from places import EXAMPLES
 
@@ -34,6 +36,14 @@ def test_a_mask_of_ones_own_trains_and_generates(data_bin, tmp_path):
     assert generated.count("\nH-") == len((data_bin.parent / "bpe/test.src").read_text().splitlines())
     words = run("fairseq-train", *RUN, "--arch", "gated_syntax_transformer", "--help", cwd=tmp_path).split()
     assert "--neighbours-siblings, --no-neighbours-siblings a word also sees the other children" in " ".join(words)
+    dump = ["fairseq-syntax-dump", str(data_bin), "--path", "run/checkpoint_best.pt", "--output", "test.npz", "--cpu"]
+    average = ["fairseq-syntax-average-checkpoints", "--inputs", *["run/checkpoint_best.pt"] * 2, "--output", "mean.pt"]
+    for command in (dump, average):
+        failed = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True)
+        assert failed.returncode == 1
+        assert "--syntax-masks: expected some of slr,sdoi, each once, found 'slr,neighbours'" in failed.stderr
+        run(*command, "--user-dir", str(USER_DIR), cwd=tmp_path)
+    assert np.load(tmp_path / "test.npz")["masks"].tolist() == ["slr", "neighbours"]
     # without it, or with another option, the checkpoint is not loaded as if nothing were
     generate = ["fairseq-generate", str(data_bin), *RUN, "--path", "run/checkpoint_best.pt", "--cpu"]
     plain = [part if part != str(USER_DIR) else "fairseq_syntax" for part in generate]

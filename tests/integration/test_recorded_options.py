@@ -103,7 +103,7 @@ def test_a_training_records_the_order_that_its_gates_have(data_bin, tmp_path):
     OmegaConf.set_struct(cfg, True)
     symbols = small.dictionary()
     task = Namespace(source_dictionary=symbols, target_dictionary=symbols)
-    assert build_model(cfg, task).encoder.masks.names == ("slr", "sdoi")
+    assert build_model(cfg, task).encoder.mask_builder.names == ("slr", "sdoi")
     assert cfg.syntax_masks == "slr,sdoi"
 
 

@@ -11,10 +11,10 @@ row is ever empty, and a sentence without a parse is not masked at all.
 
 from fairseq_syntax.nn.masks.base import (
     UNKNOWN,
+    BatchMasks,
     Guide,
     MaskBuilder,
     SyntaxMask,
-    SyntaxMasks,
     mask_names,
     mask_options,
     mask_type,
@@ -25,12 +25,12 @@ from fairseq_syntax.nn.masks.slr import SyntacticLocalRange, hard_slr, soft_slr
 
 __all__ = [
     "UNKNOWN",
+    "BatchMasks",
     "Guide",
     "MaskBuilder",
     "SyntacticDependencyOfInterest",
     "SyntacticLocalRange",
     "SyntaxMask",
-    "SyntaxMasks",
     "hard_slr",
     "mask_names",
     "mask_options",

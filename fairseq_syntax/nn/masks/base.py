@@ -102,7 +102,7 @@ class SyntaxMask:
         return {o.key: getattr(self, o.field) for o in mask_options(self.name)}
 
 
-class SyntaxMasks:
+class BatchMasks:
     """The masks of one batch.
 
     Args:
@@ -118,7 +118,7 @@ class SyntaxMasks:
         self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
 
     @classmethod
-    def of(cls, log_masks: Tensor, parsed: Tensor) -> SyntaxMasks:
+    def of(cls, log_masks: Tensor, parsed: Tensor) -> BatchMasks:
         """From the logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
         return cls([Guide(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], parsed)
 
@@ -176,7 +176,7 @@ class MaskBuilder:
         """The features that they are made of, each once."""
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
 
-    def __call__(self, syntax: Mapping[str, Tensor] | None) -> SyntaxMasks:
+    def __call__(self, syntax: Mapping[str, Tensor] | None) -> BatchMasks:
         """The masks of features of shape ``(batch, n)``.
 
         Raises:
@@ -195,7 +195,7 @@ class MaskBuilder:
         known = [(at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1) for at in positions]
         guides = [mask.guide(*of_mask) for mask, of_mask in zip(self.masks, features, strict=True)]
         there = [g.where(k) if isinstance(g, Guide) else g for g, k in zip(guides, known, strict=True)]
-        return SyntaxMasks(there, torch.stack(parsed, dim=1), known)
+        return BatchMasks(there, torch.stack(parsed, dim=1), known)
 
 
 _MASKS: dict[str, type[SyntaxMask]] = {}

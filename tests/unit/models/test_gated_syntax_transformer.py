@@ -71,7 +71,7 @@ def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_bef
         for layer in ours.encoder.layers:
             layer.self_attn.gate = ZeroGate(2, 4)
     else:
-        ours.encoder.masks = MaskBuilder([AllVisible(), AllVisible()])
+        ours.encoder.mask_builder = MaskBuilder([AllVisible(), AllVisible()])
     stock.train(training)
     ours.train(training)
     plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
@@ -183,7 +183,7 @@ def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
         net = model(syntax_masks="slr,sdoi", syntax_combination=combination, encoder_layers=1).eval()
         assert not [name for name, _ in net.named_parameters() if "gate" in name]
         net_input = mixed_batch()
-        masks = net.encoder.masks(net_input["src_syntax"])
+        masks = net.encoder.mask_builder(net_input["src_syntax"])
         trace = SyntaxTrace(("scores", "attention"))
         net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=trace)
         scores = trace.layers[1]["scores"].masked_fill(net_input["src_tokens"].eq(1)[:, None, None], -torch.inf)
@@ -210,7 +210,7 @@ def test_masks_are_built_once_a_batch():
             calls.append(distance)
             return super().log_mask(distance)
 
-    net.encoder.masks = MaskBuilder([Counted()])
+    net.encoder.mask_builder = MaskBuilder([Counted()])
     encode(net, mixed_batch())
     assert len(calls) == 1
 
@@ -381,7 +381,7 @@ def test_every_option_reaches_the_model():
         syntax_dropout=0.25,
         syntax_attention="shared",
     )
-    slr, sdoi = net.encoder.masks.masks
+    slr, sdoi = net.encoder.mask_builder.masks
     assert (slr.form, slr.temperature, sdoi.subwords) == ("hard", 2.0, "first")
     attention = net.encoder.layers[1].self_attn
     assert (attention.num_masks, attention.syntax_heads) == (2, 3)

@@ -10,7 +10,7 @@ import torch
 
 import small
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
-from fairseq_syntax.nn.masks import MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange, SyntaxMasks
+from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
 from syntax_preprocess.features import INFINITE
 
@@ -24,12 +24,12 @@ def attention(**options):
     return SyntaxAttention(16, 4, **{**defaults, **options})
 
 
-def random_bias(batch: int, n: int, masks: int = 2) -> SyntaxMasks:
+def random_bias(batch: int, n: int, masks: int = 2) -> BatchMasks:
     generator = torch.Generator().manual_seed(3)
     m = torch.rand(batch, masks, n, n, generator=generator)
     m = torch.where(m < 0.4, torch.zeros(()), m)
     m[:, :, range(n), range(n)] = 1
-    return SyntaxMasks.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
+    return BatchMasks.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("implementation", ["plain", "shared"])
@@ -59,7 +59,7 @@ def test_attention_is_the_papers_formula(implementation):
     torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
 
 
-def mixed_bias(n: int) -> tuple[SyntaxMasks, torch.Tensor]:
+def mixed_bias(n: int) -> tuple[BatchMasks, torch.Tensor]:
     """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
     sentences on a line, with infinite distances between them."""
     random = Random(n)
@@ -160,7 +160,7 @@ def test_gradients_are_those_of_the_function():
         x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
 
         def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
-            syntax = SyntaxMasks.of(log_masks, bias.parsed)
+            syntax = BatchMasks.of(log_masks, bias.parsed)
             output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
             return output.transpose(0, 1)[~padding]
 
@@ -230,7 +230,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         x = torch.randn(n, 3, 16)
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        syntax = SyntaxMasks.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        syntax = BatchMasks.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
         output, _ = net(x, x, x, need_weights=False, syntax=syntax)
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
@@ -242,7 +242,7 @@ def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_train
     net = attention(syntax_dropout=0.5, masks=MASKS[:1], implementation=implementation)
     x = torch.randn(6, 2, 16)
     bias = random_bias(2, 6, masks=1)
-    bias = SyntaxMasks.of(bias.log_masks, torch.tensor([[True], [False]]))
+    bias = BatchMasks.of(bias.log_masks, torch.tensor([[True], [False]]))
     net.eval()
     quiet = net(x, x, x, syntax=bias)[1]
     torch.testing.assert_close(net(x, x, x, syntax=bias)[1], quiet)
