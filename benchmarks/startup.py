@@ -1,0 +1,55 @@
+"""How long the commands take to start: seconds of CPU of `--help`, and of a run on next to nothing.
+
+    python benchmarks/startup.py [PYTHON of another environment]
+
+Medians of five runs each; with another environment, such as one with an earlier version, the two take turns.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TEXT = "the cat sat\n"
+TREE = "(S (NP the cat) (VP sat))\n"
+COMMANDS = {
+    "fairseq-syntax-parse --help": "parse --help",
+    "fairseq-syntax-binarize --help": "binarize --help",
+    "fairseq-syntax-score --help": "score --help",
+    "fairseq-syntax-dump --help": "dump --help",
+    "fairseq-syntax-average-checkpoints --help": "average-checkpoints --help",
+    "fairseq-syntax-parse --parser trees": "parse --input x.en --output-prefix y --parser trees --parse-file x.en.trees",
+    "fairseq-syntax-binarize": "binarize -s en -t de --trainpref x --destdir bin",
+    "fairseq-syntax-score": "score --hypotheses x.en --references x.de",
+}
+
+
+def seconds(python: str, command: str) -> float:
+    """Of CPU, until the command of that environment ends."""
+    name, *arguments = command.split()
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in (("x.en", TEXT), ("x.de", TEXT), ("x.en.trees", TREE)):
+            Path(folder, file).write_text(text)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        program = Path(python).with_name(f"fairseq-syntax-{name}")
+        subprocess.run([program, *arguments], cwd=folder, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> None:
+    pythons = [*sys.argv[1:2], sys.executable]
+    print(f"| | {' | '.join(pythons)} |\n| --- {'| --- ' * len(pythons)}|")
+    for name, command in COMMANDS.items():
+        turns = [[seconds(python, command) for python in pythons] for _ in range(5)]
+        print(
+            f"| `{name}` | {' | '.join(f'{statistics.median(t):.2f}' for t in zip(*turns, strict=True))} |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
