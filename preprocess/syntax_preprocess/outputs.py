@@ -36,25 +36,40 @@ def is_finished(plan: ParsePlan, work: Work | None) -> bool:
         work: what is asked for; ``None``: whatever parser did it, and whichever kinds of parse it made.
 
     Raises:
-        ValueError: it was, but there are lines without a parse, which the plan forbids.
+        ValueError: it was, but there are lines without a parse, which the plan forbids; or (without `work`) one of the
+            files that were made together is missing or was changed.
     """
     if os.path.exists(plan.folder):
         return False
-    expected = (plan.settings, plan.text, *([] if work is None else [work.parser]))
     made = {
         kind: record
         for kind, record in read_records(plan.record).items()
-        if (record.settings, record.text, *([] if work is None else [record.parser])) == expected
-        and _is_there(plan.output(kind), record)
+        if (record.settings, record.text) == (plan.settings, plan.text)
+        and (work is None or record.parser == work.parser)
     }
-    if not made or (work is not None and not made.keys() >= set(work.kinds)):
+    intact = {kind: record for kind, record in made.items() if _is_there(plan.output(kind), record)}
+    if not intact or (work is not None and not intact.keys() >= set(work.kinds)):
         return False
-    for record in made.values() if plan.strict else ():
+    if work is None:
+        _check_none_is_lost(plan, made, intact)
+    for record in intact.values() if plan.strict else ():
         if reasons := TextCounts.from_dict(record.counts).reasons():
             raise ValueError(
                 f"{plan.prefix}: expected a parse of every line (--strict), found lines without: {reasons}"
             )
     return True
+
+
+def _check_none_is_lost(plan: ParsePlan, made: dict[str, ParseRecord], intact: dict[str, ParseRecord]) -> None:
+    """Raises :class:`InputError` for a file that was made together with one that is there, and is not as it was."""
+    parsers = [record.parser for record in intact.values()]
+    for kind, record in made.items():
+        if kind not in intact and record.parser in parsers:
+            path = plan.output(kind)
+            found = "it changed since" if os.path.exists(path) else "none"
+            raise InputError(
+                path, None, f"expected the file that {plan.record} tells of, found {found}: parse the text anew"
+            )
 
 
 def _is_there(path: str, record: ParseRecord) -> bool:

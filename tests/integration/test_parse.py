@@ -1018,6 +1018,22 @@ def test_what_becomes_of_the_other_kind_is_said_before_the_merge(tmp_path, capsy
     assert "all of it was done before" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["trees", "conllu"])
+@pytest.mark.parametrize(("content", "found"), [(None, "none"), ("junk\n", "it changed since")])
+def test_merge_is_not_done_where_one_of_the_files_made_together_is_lost(tmp_path, kind, content, found):
+    text = write(tmp_path / "x.en", TEXT)
+    run(text)
+    made = tmp_path / f"x.en.{kind}"
+    if content is None:
+        made.unlink()
+    else:
+        write(made, content)
+    with pytest.raises(SystemExit, match=rf"x\.en\.{kind}: expected the file that .*x\.en\.parse\.json .* {found}"):
+        run(text, "--merge")
+    run(text, "--resume")  # makes it anew
+    run(text, "--merge")
+
+
 def test_files_can_be_shared_and_resumed_too(tmp_path):
     text = write(tmp_path / "x.en", TEXT)
     run(text)
