@@ -92,7 +92,9 @@ def what_becomes_of_others(plan: ParsePlan, work: Work) -> list[str]:
                 why = "it was changed since it was made"
             else:
                 why = _differences(record, work)
-            what = "will be replaced" if kind in work.kinds else "stays as it is, for this makes none"
+                if why and kind not in work.kinds:
+                    why = f"made by {shown(record.parser.get('name'))}"
+            what = "will be replaced" if kind in work.kinds else "stays as it is"
             if why:
                 lines.setdefault(f"{what} ({why})", []).append(path)
         elif record is not None and kind not in work.kinds:

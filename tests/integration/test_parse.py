@@ -1007,8 +1007,8 @@ def test_what_becomes_of_the_other_kind_is_said_before_the_merge(tmp_path, capsy
         replaced = rf"x\.en\.trees: will be replaced \(.*{'not tell who' if other == 'unknown' else 'benepar 1'}.*\)\n"
         assert re.search(replaced, said)
         stays = {
-            "there": r" stays as it is, for this makes none \(parser had name 'fake', now name 'benepar 1'",
-            "by hand": r" stays as it is, for this makes none \(it was changed since it was made\)\n",
+            "there": r" stays as it is \(made by 'fake'\)\n",
+            "by hand": r" stays as it is \(it was changed since it was made\)\n",
             "missing": r" stays missing, though .*x\.en\.parse\.json tells of it, for this makes none\n",
             "unknown": None,
         }[other]
