@@ -54,5 +54,5 @@ class ParsedBatch:
 
 def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
     """Why a sentence with words has no parse; nothing where it has all that are wanted."""
-    parses = (sentence.trees, sentence.dependencies) if sentence.words else ()
+    parses = sentence.parses.values() if sentence.words else ()
     return {parse.reason for parse in parses if isinstance(parse, NoParse)}

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairseq_syntax.inference.parse_sources import RunningParser
 from syntax_preprocess.errors import shown
+from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.parsers import MAX_TOKENS, Parser, parser_class, parser_names
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     names = parser_names()
     if isinstance(name, str) and name in names and (found := parser_class(name)).restartable:
         return found
-    there = [other for other in names if other not in ("conllu", "trees")]  # which read files
+    there = [other for other in names if other not in FORMATS]  # which read files of theirs
     raise ValueError(
         f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(there)}) in the signature of the "
         f"training data, found {repr(name) if name else 'none'}; --parser NAME runs one of these, with whatever else "

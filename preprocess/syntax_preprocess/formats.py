@@ -1,4 +1,13 @@
-"""The formats that parses come in: one table, so that nothing else asks which format it has before it."""
+"""The formats that parses come in, in one table: whoever reads, writes, cuts, aligns or counts parses goes by it.
+
+Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_preprocess.parsers.Parse` that holds its
+parses; and features whose source it is. Beyond that it gets what is written for it, as the others have it:
+
+    a parser that reads its files          parsers/files.py, and its name in parsers/__init__.py
+    a control's parses in place of its own features/aligned.py, controls.py
+    a number for people beside the counts  data_bin/split_counts.py
+    a property that has its parses' type   features/aligned.py
+"""
 
 from __future__ import annotations
 
@@ -31,17 +40,15 @@ class ParseUnit(Protocol[U_contra, P_co]):
 class ParseFormat(Generic[U, P]):
     """A file format with one unit for each line of a text.
 
-    Another one needs: an entry in :data:`FORMATS`, a field of :class:`~syntax_preprocess.parsers.Parse` and of
-    :class:`~syntax_preprocess.features.aligned.AlignedSentence` to hold its parses, and features whose source it is.
-
     Attributes:
         name: also the ending of its files, and the key of its parses wherever parses go by kind.
-        attribute: which field of a ``Parse`` and of an ``AlignedSentence`` holds such a parse.
+        attribute: which field of a ``Parse`` holds such a parse.
         ranges: cuts a file into byte ranges of so many units.
         units: the units among the lines of a file or range, each with the number of its first line.
         parse: reads a unit.
         write: a unit as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
+        sentences: how many sentences a parse has.
         maker: who made the parses, if the lines of a file say so.
     """
 
@@ -52,6 +59,7 @@ class ParseFormat(Generic[U, P]):
     parse: ParseUnit[U, P]
     write: Callable[[P | NoParse], str]
     tokens: Callable[[P], list[str]]
+    sentences: Callable[[P], int]
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
 
     def path(self, prefix: str) -> str:
@@ -72,6 +80,10 @@ def _tokens(tree: DependencyTree) -> list[str]:
     return tree.tokens
 
 
+def _sentences(tree: DependencyTree) -> int:
+    return tree.sentences
+
+
 TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     name="trees",
     attribute="trees",
@@ -80,6 +92,7 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     parse=parse_brackets,
     write=format_brackets,
     tokens=_leaves,
+    sentences=len,
 )
 CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     name="conllu",
@@ -89,8 +102,9 @@ CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     parse=parse_conllu,
     write=format_conllu,
     tokens=_tokens,
+    sentences=_sentences,
     maker=generator_comment,
 )
 
-#: Every format, by name.
+#: Every format, by name. Where a line has parses of several, its words are those of the last one.
 FORMATS: dict[str, ParseFormat[Any, Any]] = {"trees": TREES, "conllu": CONLLU}

@@ -9,7 +9,7 @@ from typing import Any
 from syntax_preprocess.counts import ParseCounts
 from syntax_preprocess.features.aligned import AlignedSentence
 from syntax_preprocess.features.distance import greatest_distance
-from syntax_preprocess.formats import CONLLU, FORMATS, TREES
+from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.trees import DependencyTree, NoParse
 
 
@@ -41,7 +41,7 @@ class SplitCounts:
         self.words += len(sentence.words)
         self.subwords += len(sentence.word_of)
         for kind, counts in self.parses.items():
-            parse = getattr(sentence, FORMATS[kind].attribute)
+            parse = sentence.parses[kind]
             if isinstance(parse, NoParse):
                 counts.no_parse[parse.reason] += 1
             else:

@@ -10,7 +10,7 @@ from syntax_preprocess.alignment import AlignmentError, Subwords, align
 from syntax_preprocess.controls import control_heads, control_trees
 from syntax_preprocess.features.distance import syntactic_distances
 from syntax_preprocess.features.feature import INFINITE
-from syntax_preprocess.formats import CONLLU, TREES
+from syntax_preprocess.formats import CONLLU, FORMATS, TREES
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 
@@ -29,10 +29,10 @@ class AlignedSentence:
     """A sentence's words and parses, and to which words its n - 1 subwords belong.
 
     Attributes:
-        words: those of the dependency tree, else of the constituency trees, else of the subwords alone.
+        words: those of the parse whose format is the last one in ``FORMATS``, else of the subwords alone.
         word_of: for each subword the index of its word.
         word_of_leaf: for each subword the index of its leaf of `trees`.
-        trees: one for each sentence of the line.
+        parses: by the name of their format; why there is none; nothing where it is not wanted.
         distances: between the leaves; ``None`` without trees.
         mismatches: for each kind of parse that was of another text, what differs; in its place is
             ``NoParse("mismatch")``.
@@ -41,10 +41,19 @@ class AlignedSentence:
     words: list[str]
     word_of: list[int]
     word_of_leaf: list[int]
-    trees: list[Tree] | NoParse | None
-    dependencies: DependencyTree | NoParse | None
+    parses: dict[str, Any]
     distances: list[int] | None = None
     mismatches: dict[str, AlignmentError] = field(default_factory=dict)
+
+    @property
+    def trees(self) -> list[Tree] | NoParse | None:
+        """The constituency trees, one for each sentence of the line."""
+        return self.parses.get(TREES.name)
+
+    @property
+    def dependencies(self) -> DependencyTree | NoParse | None:
+        """The dependency trees of the line's sentences."""
+        return self.parses.get(CONLLU.name)
 
 
 def align_sentence(
@@ -60,29 +69,27 @@ def align_sentence(
         parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
             left out, and told of in ``mismatches``.
     """
-    mismatches: dict[str, AlignmentError] = {}
-    words = subwords.words
-    word_of = word_of_leaf = subwords.word_of
-    trees, dependencies = (parses.get(kind) for kind in (TREES.name, CONLLU.name))
-    if isinstance(trees, list):
-        leaves = TREES.tokens(trees)
-        try:
-            word_of = word_of_leaf = _align(subwords, leaves)
-            words = leaves
-        except AlignmentError as error:
-            trees, mismatches[TREES.name] = NoParse("mismatch"), error
-    if isinstance(dependencies, DependencyTree):
-        try:
-            word_of = _align(subwords, dependencies.tokens)
-            words = dependencies.tokens
-        except AlignmentError as error:
-            dependencies, mismatches[CONLLU.name] = NoParse("mismatch"), error
-    if settings.control and isinstance(trees, list):
-        trees = control_trees(settings.control, trees, text)
-    if settings.control and isinstance(dependencies, DependencyTree):
-        dependencies = control_heads(settings.control, dependencies, text)
-    distances = syntactic_distances(trees, binarize=settings.binarize_trees) if isinstance(trees, list) else None
-    return AlignedSentence(words, word_of, word_of_leaf, trees, dependencies, distances, mismatches)
+    aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {})
+    for kind in FORMATS:
+        if (parse := parses.get(kind)) is None:
+            continue
+        if not isinstance(parse, NoParse):
+            try:
+                words = FORMATS[kind].tokens(parse)
+                aligned.word_of = _align(subwords, words)
+                aligned.words = words
+                if kind == TREES.name:
+                    aligned.word_of_leaf = aligned.word_of
+            except AlignmentError as error:
+                parse, aligned.mismatches[kind] = NoParse("mismatch"), error
+        aligned.parses[kind] = parse
+    if settings.control and isinstance(aligned.trees, list):
+        aligned.parses[TREES.name] = control_trees(settings.control, aligned.trees, text)
+    if settings.control and isinstance(aligned.dependencies, DependencyTree):
+        aligned.parses[CONLLU.name] = control_heads(settings.control, aligned.dependencies, text)
+    if isinstance(aligned.trees, list):
+        aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
+    return aligned
 
 
 def _align(subwords: Subwords, words: list[str]) -> list[int]:

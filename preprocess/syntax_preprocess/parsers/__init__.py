@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from syntax_preprocess.errors import shown
 from syntax_preprocess.folding import fold, same_folded
-from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.formats import FORMATS, ParseFormat
 from syntax_preprocess.lines import decode_lines
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
@@ -60,14 +60,18 @@ class Parse:
     @property
     def tokens(self) -> list[str]:
         """The surface tokens."""
-        if self.dependencies is not None:
-            return self.dependencies.tokens
-        return [leaf for tree in self.trees or () for leaf in tree.leaves()]
+        return next((parses.tokens(made) for parses, made in self._made()), [])
 
     @property
     def sentences(self) -> int:
         """How many sentences the line has."""
-        return self.dependencies.sentences if self.dependencies is not None else len(self.trees or ())
+        return next((parses.sentences(made) for parses, made in self._made()), 0)
+
+    def _made(self) -> Iterator[tuple[ParseFormat[Any, Any], Any]]:
+        """What there is, and its format; first that of the last format."""
+        for parses in reversed(FORMATS.values()):
+            if (made := getattr(self, parses.attribute)) is not None:
+                yield parses, made
 
 
 class Parser(ABC):

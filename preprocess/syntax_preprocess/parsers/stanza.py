@@ -13,11 +13,12 @@ from typing import Any
 from syntax_preprocess.conllu import parse_conllu
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_moses
+from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
 from syntax_preprocess.record import file_hash
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
 
-_KINDS = {"depparse": "conllu", "constituency": "trees"}
+_KINDS = {"depparse": CONLLU.name, "constituency": TREES.name}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
 _WHITE_SPACE = re.compile(r"\s")
 # stanza's tokenizer has <UNK> for longer words: all words of a batch are padded to the longest. So have we for tokens.
@@ -211,9 +212,9 @@ class StanzaParser(Parser):
     def _parse(self, sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> Parse:
         """The parse of stanza's sentences of a line, under the line's own tokens."""
         parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
-        if "conllu" in self.kinds:
+        if CONLLU.name in self.kinds:
             parse.dependencies = _dependencies(sentences, tokens)
-        if "trees" in self.kinds:
+        if TREES.name in self.kinds:
             parse.trees = []
             first_token = first_word = 0
             for sentence, surface in zip(sentences, tokens, strict=True):
@@ -231,8 +232,8 @@ class StanzaParser(Parser):
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Inside, nothing in this process uses the network through huggingface_hub, whatever HF_HUB_OFFLINE says in the
-    environment; afterwards all is as before.
+    """Inside, huggingface_hub uses no network where it looks at its constant HF_HUB_OFFLINE, whatever the environment
+    says. Afterwards the constant is as before; what took its value inside, a session of the hub's say, may keep it.
 
     Some of stanza's models are built on models of that hub. stanza itself is told by ``download_method``.
     """

@@ -6,13 +6,15 @@ import pytest
 import torch
 
 from fairseq_syntax.inference.new_text import NewText
-from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
 from syntax_preprocess.features.aligned import AlignedSentence
 from syntax_preprocess.trees import NoParse
 
 
 def parsed(number: int = 4) -> ParsedBatch:
-    sentences = [AlignedSentence([f"w{i}"], [0], [0], NoParse("failed") if i % 2 else [], None) for i in range(number)]
+    sentences = [
+        AlignedSentence([f"w{i}"], [0], [0], {"trees": NoParse("failed") if i % 2 else []}) for i in range(number)
+    ]
     features = {"head": [torch.tensor([i, 0]) for i in range(number)]}
     return ParsedBatch(
         [torch.tensor([i + 4, 2]) for i in range(number)], list(range(1, number + 1)), sentences, features
@@ -24,6 +26,12 @@ def test_what_it_holds():
     assert len(batch) == 4
     assert batch.lengths == [2] * 4
     assert batch.without_parse == {"failed": 2}
+
+
+def test_missing_parses_of_every_kind_are_counted():
+    sentence = AlignedSentence(["w"], [0], [0], {"trees": [], "conllu": NoParse("failed"), "amr": NoParse("too_long")})
+    assert reasons_without_parse(sentence) == {"failed", "too_long"}
+    assert reasons_without_parse(AlignedSentence([], [], [], sentence.parses)) == set()
 
 
 def test_a_part_is_a_batch_with_its_own_parses():
