@@ -25,9 +25,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from syntax_preprocess.folding import unescape_moses
-from syntax_preprocess.job import BatchStore, ParsePlan, merge, parse_batches
+from syntax_preprocess.job import merge, parse_batches
 from syntax_preprocess.parsers import MAX_TOKENS, default_characters
 from syntax_preprocess.parsers.stanza import StanzaParser
+from syntax_preprocess.plan import ParsePlan
+from syntax_preprocess.store import BatchStore
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 

@@ -173,7 +173,7 @@ class SideFiles(ParseSource):
         if os.path.isfile(text):
             for _ in in_lockstep(text, self.paths, units=1 << 20):
                 pass
-        self._units = {kind: FORMATS[kind].read(path) for kind, path in self.paths.items()}
+        self._parses = {kind: FORMATS[kind].read(path) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
 
@@ -182,7 +182,7 @@ class SideFiles(ParseSource):
         return [{kind: self._next(kind, line) for kind in self.paths} for line in lines]
 
     def _next(self, kind: str, line: SourceLine) -> Any:
-        place, parse = next(self._units[kind], (0, None))
+        place, parse = next(self._parses[kind], (0, None))
         if parse is None:
             message = f"expected a parse for every line of the input, found none for line {line.number}"
             raise InputError(self.paths[kind], None, message)
@@ -197,8 +197,8 @@ class SideFiles(ParseSource):
         _warn(line, [kind], error)
 
     def end(self) -> None:
-        for kind, units in self._units.items():
-            place, _ = next(units, (0, None))
+        for kind, parses in self._parses.items():
+            place, _ = next(parses, (0, None))
             if place:
                 message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
                 raise InputError(self.paths[kind], place, message)

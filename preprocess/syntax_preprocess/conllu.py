@@ -1,6 +1,6 @@
 """CoNLL-U, read and written.
 
-A unit is a block of lines, closed by an empty line; it holds several sentences if ``# sentences = N`` is in it. Where
+A unit is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
 the parser gave up, it is comments with ``# no_parse = REASON`` among them; where the text has no words, other comments.
 """
 

@@ -20,11 +20,11 @@ def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[di
     lines = 0
     for rows in itertools.zip_longest(line_unit_ranges(text, units), *ranges.values()):
         of_text, *of_parses = rows
-        expected = of_text.units if of_text else 0
+        expected = of_text.count if of_text else 0
         if all(rows):
             yield dict(zip(["text", *ranges], rows, strict=True))
         for kind, row in zip(ranges, of_parses, strict=True):
-            found = row.units if row else 0
+            found = row.count if row else 0
             if found < expected:
                 raise InputError(
                     parses[kind], None, f"expected a parse for every line of {text}, found only {lines + found}"

@@ -9,8 +9,9 @@ from typing import Any
 from syntax_preprocess.counts import TextCounts
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.job import ParsePlan, Work, check_folder
+from syntax_preprocess.plan import ParsePlan, Work
 from syntax_preprocess.record import ParseRecord, file_hash, read_records, record_path
+from syntax_preprocess.store import check_folder
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite
 
 

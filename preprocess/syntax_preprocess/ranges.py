@@ -14,13 +14,13 @@ from syntax_preprocess.lines import decode_lines
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Consecutive units of a file: bytes `start` to `end`, the number of the first line, and how many units."""
+    """Consecutive units of a file: bytes `start` to `end`, the number of the first line, and the count of units."""
 
     path: str
     start: int
     end: int
     first_line: int
-    units: int
+    count: int
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines with their numbers. Raises :class:`InputError` as :func:`~syntax_preprocess.lines.read_lines`."""

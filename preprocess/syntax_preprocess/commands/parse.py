@@ -17,7 +17,7 @@ import sys
 
 from syntax_preprocess.commands.main import run
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.job import BatchStore, ParsePlan, Shard, merge, parse_batches
+from syntax_preprocess.job import merge, parse_batches
 from syntax_preprocess.outputs import check_places, is_finished, what_becomes_of_others
 from syntax_preprocess.parsers import (
     CHARACTERS_A_TOKEN,
@@ -27,6 +27,8 @@ from syntax_preprocess.parsers import (
     parser_class,
     parser_names,
 )
+from syntax_preprocess.plan import ParsePlan, Shard
+from syntax_preprocess.store import BatchStore
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -98,8 +100,8 @@ def parse(args: argparse.Namespace) -> None:
         print(f"{prefix}: all of it was done before")
         return
     shard = None if args.shard_id is None else Shard(args.shard_id, args.num_shards)
-    with store.open(work, shard) as work:
-        for line in what_becomes_of_others(plan, work):
+    with store.open(work, shard) as found:
+        for line in what_becomes_of_others(plan, found):
             print(line, file=sys.stderr)
         if parser is not None:
             try:
@@ -109,8 +111,8 @@ def parse(args: argparse.Namespace) -> None:
                     store.discard()
                 raise
         if not shard:
-            print(merge(store, work))
-            print(f"wrote {', '.join(map(plan.output, work.kinds))} and {plan.record}")
+            print(merge(store, found))
+            print(f"wrote {', '.join(map(plan.output, found.kinds))} and {plan.record}")
     if shard:
         print(f"{shard} is done; when all are, give the command with --merge")
 

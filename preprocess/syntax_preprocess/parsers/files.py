@@ -46,7 +46,7 @@ class FileParser(Parser, Generic[T]):
         for needed in (path, text):
             if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
                 raise InputError(needed, None, "expected a file, found none")
-        self._paired = self._count() == sum(lines.units for lines in line_unit_ranges(text, 1 << 20))
+        self._paired = self._count() == sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
         self._units = self._read()
         self._next = next(self._units, None)
 
@@ -84,28 +84,28 @@ class FileParser(Parser, Generic[T]):
                 self._advance()
             return NoParse("empty")
         expected = marks_in_order(expected)
-        parts: list[T] = []
+        units: list[T] = []
         tokens: list[str] = []
         found = 0  # characters of what is expected
         while found < len(expected):
             if self._next is None:
-                missing = "the rest of it" if parts else "it"
+                missing = "the rest of it" if units else "it"
                 raise InputError(
                     self.path, None, f"expected a parse of {self.text}:{line.number}, found none of {missing}"
                 )
-            place, part = self._next
-            if isinstance(part, NoParse):
-                if parts:
+            place, unit = self._next
+            if isinstance(unit, NoParse):
+                if units:
                     raise InputError(
                         self.path, place, f"expected the rest of {self.text}:{line.number}, found no parse"
                     )
                 self._advance()
-                return part
+                return unit
             self._advance()
-            more = self.format.tokens(part)
+            more = self.format.tokens(unit)
             if not more:  # comments
                 continue
-            parts.append(part)
+            units.append(unit)
             tokens += more
             folded = _folded(more)
             if expected.startswith(folded, found) and found + len(folded) < len(expected):
@@ -119,26 +119,26 @@ class FileParser(Parser, Generic[T]):
                     align(plain_words(line.text.split()), tokens)
                 except AlignmentError as error:
                     raise InputError(self.path, place, f"{self.text}:{line.number}: {error}") from None
-        return self._join(parts)
+        return self._join(units)
 
     def _advance(self) -> None:
         self._next = next(self._units, None)
 
-    def _is_empty(self, part: T | NoParse) -> bool:
-        if isinstance(part, NoParse):
-            return self._paired or part.reason == "empty"
-        return not fold("".join(self.format.tokens(part)))[0]
+    def _is_empty(self, unit: T | NoParse) -> bool:
+        if isinstance(unit, NoParse):
+            return self._paired or unit.reason == "empty"
+        return not fold("".join(self.format.tokens(unit)))[0]
 
     def _count(self) -> int:
         """How many units the file has."""
-        return sum(units.units for units in self.format.ranges(self.path, 1 << 20))
+        return sum(units.count for units in self.format.ranges(self.path, 1 << 20))
 
     def _read(self) -> Iterator[tuple[int, T | NoParse]]:
         """The units, each with the number of its first line."""
         return self.format.read(self.path)
 
     @abstractmethod
-    def _join(self, parts: list[T]) -> Parse:
+    def _join(self, units: list[T]) -> Parse:
         """One parse of the units of a line."""
 
 
@@ -152,15 +152,15 @@ class ConlluParser(FileParser[DependencyTree]):
     format = CONLLU
     kinds = (CONLLU.name,)
 
-    def _join(self, parts: list[DependencyTree]) -> Parse:
-        whole = DependencyTree([], [], sentences=sum(part.sentences for part in parts))
+    def _join(self, units: list[DependencyTree]) -> Parse:
+        whole = DependencyTree([], [], sentences=sum(unit.sentences for unit in units))
         multiword = 0
-        for part in parts:
+        for unit in units:
             first = len(whole.tokens)
-            whole.tokens += part.tokens
-            whole.heads += [head and head + first for head in part.heads]
-            whole.columns += part.columns
-            multiword += part.multiword
+            whole.tokens += unit.tokens
+            whole.heads += [head and head + first for head in unit.heads]
+            whole.columns += unit.columns
+            multiword += unit.multiword
         return Parse(dependencies=whole, multiword=multiword)
 
 
@@ -191,5 +191,5 @@ class TreesParser(FileParser[list[Tree]]):
         for place, line in self._lines():
             yield place, parse_brackets(line, path=self.path, line=place)
 
-    def _join(self, parts: list[list[Tree]]) -> Parse:
-        return Parse(trees=[tree for part in parts for tree in part])
+    def _join(self, units: list[list[Tree]]) -> Parse:
+        return Parse(trees=[tree for unit in units for tree in unit])

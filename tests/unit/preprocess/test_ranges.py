@@ -22,14 +22,14 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
     whole = list(read_lines(str(path)))
     ranges = list(line_unit_ranges(str(path), units))
     assert [line for r in ranges for line in r.lines()] == whole
-    assert [r.units for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
+    assert [r.count for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
         len(whole) % units
     )
     blocks = list(conllu_units(whole))
     ranges = list(conllu_unit_ranges(str(path), units))
     assert [unit for r in ranges for unit in conllu_units(r.lines())] == blocks
-    assert sum(r.units for r in ranges) == len(blocks)
-    assert all(len(list(conllu_units(r.lines()))) == r.units for r in ranges)
+    assert sum(r.count for r in ranges) == len(blocks)
+    assert all(len(list(conllu_units(r.lines()))) == r.count for r in ranges)
 
 
 def write(path, content):
@@ -61,6 +61,6 @@ def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected):
             found.extend(in_lockstep(text, parses, 2))
     else:
         found.extend(in_lockstep(text, parses, 2))
-        assert [row["text"].units for row in found] == [2, 2, 1][: (lines + 1) // 2]
+        assert [row["text"].count for row in found] == [2, 2, 1][: (lines + 1) // 2]
     assert all(set(row) == {"text", "trees", "conllu"} for row in found)
     assert len(found) >= min(lines, trees, blocks) // 2
