@@ -72,9 +72,17 @@ def open_tokens(prefix: str, symbols: Symbols, dataset_impl: str | None = None) 
     raise InputError(
         prefix,
         None,
-        f"expected tokens in fairseq's format mmap, cached, lazy or raw, found {found or 'none of them'}; make them "
-        "with fairseq-preprocess --dataset-impl mmap",
+        f"expected tokens in fairseq's format mmap, cached, lazy or raw, found {found or _other_format(prefix)}; make "
+        "them with fairseq-preprocess --dataset-impl mmap",
     )
+
+
+def _other_format(prefix: str) -> str:
+    """What to call the format of tokens that are of no known one."""
+    if not tokens_exist(prefix):
+        return "none of them"
+    with open(f"{prefix}.idx", "rb") as file:
+        return f"another one (magic {file.read(8)!r})"
 
 
 class _LegacyTokens:
@@ -100,8 +108,12 @@ class _LegacyTokens:
         # Of which dimensions are each sentence's, where its values begin and where the last ones end, and lengths.
         index = np.memmap(path, "<i8", "r", offset=_LEGACY_HEADER.size)
         dimensions, self._places, self.lengths = np.split(index, [sentences + 1, 2 * (sentences + 1)])
-        ends = np.cumsum(self.lengths)
-        if (dimensions != np.arange(sentences + 1)).any() or (self._places != [0, *ends]).any():
+        if (
+            (dimensions != np.arange(sentences + 1)).any()
+            or (self.lengths < 0).any()
+            or self._places[0] != 0
+            or (self._places[1:] != np.cumsum(self.lengths)).any()
+        ):
             raise InputError(path, None, "expected one row of values a sentence, one after another, found others")
         count = int(self._places[-1])
         check_size(f"{prefix}.bin", count * width, "as its index says")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,45 @@ def test_other_formats_are_refused_with_advice(tmp_path, stated):
         Path(f"{prefix}.idx").write_bytes(b"HUFFIDX\x00\x00" + bytes(20))
     with pytest.raises(InputError, match=r"train\.en-de\.en: expected tokens in .*; make them with fairseq-preprocess"):
         open_tokens(prefix, symbols, stated)
+
+
+def test_an_unknown_format_is_told_from_none(tmp_path):
+    prefix, symbols, _ = made(tmp_path, "mmap", LINES)
+    Path(f"{prefix}.idx").write_bytes(b"HUFFIDX\x00\x00" + bytes(20))
+    with pytest.raises(InputError, match=r"found another one \(magic b'HUFFIDX\\x00'\); make"):
+        open_tokens(prefix, symbols)
+    with pytest.raises(InputError, match="found none of them; make"):
+        open_tokens(f"{tmp_path}/none", symbols)
+
+
+def legacy_index(prefix: Path, lengths: np.ndarray) -> None:
+    """An index of fairseq's legacy format for int32 values, and as many values."""
+    count = len(lengths)
+    header = struct.pack("<8sQQQQQ", b"TNTIDX\x00\x00", 1, 4, 4, count, count)
+    places = np.concatenate([[0], np.cumsum(lengths)])
+    numbers = np.concatenate([np.arange(count + 1), places, lengths]).astype("<i8")
+    Path(f"{prefix}.idx").write_bytes(header + numbers.tobytes())
+    Path(f"{prefix}.bin").write_bytes(bytes(4 * int(places[-1])))
+
+
+def test_negative_lengths_in_a_legacy_index_are_refused(tmp_path):
+    _, symbols, _ = made(tmp_path, "cached", LINES)
+    legacy_index(tmp_path / "x", np.array([3, -1, 2]))
+    with pytest.raises(InputError, match=r"x\.idx: expected one row of values a sentence"):
+        open_tokens(f"{tmp_path}/x", symbols)
+
+
+def test_a_legacy_index_takes_little_memory(tmp_path):
+    _, symbols, _ = made(tmp_path, "cached", LINES)
+    count = 200_000
+    legacy_index(tmp_path / "x", np.full(count, 2))
+    tracemalloc.start()
+    try:
+        open_tokens(f"{tmp_path}/x", symbols)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 20 * count  # an array of integers, and one of bools
 
 
 def test_a_number_that_is_out_of_place_in_a_legacy_index_is_refused(tmp_path):
