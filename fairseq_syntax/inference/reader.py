@@ -85,7 +85,7 @@ class SourceReader:
         return sentence
 
     def _numberer(self, feature: str) -> Callable[[str], int]:
-        numbers = self._numbers.get(feature, {})
+        numbers = self._numbers.get(feature, {})  # none for features that are no labels, or without any parse
         return lambda label: numbers.get(label, UNKNOWN)
 
     def _ids(self, line: SourceLine, dictionary: Any) -> Tensor:
@@ -104,9 +104,10 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         features: names of the features that the models need.
 
     Raises:
-        ValueError: neither the configuration nor a signature says where parses come from, or it cannot be had.
+        ValueError: neither the configuration nor a signature says where parses come from, or it cannot be had; or the
+            signature lacks the labels of a feature.
     """
-    signature, split = _recorded(cfg)
+    path, signature, split = _recorded(cfg)
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning(
@@ -114,6 +115,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         )
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
+    labels = {} if cfg.input_parses is None and cfg.parser == "none" else _labels(wanted, signature, path or cfg.data)
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:
@@ -132,16 +134,31 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
                 device=cfg.parser_device,
             )
         )
-    return SourceReader(source, settings, wanted, signature.labels)
+    return SourceReader(source, settings, wanted, labels)
 
 
-def _recorded(cfg: Any) -> tuple[Signature, SplitSignature | None]:
-    """The signature of the source side, and of it the training data's."""
+def _labels(features: Iterable[str], signature: Signature, path: str) -> dict[str, Sequence[str]]:
+    """What the values of those features that are labels number. Raises :class:`ValueError` if `signature`, which is at
+    `path`, does not say so."""
+    labels: dict[str, Sequence[str]] = {}
+    for name in features:
+        known: Sequence[str] | None = FEATURES[name].labels
+        if known == ():  # as the parses have them
+            known = signature.labels.get(name)
+            if known is None:
+                raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
+        if known is not None:
+            labels[name] = known
+    return labels
+
+
+def _recorded(cfg: Any) -> tuple[str | None, Signature, SplitSignature | None]:
+    """The signature of the source side, its path, and of it the training data's."""
     for data in str(cfg.data).split(os.pathsep):
         for pair in ((cfg.source_lang, cfg.target_lang), (cfg.target_lang, cfg.source_lang)):
             path = signature_path(data, pair, cfg.source_lang)
             if os.path.exists(path):
                 signature = Signature.read(path)
                 splits = signature.splits
-                return signature, splits.get("train") or next(iter(splits.values()), None)
-    return Signature(), None
+                return path, signature, splits.get("train") or next(iter(splits.values()), None)
+    return None, Signature(), None

@@ -1,0 +1,28 @@
+"""New text is read with the labels that the training data had."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairseq_syntax.inference.reader import source_reader
+from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from syntax_preprocess.data_bin.signature import Signature
+
+
+def config(folder, **options) -> SyntaxTranslationConfig:
+    return SyntaxTranslationConfig(data=str(folder), source_lang="en", target_lang="de", **options)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_labels_that_the_signature_lacks_are_an_error(tmp_path, signed):
+    path = tmp_path / "syntax.en-de.en.json"
+    if signed:
+        Signature(labels={"upos": ["</s>", "X"]}).write(str(path))
+    (tmp_path / "x.conllu").write_text("1\ta\ta\tX\t_\t_\t0\troot\t_\t_\n\n")
+    made = config(tmp_path, input_parses=f"{tmp_path}/x")
+    with pytest.raises(
+        ValueError, match=f"{path if signed else tmp_path}: expected a signature with the labels of dep"
+    ):
+        source_reader(made, ["word", "case", "deprel"])
+    source_reader(made, ["word", "case", "upos"] if signed else ["word", "case"])
+    source_reader(config(tmp_path, parser="none"), ["deprel"])  # without parses there is nothing to number
