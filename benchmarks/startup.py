@@ -22,7 +22,7 @@ COMMANDS = {
     "fairseq-syntax-score --help": "score --help",
     "fairseq-syntax-dump --help": "dump --help",
     "fairseq-syntax-average-checkpoints --help": "average-checkpoints --help",
-    "fairseq-syntax-parse --parser trees": "parse --input x.en --output-prefix y --parser trees --parse-file x.en.trees",
+    "fairseq-syntax-parse --parser trees": "parse --input x.en --parser trees --parse-file y.trees",
     "fairseq-syntax-binarize": "binarize -s en -t de --trainpref x --destdir bin",
     "fairseq-syntax-score": "score --hypotheses x.en --references x.de",
 }
@@ -32,7 +32,7 @@ def seconds(python: str, command: str) -> float:
     """Of CPU, until the command of that environment ends."""
     name, *arguments = command.split()
     with tempfile.TemporaryDirectory() as folder:
-        for file, text in (("x.en", TEXT), ("x.de", TEXT), ("x.en.trees", TREE)):
+        for file, text in (("x.en", TEXT), ("x.de", TEXT), ("x.en.trees", TREE), ("y.trees", TREE)):
             Path(folder, file).write_text(text)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         program = Path(python).with_name(f"fairseq-syntax-{name}")
@@ -46,9 +46,8 @@ def main() -> None:
     print(f"| | {' | '.join(pythons)} |\n| --- {'| --- ' * len(pythons)}|")
     for name, command in COMMANDS.items():
         turns = [[seconds(python, command) for python in pythons] for _ in range(5)]
-        print(
-            f"| `{name}` | {' | '.join(f'{statistics.median(t):.2f}' for t in zip(*turns, strict=True))} |", flush=True
-        )
+        medians = [statistics.median(of_one) for of_one in zip(*turns, strict=True)]
+        print(f"| `{name}` | {' | '.join(f'{median:.2f}' for median in medians)} |", flush=True)
 
 
 if __name__ == "__main__":
