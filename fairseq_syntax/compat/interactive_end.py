@@ -56,5 +56,5 @@ def call_at_end(function: Callable[[], None]) -> bool:
 
 
 def _is_interactive(main: Callable[..., Any]) -> bool:
-    spec = getattr(main, "__globals__", {}).get("__spec__")  # its name is the module's also under `python -m`
-    return getattr(spec, "name", None) == "fairseq_cli.interactive"
+    # By what stands beside it: under `python -m`, or run by its path, its module has another name.
+    return {"buffered_read", "make_batches"} <= getattr(main, "__globals__", {}).keys()

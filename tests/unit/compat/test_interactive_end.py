@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import fairseq_cli.generate
@@ -40,6 +40,14 @@ def test_what_is_to_be_called_is_called_after_the_command_and_once():
     assert said == ["last line", "the end"]
     run(fairseq_cli.interactive, lambda: said.append("another run"))
     assert said == ["last line", "the end", "another run"]
+
+
+def test_it_has_an_end_also_where_its_file_is_run_by_path():
+    said: list[str] = []
+    by_path = ModuleType("__main__")
+    vars(by_path).update({**vars(fairseq_cli.interactive), "__name__": "__main__", "__spec__": None})
+    run(by_path, lambda: said.append(f"{call_at_end(lambda: said.append('the end'))}"))
+    assert said == ["True", "the end"]
 
 
 def test_other_commands_have_no_end():
