@@ -20,9 +20,10 @@ if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_
     __path__.append(_as_fairseq_spells_it)
 
 from fairseq_syntax import models, tasks  # noqa: E402
+from fairseq_syntax.compat import loading  # noqa: E402
 from fairseq_syntax.models import recorded_options  # noqa: E402
 
 compat.install()
-recorded_options.look_before_loading()
+loading.look_before_loading(read=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
 
 __all__ = ["__version__", "models", "tasks"]

@@ -9,6 +9,7 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | help | ``--help`` leaves out options of models and tasks | on import |
 | interactive_end | fairseq-interactive ends with status 0 whatever happened | on import |
 | literals | options are run as Python | on import |
+| loading | nobody is asked before a checkpoint is loaded | on import, with what models ask |
 | rdrop | R-Drop repeats half of a batch | on import |
 | safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; our commands read by it |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |

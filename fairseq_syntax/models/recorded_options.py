@@ -2,27 +2,22 @@
 model makes of them?
 
 Weights are found by names and shapes. That the first gate is SLR's, how wide its range is, or which layers are guided,
-they do not say: the checkpoint's configuration does. fairseq never compares that with the options in force, and has no
-place where a model or a task could. So the two functions that load checkpoints are wrapped here: one reads the file, in
-all commands; the other, the trainer's, knows whether a training goes on (with the optimizer's state) or begins.
+they do not say: the checkpoint's configuration does, which is compared with the options in force.
+:mod:`fairseq_syntax.compat.loading` has fairseq call :func:`read_checkpoint` and :func:`check_resumption`.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
-from fairseq.trainer import Trainer
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
@@ -34,40 +29,48 @@ from syntax_preprocess.errors import InputError, shown
 logger = logging.getLogger(__name__)
 
 
-def look_before_loading() -> None:
-    """From now on, fairseq's commands look at a checkpoint before they load it."""
-    load, resume = checkpoint_utils.load_checkpoint_to_cpu, Trainer.load_checkpoint
+def read_checkpoint(
+    path: str, overrides: Mapping[str, Any] | None, load: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """What `load`, fairseq's own way, makes of a checkpoint that was looked at before, so that its weights mean what
+    they meant.
 
-    @functools.wraps(load)
-    def load_checkpoint_to_cpu(
-        path: str, arg_overrides: Mapping[str, Any] | None = None, *args: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        found = _look_at(path)
-        if arg_overrides is not None:  # a model will be built; the trainer has one
-            _check_architecture(found)
-        state: dict[str, Any] = load(path, arg_overrides, *args, **kwargs)
-        _as_it_was_built((state.get("cfg") or {}).get("model"))
-        if found.mask_order is not None:
-            for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
-                reorder_masks(weights, found.mask_order)
-        if arg_overrides and state.get("cfg"):
-            model = state["cfg"].model
-            if OmegaConf.is_config(model) and _config(model) is not None:
-                # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
-                with open_dict(model):
-                    model.update({name: arg_overrides[name] for name in set(option_names()) & arg_overrides.keys()})
-            _compare(found, model, resuming=False)
-        return state
+    Args:
+        overrides: what its options are overridden with; ``None``: no model will be built of it.
 
-    @functools.wraps(resume)
-    def load_checkpoint(self: Trainer, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
-        if PathManager.isfile(filename):
-            found = _look_at(filename)
-            _compare(found, self.cfg.model, resuming=found.has_optimizer and not reset_optimizer)
-        return resume(self, filename, reset_optimizer, *args, **kwargs)
+    Raises:
+        InputError: it is no checkpoint, its options cannot be meant, or its gates would be those of other masks.
+    """
+    found = _look_at(path)
+    if overrides is not None:  # a model will be built; the trainer has one
+        _check_architecture(found)
+    state = load()
+    _as_it_was_built((state.get("cfg") or {}).get("model"))
+    if found.mask_order is not None:
+        for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
+            reorder_masks(weights, found.mask_order)
+    if overrides and state.get("cfg"):
+        model = state["cfg"].model
+        if OmegaConf.is_config(model) and _config(model) is not None:
+            # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
+            with open_dict(model):
+                model.update({name: overrides[name] for name in set(option_names()) & overrides.keys()})
+        _compare(found, model, resuming=False)
+    return state
 
-    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
-    Trainer.load_checkpoint = load_checkpoint
+
+def check_resumption(path: str, model: Any, resets_optimizer: bool) -> None:
+    """Refuses a checkpoint that a training cannot go on from, or begin with.
+
+    Args:
+        model: options of the model that is trained.
+        resets_optimizer: whether a new training begins.
+
+    Raises:
+        InputError: as :func:`read_checkpoint`; or the training would go on with weights that mean something else.
+    """
+    found = _look_at(path)
+    _compare(found, model, resuming=found.has_optimizer and not resets_optimizer)
 
 
 def _as_it_was_built(model: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import pickle
 import pkgutil
 from argparse import Namespace
@@ -16,7 +17,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
-from fairseq import options
+from fairseq import checkpoint_utils, options
 from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
 from fairseq.data import (
     FairseqDataset,
@@ -28,6 +29,7 @@ from fairseq.data import (
 )
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.trainer import Trainer
 from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_globals
 
 import small
@@ -117,6 +119,22 @@ def test_safe_loading(tmp_path, value):
             torch.load(tmp_path / "checkpoint.pt")
     finally:
         add_safe_globals(allowed)
+
+
+def test_loading(tmp_path):
+    path = str(tmp_path / "checkpoint.pt")
+    cfg = {"model": Namespace(_name="gated_syntax_transformer", syntax_masks="slr"), "task": Namespace(data="x")}
+    history = [{"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}, "num_updates": 1}]
+    extra = {"train_iterator": {"epoch": 1}}
+    torch.save({"args": None, "cfg": cfg, "model": {}, "optimizer_history": history, "extra_state": extra}, path)
+    overrides = {"syntax_masks": "sdoi"}
+    with pytest.raises(ValueError, match="--syntax-masks: expected slr, whose gates these are, found sdoi"):
+        checkpoint_utils.load_checkpoint_to_cpu(path, overrides)
+    state = checkpoint_utils.load_checkpoint_to_cpu.__wrapped__(path, overrides)
+    assert state["cfg"].model.syntax_masks == "sdoi", mended("loading")
+    resume = inspect.getsource(Trainer.load_checkpoint.__wrapped__)
+    assert "self.model.load_state_dict(" in resume
+    assert not [name for name in ('"cfg"', "self.task") if name in resume], mended("loading")
 
 
 def test_cached_data(tmp_path):
