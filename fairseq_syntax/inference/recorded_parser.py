@@ -62,14 +62,22 @@ def start_parsers(
 
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     """The parser of that name. No other is loaded: what is wrong with the others does not matter here."""
-    names = parser_names()
-    if isinstance(name, str) and name in names and (found := parser_class(name)).restartable:
-        return found
-    there = [other for other in names if other not in FORMATS]  # which read files of theirs
+    installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
+    wrong = (
+        f"expected a parser that can be run here ({', '.join(installed)}) in the signature of the training data, "
+        f"found {repr(name) if name else 'none'}; --parser NAME runs one of these"
+    )
+    if isinstance(name, str) and name in installed:
+        if (found := parser_class(name)).restartable:
+            return found
+        others = ", ".join(other for other in installed if other != name) or "no other"
+        wrong = (
+            f"the parser {name} cannot be started from what is recorded of it (it is not `restartable`); "
+            f"installed: {others}; --parser NAME runs another"
+        )
     raise ValueError(
-        f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(there)}) in the signature of the "
-        f"training data, found {repr(name) if name else 'none'}; --parser NAME runs one of these, with whatever else "
-        "is recorded, --input-parses PREFIX takes parses that were made before, --parser none translates without syntax"
+        f"{', '.join(kinds)}: {wrong}, with whatever else is recorded, --input-parses PREFIX takes parses that were "
+        "made before, --parser none translates without syntax"
     )
 
 

@@ -23,6 +23,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
+from fairseq_syntax.inference import recorded_parser
 from fairseq_syntax.models.options import all_options
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
@@ -68,7 +69,7 @@ def test_german_and_french(tmp_path, lang):
     assert re.findall("^(.*?): 13 files as they were written", report, re.M) == ["test", "train", "valid"]
 
 
-def test_parser_of_the_contributors_guide():
+def test_parser_of_the_contributors_guide(monkeypatch):
     guide = (ROOT / "CONTRIBUTING.md").read_text()
     space: dict[str, Any] = {}
     exec(re.search(r"```python\n(.*?)```", guide, re.S)[1], space)
@@ -76,7 +77,11 @@ def test_parser_of_the_contributors_guide():
     found = parser.parse([Line(1, "a b c"), Line(2, "")])
     assert found == [Parse(dependencies=DependencyTree(["a", "b", "c"], [0, 1, 2])), NoParse("empty")]
     assert parser.describe()["name"] == "left_to_right"
-    assert space["LeftToRight"].from_description(parser.describe(), kinds=["conllu"], models=None, device=None)
+    monkeypatch.setattr(recorded_parser, "parser_names", lambda: ["left_to_right"])
+    monkeypatch.setattr(recorded_parser, "parser_class", {"left_to_right": space["LeftToRight"]}.__getitem__)
+    record = {"conllu": parser.describe()}
+    (running,) = recorded_parser.start_parsers(record, ["conllu"], name=None, lang="en", models=None, device=None)
+    assert isinstance(running.parser, space["LeftToRight"])
 
 
 CHINESE = [

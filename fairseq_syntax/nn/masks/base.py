@@ -180,7 +180,7 @@ class MaskBuilder:
         """The masks of features of shape ``(batch, n)``.
 
         Raises:
-            ValueError: a feature is missing. A model never runs without syntax by accident.
+            ValueError: features are missing: it does not run neutrally instead.
         """
         missing = [name for name in self.features if name not in (syntax or {})]
         if syntax is None or missing:

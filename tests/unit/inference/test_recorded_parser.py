@@ -137,3 +137,11 @@ def test_where_nothing_is_recorded_nothing_can_differ_and_that_is_said_once(star
 def test_free_text_is_no_parser_and_the_error_says_what_to_do(start):
     with pytest.raises(ValueError, match=r"found 'stanza 1\.10'; --parser NAME runs one of these, with whatever else "):
         start(both(FREE_TEXT))
+
+
+def test_a_parser_that_cannot_be_started_from_a_record_is_not_offered(start, monkeypatch):
+    monkeypatch.setattr(StandIn, "restartable", False)
+    said = r"trees.*: the parser stanza cannot be started from what is recorded of it \(it is not `restartable`\); "
+    with pytest.raises(ValueError, match=rf"{said}installed: (?!.*stanza).*; --parser NAME runs another") as caught:
+        start(both(RECORDED))
+    assert "expected a parser that can be run here" not in str(caught.value)
