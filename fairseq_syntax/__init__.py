@@ -6,7 +6,7 @@ task ``syntax_translation`` and the architectures ``gated_syntax_transformer*``.
 
 import os
 
-from fairseq_syntax import compat
+from fairseq_syntax import _installed, compat
 from fairseq_syntax.compat import tensorboard_remark
 from syntax_preprocess import __version__
 
@@ -25,5 +25,6 @@ from fairseq_syntax.models import recorded_options  # noqa: E402
 
 compat.install()
 loading.look_before_loading(read=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
+_installed.warn_of_mixture(__path__[0])
 
 __all__ = ["__version__", "models", "tasks"]

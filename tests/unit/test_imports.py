@@ -40,6 +40,7 @@ ROOMS = {
     "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
     "syntax_preprocess.outputs": "errors system formats counts record plan store",
     "syntax_preprocess.commands": "…",
+    "fairseq_syntax._installed": "syntax_preprocess",
     "fairseq_syntax.options": "",
     "fairseq_syntax.nn": "torch options syntax_preprocess.features",
     "fairseq_syntax.testing": "torch nn syntax_preprocess.features syntax_preprocess.trees",
