@@ -2,7 +2,7 @@
 
     python benchmarks/loading.py DATA WORK CHECKOUT [CHECKOUT …]
 
-DATA is the folder that examples/multi30k takes; CHECKOUT is a folder with the package fairseq_syntax (git worktree add
+DATA is the folder that examples/multi30k takes; CHECKOUT is a folder with both packages (git worktree add
 makes one of any commit), the first being what the others are compared with. Measured on Multi30k's training set written
 --copies times, each version on its own data-bin, in turn, medians of --repeats processes: the seconds, and those of CPU
 time, of loading the features word, head and distance alone (load_features) and the whole split (the task's
@@ -47,7 +47,7 @@ def load(data: str) -> None:
 
 def run(version: Path, *command: str) -> str:
     """Output of a Python program under a version of the package."""
-    environment = {**os.environ, "PYTHONPATH": str(version)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(version), f"{version}/preprocess"])}
     done = subprocess.run([sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
