@@ -187,7 +187,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             args = Namespace(**args)
         cfg: SyntaxTransformerConfig = super().from_namespace(args)
         for o in all_options():
-            setattr(cfg, o.key, getattr(args, o.key, o.default))
+            setattr(cfg, o.key, getattr(args, o.key) if o.key in args else o.default)
         cfg.check()
         cfg.masks = tuple(cfg._mask(name) for name in cfg.syntax_mask_names)
         return cfg
@@ -230,8 +230,8 @@ def all_options() -> list[Option]:
 
 
 def _summary(mask: type[SyntaxMask]) -> str:
-    """The first sentence of a mask's docstring, without its full stop."""
-    return " ".join((mask.__doc__ or "").split(".")[0].split()) if mask.__doc__ else ""
+    """The first line of a mask's docstring, without its full stop."""
+    return (mask.__doc__ or "").strip().partition("\n")[0].removesuffix(".")
 
 
 def option_names() -> list[str]:
