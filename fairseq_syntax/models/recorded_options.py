@@ -76,7 +76,7 @@ def check_resumption(path: str, model: Any, resets_optimizer: bool) -> None:
 def _as_it_was_built(model: Any) -> None:
     """Puts into a record of version 0.1.0 what its architecture has other defaults for since, and takes out what is no
     longer the model's; later versions record all options."""
-    if _config(model) is None or getattr(model, "gate_output_bias", None) is not None:
+    if not _is_ours(model) or getattr(model, "gate_output_bias", None) is not None:
         return
     with open_dict(model) if OmegaConf.is_config(model) else nullcontext():
         model.gate_output_bias = True
@@ -181,9 +181,11 @@ def _architecture(options: Namespace | None) -> str | None:
 
 def _config(options: Namespace | None) -> SyntaxTransformerConfig | None:
     """The configuration of one of our models; ``None`` for other models."""
-    if not issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), GatedSyntaxTransformerModel):
-        return None
-    return SyntaxTransformerConfig.from_namespace(options)
+    return SyntaxTransformerConfig.from_namespace(options) if _is_ours(options) else None
+
+
+def _is_ours(options: Namespace | None) -> bool:
+    return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), GatedSyntaxTransformerModel)
 
 
 def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:

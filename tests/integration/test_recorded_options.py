@@ -267,3 +267,13 @@ def test_averages_are_of_weights_that_mean_the_same(gated, tmp_path):
     with pytest.raises(SystemExit, match=r"hard\.pt: --slr: expected soft as in .*checkpoint_last\.pt, found hard"):
         average(["--inputs", str(gated), str(hard), "--output", str(tmp_path / "x.pt")])
     assert not (tmp_path / "x.pt").exists()
+
+
+def test_an_option_that_has_become_the_tasks_is_left_out_of_what_hydra_recorded_before(data_bin, gated, tmp_path):
+    def as_hydra_recorded_it(state):
+        options = {**vars(state["cfg"]["model"]), "cpu_dropout": "torch"}
+        left_out = {"task", "gate_output_bias", "gate_hidden_dim"}
+        state["cfg"]["model"] = {k: v for k, v in options.items() if k not in left_out} | {"_name": options["arch"]}
+
+    by_hydra = change(gated, tmp_path / "hydra.pt", as_hydra_recorded_it)
+    assert commands.generate_scored(data_bin, by_hydra) == commands.generate_scored(data_bin, gated)
