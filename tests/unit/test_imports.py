@@ -39,6 +39,7 @@ ROOMS = {
     "syntax_preprocess.store": "errors system formats counts plan",
     "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
     "syntax_preprocess.outputs": "errors system formats counts record plan store",
+    "syntax_preprocess.scoring": "",
     "syntax_preprocess.commands": "…",
     "fairseq_syntax._installed": "syntax_preprocess",
     "fairseq_syntax.options": "",
