@@ -1,0 +1,354 @@
+"""What a recipe makes: artefacts, each in a folder named by all that it depends on.
+
+An artefact's key is a hash of its kind, its settings and the keys of what it is made of. So a changed option makes
+anew what it concerns and nothing else, and two recipes share what they have in common.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.recipe import Recipe, System, folder_of
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.record import file_hash
+
+#: Is part of every key: another number, where the steps change what they make.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What one step makes.
+
+    Attributes:
+        kind: name of the step.
+        settings: all that it depends on beside `inputs`; JSON.
+        inputs: what it is made of, by name.
+        label: for people.
+        places: where things lie here; they do not change what comes out.
+        threads: cores that making it takes.
+        gpus: of them, if there are some.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Artefact] = field(default_factory=dict)
+    label: str = ""
+    places: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 1
+    gpus: int = 0
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = [VERSION, self.kind, self.settings, {name: a.key for name, a in self.inputs.items()}]
+        text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
+        object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest()[:16])
+
+    @property
+    def path(self) -> str:
+        """Its folder, in the folder of all work."""
+        return f"{self.kind}/{self.key}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the step is told."""
+        return {
+            "kind": self.kind,
+            "key": self.key,
+            "label": self.label,
+            "settings": self.settings,
+            "inputs": {name: a.path for name, a in self.inputs.items()},
+            "places": self.places,
+            "threads": self.threads,
+            "gpus": self.gpus,
+        }
+
+
+@dataclass
+class Plan:
+    """The artefacts of a recipe.
+
+    Attributes:
+        runs: by system and seed.
+        scores: of them.
+        comparisons: by system, baseline and seed.
+    """
+
+    recipe: Recipe
+    runs: dict[tuple[str, int], Artefact]
+    scores: dict[tuple[str, int], Artefact]
+    comparisons: dict[tuple[str, str, int], Artefact]
+    table: Artefact
+
+    @property
+    def artefacts(self) -> list[Artefact]:
+        """All, each once, what they are made of before them."""
+        found: dict[str, Artefact] = {}
+
+        def add(artefact: Artefact) -> None:
+            if artefact.path not in found:
+                for source in artefact.inputs.values():
+                    add(source)
+                found[artefact.path] = artefact
+
+        add(self.table)
+        return list(found.values())
+
+
+def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Plan:
+    """Plans a recipe.
+
+    Args:
+        only: the runs, by system and seed, that the table is to have; ``None``: all.
+
+    Raises:
+        InputError: a file that is to be read is not there.
+    """
+    base = _text(recipe)
+    parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
+    text, parses = _selected(recipe, base, parses)
+    subwords = Artefact("subwords", _plain(recipe.subwords) | _languages(recipe), {"text": text}, "subwords")
+    tokens = Artefact("tokens", {"tests": recipe.tests, "joint": recipe.subwords.joint} | _languages(recipe), {"subwords": subwords}, "tokens")  # fmt: skip
+    measured = Artefact("subsets", _subsets(recipe), {"text": text, **_first(parses)}, "subsets of the test sets")
+    runs = {}
+    for name, system in recipe.systems.items():
+        for seed in system.seeds or recipe.seeds:
+            if only is None or (name, seed) in only:
+                data = _data(recipe, system, tokens, subwords, parses)
+                runs[name, seed] = _run(recipe, name, system, seed, data, text)
+    scores = {at: _scores(recipe, "scores", {"run": run}, run.label, text, measured) for at, run in runs.items()}
+    comparisons = {
+        (name, baseline, seed): _scores(
+            recipe,
+            "comparisons",
+            {"system": runs[name, seed], "baseline": runs[baseline, seed]},
+            f"{name} beside {baseline}, seed {seed}",
+            text,
+            measured,
+        )
+        for baseline in recipe.baselines
+        for name, seed in runs
+        if name != baseline and (baseline, seed) in runs
+    }
+    inputs = {
+        **{f"run {name} {seed}": run for (name, seed), run in runs.items()},
+        **{f"scores {name} {seed}": found for (name, seed), found in scores.items()},
+        **{f"comparison {a} {b} {seed}": c for (a, b, seed), c in comparisons.items()},
+        "text": text,
+        "subsets": measured,
+    }
+    settings = {
+        "title": recipe.title or recipe.name,
+        "about": recipe.about,
+        "systems": {
+            name: {"label": s.label or name, "group": s.group, "published": s.published}
+            for name, s in recipe.systems.items()
+        },
+        "seeds": {name: s.seeds or recipe.seeds for name, s in recipe.systems.items()},
+        "baselines": recipe.baselines,
+        "tests": recipe.tests,
+        "subsets": list(recipe.subsets),
+        "published": recipe.published,
+        "score": _plain(recipe.score),
+    } | _languages(recipe)
+    table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
+    return Plan(recipe, runs, scores, comparisons, table)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    return dataclasses.asdict(value)
+
+
+def _languages(recipe: Recipe) -> dict[str, Any]:
+    return {"source": recipe.source, "target": recipe.target}
+
+
+def _text(recipe: Recipe) -> Artefact:
+    corpus = recipe.corpus
+    downloads = {
+        name: Artefact("downloads", _plain(d), label=f"download of {name}") for name, d in corpus.downloads.items()
+    }
+    folder = folder_of(recipe)
+    inputs = dict(downloads)
+    if corpus.command is not None:
+        command = corpus.command.replace("{here}", recipe.here)
+        scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(command) if os.path.isfile(word)}
+        settings = {"command": corpus.command, "scripts": scripts}
+        inputs["generated"] = Artefact("generated", settings, label="corpus", places={"command": command})
+    local = {
+        file: _hash_of(folder, file)
+        for file in _files_of(recipe)
+        if folder is not None and file.partition("!")[0] not in downloads
+    }
+    settings = {"splits": {name: _plain(split) for name, split in corpus.splits.items()}, "files": local}
+    raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
+    return Artefact(
+        "text", _plain(recipe.text) | _languages(recipe), {"corpus": raw}, "tokenised text", threads=recipe.threads.text
+    )
+
+
+def _files_of(recipe: Recipe) -> Iterator[str]:
+    for split in recipe.corpus.splits.values():
+        yield from (*split.source, *split.target, *(split.reference or ()))
+
+
+def _hash_of(folder: str, file: str) -> str:
+    path = os.path.join(folder, file)
+    if not os.path.isfile(path):
+        raise InputError(path, None, "expected a file of the corpus, found none")
+    return file_hash(path)
+
+
+def _parsers_in_use(recipe: Recipe) -> list[str]:
+    default = next(iter(recipe.parsers), None)
+    used = {system.parser or default for system in recipe.systems.values()} - {"none", None}
+    if default is not None and (recipe.subsets or recipe.select):
+        used.add(default)
+    return [name for name in recipe.parsers if name in used]
+
+
+def _parses(recipe: Recipe, name: str, text: Artefact) -> dict[str, Artefact]:
+    """The parses of each split."""
+    parser = recipe.parsers[name]
+    found = {}
+    for split in recipe.corpus.splits:
+        settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
+        inputs = {"text": text}
+        places: dict[str, Any] = {}
+        if parser.name == "files":
+            settings["files"] = parser.files[split]
+            if recipe.corpus.command is not None:
+                inputs["generated"] = text.inputs["corpus"].inputs["generated"]
+            else:
+                folder = places["folder"] = folder_of(recipe)
+                settings["hashes"] = {kind: file_hash(_parse_file(folder, parser.files[split], kind)) for kind in parser.kinds}  # fmt: skip
+        else:
+            settings |= {"parser": parser.name, "options": _expanded(parser.options, places)}
+        label = f"parses of {split}"
+        if parser.name != "files" and parser.shards > 1:
+            shards = {}
+            merged = Artefact("parses", settings, inputs, label)  # whose key the shards' common folder has
+            for i in range(parser.shards):
+                of_shard = {**settings, "shard": i, "shards": parser.shards}
+                shards[f"shard {i}"] = Artefact("shards", of_shard, inputs, f"{label}, shard {i}", {**places, "parses": merged.path}, recipe.threads.parse)  # fmt: skip
+            places = {**places, "shards": parser.shards}
+            merged = Artefact("parses", settings, inputs, label, places)
+            object.__setattr__(merged, "inputs", {**inputs, **shards})  # the key is that of the parses, however made
+            found[split] = merged
+        else:
+            found[split] = Artefact("parses", settings, inputs, label, places, recipe.threads.parse)
+    return found
+
+
+def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+    """Options without the folders that the environment names, which go to `places`."""
+    here = {name: os.path.expandvars(v) for name, v in options.items() if isinstance(v, str) and "$" in v}
+    for name, value in here.items():
+        if "$" in value:
+            raise ValueError(f"parsers: expected the environment to say where {name} is: {value}")
+    if here:
+        places["options"] = here
+    return {name: value for name, value in options.items() if name not in here}
+
+
+def _parse_file(folder: str | None, prefix: str, kind: str) -> str:
+    path = os.path.join(folder or "", f"{prefix}.{kind}")
+    for candidate in (path, f"{path}.gz"):
+        if os.path.isfile(candidate):
+            return candidate
+    raise InputError(path, None, "expected a file of parses, found none")
+
+
+def _selected(
+    recipe: Recipe, text: Artefact, parses: dict[str, dict[str, Artefact]]
+) -> tuple[Artefact, dict[str, dict[str, Artefact]]]:
+    if not recipe.select:
+        return text, parses
+    settings = {"select": {name: _plain(s) for name, s in recipe.select.items()}, "splits": list(recipe.corpus.splits)}
+    settings |= _languages(recipe)
+    lines = Artefact("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
+    chosen = Artefact("selected", {"what": "text", **settings}, {"text": text, "lines": lines}, "selected text")
+    return chosen, {
+        name: {
+            split: Artefact("selected", {"what": "parses", "split": split, **settings}, {"parses": p, "lines": lines}, f"selected parses of {split}")  # fmt: skip
+            for split, p in of_parser.items()
+        }
+        for name, of_parser in parses.items()
+    }
+
+
+def _first(parses: Mapping[str, Mapping[str, Artefact]]) -> dict[str, Artefact]:
+    """The parses of the first parser, by split."""
+    of_first = next(iter(parses.values()), {})
+    return {f"parses of {split}": artefact for split, artefact in of_first.items()}
+
+
+def _subsets(recipe: Recipe) -> dict[str, Any]:
+    settings = {"subsets": {name: _plain(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
+    return settings | _languages(recipe)
+
+
+def _data(
+    recipe: Recipe,
+    system: System,
+    tokens: Artefact,
+    subwords: Artefact,
+    parses: Mapping[str, Mapping[str, Artefact]],
+) -> Artefact:
+    name = system.parser or next(iter(parses), "none")
+    if name == "none":
+        return tokens
+    settings = {"control": system.control, "subwords": recipe.subwords.kind, "tests": recipe.tests} | _languages(recipe)
+    inputs = {"tokens": tokens, "subwords": subwords}
+    inputs |= {f"parses of {split}": artefact for split, artefact in parses[name].items()}
+    return Artefact("data", settings, inputs, f"data-bin, {system.control or 'the parses'}", threads=recipe.threads.text)
+
+
+def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, text: Artefact) -> Artefact:
+    options = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
+    training = Artefact(
+        "models",
+        {"options": options, "average": recipe.average} | _languages(recipe),
+        {"data": data},
+        f"training of {name}, seed {seed}",
+        threads=recipe.threads.train,
+        gpus=1,
+    )
+    settings = {
+        "generate": recipe.generate,
+        "tests": recipe.tests,
+        "subwords": recipe.subwords.kind,
+        "detokenize": recipe.score.detokenize,
+    } | _languages(recipe)
+    return Artefact(
+        "runs",
+        settings,
+        {"model": training, "data": data, "text": text},
+        f"translations by {name}, seed {seed}",
+        {"system": name, "seed": seed},  # no part of the key: a system may be called otherwise elsewhere
+        threads=recipe.threads.train,
+        gpus=1,
+    )
+
+
+def _scores(
+    recipe: Recipe, kind: str, of: Mapping[str, Artefact], label: str, text: Artefact, subsets: Artefact
+) -> Artefact:
+    settings = {"score": _plain(recipe.score), "tests": recipe.tests} | _languages(recipe)
+    if kind == "scores":
+        label = f"scores of {label}"
+    return Artefact(kind, settings, {**of, "text": text, "subsets": subsets}, label)
+
+
+def existing(artefacts: Sequence[Artefact], work: str) -> set[str]:
+    """The paths of those that are made."""
+    made = {os.path.relpath(os.path.dirname(p), work) for p in glob.glob(os.path.join(work, "*", "*", "made.json"))}
+    return made & {artefact.path for artefact in artefacts}

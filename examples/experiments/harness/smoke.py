@@ -1,0 +1,1 @@
+def small(recipe, work): return recipe

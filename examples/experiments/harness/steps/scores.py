@@ -1,0 +1,73 @@
+"""Scores of a run, and of two runs side by side: on each test set and each subset of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.make import Step
+from harness.run_record import read_sentences
+from harness.scores import score
+from harness.significance import compare
+from syntax_preprocess.scoring import ScoreSettings
+
+
+def score_run(step: Step) -> None:
+    """Writes ``scores.json``: a list of :func:`harness.scores.score`, each with its ``test`` and ``subset``."""
+    settings = _settings(step)
+    own = step.settings["score"]["metrics"]
+
+    def of(lines: Sequence[int], test: str) -> dict[str, Any]:
+        found, reference = _texts(step, "run", test), _reference(step, test)
+        texts = [found[i] for i in lines], [reference[i] for i in lines]
+        raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
+        scored = score(*texts, settings=settings, own=own, sources=[raw[i] for i in lines])
+        if step.settings["score"]["exact_match"]:
+            same = sum(a == b for a, b in zip(*texts, strict=True))
+            scored["metrics"]["exact match"] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
+        return scored
+
+    _write(step, "scores.json", of)
+
+
+def compare_runs(step: Step) -> None:
+    """Writes ``comparison.json``: a list of :func:`harness.significance.compare`, each with its ``test`` and ``subset``."""
+    settings = _settings(step)
+    asked = step.settings["score"]
+
+    def of(lines: Sequence[int], test: str) -> dict[str, Any]:
+        sides = (*(_texts(step, name, test) for name in ("system", "baseline")), _reference(step, test))
+        texts = [[side[i] for i in lines] for side in sides]
+        return compare(*texts, settings=settings, bootstrap=asked["bootstrap"], randomisation=asked["randomisation"])
+
+    _write(step, "comparison.json", of)
+
+
+def _settings(step: Step) -> ScoreSettings:
+    asked = step.settings["score"]
+    return ScoreSettings(tokenize=asked["tokenize"], lowercase=asked["lowercase"])
+
+
+def _texts(step: Step, of: str, test: str) -> list[str]:
+    return read_sentences(str(step.inputs[of] / f"{test}.txt"), sentences=len(_reference(step, test)))
+
+
+def _reference(step: Step, test: str) -> list[str]:
+    return read_sentences(str(step.inputs["text"] / f"{test}.reference"))
+
+
+def _parts(step: Step, test: str) -> Iterator[tuple[str | None, list[int]]]:
+    """The whole test set, and its subsets."""
+    yield None, list(range(len(_reference(step, test))))
+    yield from json.loads((step.inputs["subsets"] / f"{test}.json").read_text()).items()
+
+
+def _write(step: Step, name: str, of: Callable[[Sequence[int], str], dict[str, Any]]) -> None:
+    found = [
+        {"test": test, "subset": subset, **of(lines, test)}
+        for test in step.settings["tests"]
+        for subset, lines in _parts(step, test)
+    ]
+    Path(step.folder, name).write_text(json.dumps(found, indent=1))
