@@ -35,7 +35,19 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "dev": ["fastapi", "httpx", "hypothesis", "mypy", "playwright", "pytest", "pytest-xdist", "ruff", "uvicorn"],
+        "dev": [
+            "fastapi",
+            "httpx",
+            "hypothesis",
+            "mypy",
+            "playwright",
+            "pytest",
+            "pytest-xdist",
+            "ruff",
+            "scipy>=1.11",
+            "uvicorn",
+        ],
+        "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve
     },

@@ -6,7 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu "
+    "nu xi pi rho sigma tau upsilon phi chi psi omega"
+)
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -15,7 +18,7 @@ _LATEX = str.maketrans(
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
-        "|": r"\textbar{}",
+        "|": r"\textbar{}\allowbreak{}",
         "\n": " ",
         "±": r"$\pm$",
         "−": "$-$",

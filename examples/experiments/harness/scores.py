@@ -51,7 +51,7 @@ def own_score(name: str, command: str, *, texts: Mapping[str, Sequence[str] | No
 
     Args:
         name: of the metric, for messages.
-        command: ``{source}``, ``{hypotheses}`` and ``{references}`` in it stand for files with one sentence a line; other
+        command: ``{source}``, ``{hypotheses}`` and ``{references}`` in it stand for files, one sentence a line; other
             braces are left alone.
         texts: by the names above.
 
