@@ -107,5 +107,5 @@ def test_adjusted_p_by_hand():
     )
     assert adjust({"alone": 0.2}) == {"alone": 0.2}
     assert adjust({}) == {}
-    with pytest.raises(ValueError, match="expected p-values, found {'a': nan}"):
+    with pytest.raises(ValueError, match=r"expected p-values, found {'a': nan}"):
         adjust({"a": math.nan})
