@@ -21,6 +21,7 @@ def make_caption(
         *_missing(runs, systems=systems, seeds=seeds),
         *(f"{metric}: `{signature}`" for metric, signature in results.signatures.items()),
         *_within_seeds(results),
+        *_not_compared(results, systems=systems),
         *_software(runs),
     ]
 
@@ -73,6 +74,20 @@ def _within_seeds(results: Results) -> list[str]:
         f"randomisation ({signatures['randomisation']}), both sacreBLEU's. In how many of the seeds compared "
         f"p < {ALPHA}, + with a greater score than the baseline's, − with a smaller; p itself of one seed."
     ]
+
+
+def _not_compared(results: Results, *, systems: Sequence[System]) -> list[str]:
+    """Seeds in which both were scored and not compared; nothing of a baseline that nobody was compared with."""
+    labels = {system.name: system.label for system in systems}
+    compared = {(baseline, metric) for (baseline, _, metric), of in results.differences.items() if of.within}
+    lacking: dict[str, None] = {}
+    for (baseline, name, metric), of in results.differences.items():
+        if (baseline, metric) not in compared:
+            continue
+        both = results.values[name].get(metric, {}).keys() & results.values[baseline].get(metric, {}).keys()
+        if seeds := sorted(both - of.within.keys()):
+            lacking[f"{labels[name]} to {labels[baseline]} (seed {', '.join(map(str, seeds))})"] = None
+    return [f"Missing comparisons within a seed: {'; '.join(lacking)}."] if lacking else []
 
 
 def _software(runs: Sequence[Run]) -> list[str]:

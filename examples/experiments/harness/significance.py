@@ -112,7 +112,7 @@ def over_seeds(system: Sequence[float], baseline: Sequence[float]) -> OverSeeds 
         return None
     difference = fmean(system) - fmean(baseline)
     if min(len(system), len(baseline)) < 2:
-        return OverSeeds(difference=difference, why=f"{len(system)} and {len(baseline)} seeds, 2 a side are needed")
+        return OverSeeds(difference=difference, why=f"{len(system)} against {len(baseline)} seeds, 2 a side are needed")
     if len(set(system)) == len(set(baseline)) == 1:
         return OverSeeds(difference=difference, why="no seed differs from another")
 

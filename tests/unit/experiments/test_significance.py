@@ -93,7 +93,7 @@ def test_welch_by_its_formula():
 def test_what_cannot_be_tested_over_seeds_says_why():
     alone = over_seeds([30.0], [28.0, 29.0])
     assert (alone.difference, alone.p, alone.low, alone.high) == (1.5, None, None, None)
-    assert alone.why == "1 and 2 seeds, 2 a side are needed"
+    assert alone.why == "1 against 2 seeds, 2 a side are needed"
     constant = over_seeds([30.0, 30.0], [28.0, 28.0])
     assert (constant.difference, constant.p, constant.why) == (2, None, "no seed differs from another")
     assert over_seeds([], [1.0, 2.0]) is None
