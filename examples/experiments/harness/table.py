@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from harness.caption import make_caption
@@ -204,7 +205,7 @@ def make_table(
         comparisons: of :func:`harness.significance.compare`, each with ``system``, ``baseline``, ``seed``, ``test`` and
             ``subset`` (``None``: all sentences); those of other test sets, subsets and baselines are left out.
         scores: of :func:`harness.scores.score`, each with ``system``, ``seed``, ``test`` and ``subset``.
-        systems: rows, in this order.
+        systems: rows, in this order; those without a group come first.
         baselines: names of systems.
         seeds: those that each system is to have; what is missing is said.
         test: name of the test set.
@@ -216,6 +217,9 @@ def make_table(
     """
     if not compared:
         raise ValueError("expected a metric to compare, found none")
+    for before, after in pairwise(systems):
+        if before.group is not None and after.group is None:
+            raise ValueError(f"expected systems without a group first, found {after.name} after {before.name}")
 
     def here(one: Mapping[str, Any]) -> bool:
         return (one["test"], one["subset"]) == (test, subset)

@@ -260,10 +260,11 @@ def test_own_metrics_have_columns():
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"systems": [STOCK, SLR, STOCK]}, "each system once, found stock again"),
+        ({"systems": [STOCK, STOCK, SLR]}, "each system once, found stock again"),
         ({"systems": [STOCK]}, "runs of the systems and seeds given, found slr, seed 1"),
         ({"runs": [replace(run("stock", 1), seed=4)]}, "runs of the systems and seeds given, found stock, seed 4"),
         ({"baselines": ["transformer"]}, "a baseline among the systems stock, slr, sdoi, found 'transformer'"),
+        ({"systems": [SLR, STOCK]}, "systems without a group first, found stock after slr"),
         ({"compared": ["bleu"]}, "found 'bleu'"),
         ({"compared": []}, "expected a metric to compare, found none"),
         ({"runs": [run("stock", 1), run("stock", 1)]}, "each run once, found ('stock', 1) again"),
