@@ -33,8 +33,8 @@ def compare(
     """Two systems on one test set, as JSON: for each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores),
     ``difference`` (system − baseline), ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each).
 
-    1,000 sentences take 3 s of one core with 12 words each; with 25 words 10 s, most of it for TER. Deterministic: the seed is
-    sacreBLEU's, which the signatures name.
+    1,000 sentences take 3 s of one core with 12 words each; with 25 words 10 s, most of it for TER. Deterministic: the
+    seed is sacreBLEU's, which the signatures name.
 
     Args:
         system: hypotheses, detokenised, one a sentence.
