@@ -34,7 +34,8 @@ ROOMS = {
     "syntax_preprocess.record": "errors system",
     "syntax_preprocess.features": "trees formats controls alignment",
     "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats alignment record",
-    "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts alignment record features",
+    "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts controls alignment record "
+    "features",
     "syntax_preprocess.plan": "errors lines ranges formats counts record parsers",
     "syntax_preprocess.store": "errors system formats counts plan",
     "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
