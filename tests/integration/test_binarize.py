@@ -422,6 +422,7 @@ def test_shuffled_parses_are_another_lines(tmp_path, capsys):
     assert counted["conllu"] == {"no other of this length": 1, "failed": 1}
     assert "trees: 4 parsed (66.67%), without a parse: " in capsys.readouterr().out
     # Another run in this process draws from its own text.
+    (tmp_path / "train.en.conllu").unlink()
     run(write(tmp_path, text="a b\nc d\n", trees="(S a b)\n(S c d)\n", conllu=None), "--control", "shuffled")
     assert rows(tmp_path, "distance") == [[1, *ends]] * 2
 

@@ -1107,7 +1107,7 @@ def test_ray_recipe(tmp_path):
 
 
 def test_names_and_help(capsys):
-    assert parser_names() == ["conllu", "fake", "stanza", "trees"]
+    assert parser_names() == ["conllu", "control", "fake", "stanza", "trees"]
     with pytest.raises(SystemExit):
         parse.main(["--parser", "fake", "--help"])
     assert "--seconds" in capsys.readouterr().out

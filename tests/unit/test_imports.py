@@ -33,7 +33,7 @@ ROOMS = {
     "syntax_preprocess.alignment": "errors folding",
     "syntax_preprocess.record": "errors system",
     "syntax_preprocess.features": "trees formats controls alignment",
-    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats alignment record",
+    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats controls alignment record",
     "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts controls alignment record "
     "features",
     "syntax_preprocess.plan": "errors lines ranges formats counts record parsers",
@@ -53,7 +53,8 @@ ROOMS = {
     "fairseq_syntax.analysis": "torch nn models",
     "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
     "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.lockstep "
-    "syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers syntax_preprocess.data_bin",
+    "syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers "
+    "syntax_preprocess.data_bin",
     "fairseq_syntax.tasks": "torch fairseq compat data models inference",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
     "syntax_preprocess.commands",
