@@ -388,7 +388,7 @@ def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, traine
     arguments = trained.lines[:1], data_bin, checkpoint
     with pytest.raises(
         ValueError,
-        match=r"trees: expected a parser that can be run here \(control, fake, stanza\) .*, found none; --parser",
+        match=r"trees: expected a parser that can be run here \(control, fake, stanza\) .*, found none; --",
     ):
         commands.interactive(*arguments, folder=tmp_path, more=trained.bpe)
     with pytest.raises(ValueError, match=r"found 'nobody'"):

@@ -82,6 +82,8 @@ class Control:
             trees if isinstance(trees, list) else None,
             dependencies if isinstance(dependencies, DependencyTree) else None,
         )
+        if own == (None, None):
+            return trees, dependencies
         made = self._parses(*own, self.seed_of(text), others)
         return (trees if own[0] is None else made[0]), (dependencies if own[1] is None else made[1])
 

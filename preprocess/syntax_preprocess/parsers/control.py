@@ -13,7 +13,7 @@ from syntax_preprocess.trees import DependencyTree, NoParse, Tree
 
 
 class ControlParser(Parser):
-    """Takes a line for one sentence, whose words have spaces between them, and makes both kinds of parse of their number.
+    """Takes a line for one sentence with spaces between its words, and makes both kinds of parse of their number.
 
     They are those of ``fairseq-syntax-binarize --control`` of the same name (:mod:`syntax_preprocess.controls`).
 
@@ -36,7 +36,7 @@ class ControlParser(Parser):
             "--control",
             required=True,
             metavar="KIND",
-            help=f"one of {', '.join(FROM_LENGTH)}, made of the number of words; random@2 draws other trees than random",
+            help=f"one of {', '.join(FROM_LENGTH)}: trees made of the number of words; random@2 draws other ones",
         )
 
     @classmethod
@@ -49,7 +49,7 @@ class ControlParser(Parser):
     ) -> ControlParser:
         control = description.get("control")
         if not isinstance(control, str):
-            raise ValueError("the parser control: expected one that the training data was parsed with, found another")
+            raise ValueError("the parser control: expected one that is recorded of the training data, found none")
         return cls(Control.read(control))
 
     def describe(self) -> dict[str, Any]:

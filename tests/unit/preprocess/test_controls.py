@@ -109,7 +109,7 @@ def test_what_is_not_parsed_stays_so(sizes, control):
     made, none = control.parses(trees, NoParse("failed"), text="", others=others)
     assert none == NoParse("failed")
     assert isinstance(made, NoParse if control.kind == "no-parse" else list)
-    assert control.parses(NoParse("failed"), None, text="", others=others) == (NoParse("failed"), None)
+    assert control.parses(NoParse("failed"), None, text="", others=None) == (NoParse("failed"), None)
 
 
 @pytest.mark.parametrize("kind", ["random", "shuffled", "noise:60"])
