@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sentencepiece
@@ -56,6 +57,36 @@ def test_all_ways_give_the_same_translations(trained, tmp_path):
         assert hypotheses[0]["score"].item() / torch.log(torch.tensor(2.0)).item() == pytest.approx(
             expected[n][0], abs=1e-4
         )
+
+
+def test_controls_hold_for_new_text(trained, plain_data_bin, tmp_path):
+    new_text = trained.lines, tmp_path, *trained.bpe
+    noisy = commands.copy(plain_data_bin, tmp_path / "noisy")
+    commands.binarize(trained.parses.parent, noisy, "--control=noise:50@2")
+    expected = commands.generate_scored(noisy, trained.checkpoint)
+    assert expected != commands.generate_scored(trained.data, trained.checkpoint)
+    commands.assert_same(interactive(replaced(trained, noisy), *new_text)[0], expected)
+    # The same without a parser's model: trees of the parser "control".
+    made = commands.copy(plain_data_bin, tmp_path / "made")
+    (tmp_path / "bpe").symlink_to(trained.bpe_text)
+    for name in ("train", "valid", "test"):
+        text = shutil.copy(trained.parses.parent / f"{name}.src", tmp_path / f"{name}.src")
+        syntax_preprocess.commands.parse.main(["--input", str(text), "--parser=control", "--control=random@3"])
+    commands.binarize(tmp_path, made)
+    binarize.main(["-s", "src", "-t", "tgt", "--verify", "--destdir", str(made)])
+    expected = commands.generate_scored(made, trained.checkpoint)
+    commands.assert_same(interactive(replaced(trained, made), *new_text)[0], expected)
+    # Other sentences are none for new text.
+    commands.binarize(tmp_path, made, "--control=shuffled")
+    binarize.main(["-s", "src", "-t", "tgt", "--verify", "--destdir", str(made)])
+    assert commands.generate_scored(made, trained.checkpoint) != expected
+    with pytest.raises(ValueError, match=r"binarize it as a test split with this control.*fairseq-generate"):
+        interactive(replaced(trained, made), *new_text)
+
+
+def replaced(trained, data: Path) -> SimpleNamespace:
+    """The model with another data-bin."""
+    return SimpleNamespace(**{**vars(trained), "data": data})
 
 
 def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, plain_data_bin, tmp_path):

@@ -87,7 +87,8 @@ def align_sentence(
         aligned.parses[kind] = parse
     if settings.control:
         control = Control.read(settings.control)
-        trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=text, others=others)
+        plain = " ".join(text.split())  # the same in a file and at inference
+        trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, others=others)
         made = {TREES.name: trees, CONLLU.name: dependencies}
         aligned.parses = {kind: made[kind] for kind in aligned.parses}
     if isinstance(aligned.trees, list):
