@@ -26,7 +26,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     """
     if not isinstance(model, GatedSyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
-    net_input = {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths", "src_syntax")}
+    net_input = {name: batch["net_input"].get(name) for name in ("src_tokens", "src_lengths", "src_syntax")}
     asked = [name for name in ("gates", "attention") if name in contents and (name != "gates" or model.gates)]
     found = {}
     if asked:
@@ -35,7 +35,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
             model.encoder(**net_input, trace=trace)
         found = {name: trace.stacked(name) for name in asked}
     if "masks" in contents:
-        found["masks"] = model.encoder.mask_builder(net_input["src_syntax"]).masks
+        found["masks"] = model.encoder.mask_builder(net_input["src_syntax"], net_input["src_tokens"]).masks
     return {name: found[name] for name in CONTENTS if name in found}
 
 

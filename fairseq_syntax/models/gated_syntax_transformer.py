@@ -227,9 +227,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
         """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has neither gates nor parameters of
-        masks: they start fresh."""
+        masks nor a bias by position: they start fresh."""
         super().upgrade_state_dict(state_dict)
-        for part in ("gate", "experts"):
+        for part in ("gate", "experts", "position_bias"):
             of_part = re.compile(rf"encoder\.layers\.\d+\.(module\.)*self_attn\.{part}\.")
             fresh = {name: value for name, value in self.state_dict().items() if of_part.match(name)}
             if fresh and fresh.keys().isdisjoint(state_dict):
