@@ -35,7 +35,8 @@ class Artefact:
         label: for people.
         places: where things lie here; they do not change what comes out.
         threads: cores that making it takes.
-        gpus: of them, if there are some.
+        gpus: that it takes, if there are some.
+        priority: what is greater is made first.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Artefact:
     places: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 1
     gpus: int = 0
+    priority: int = 0
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +71,7 @@ class Artefact:
             "places": self.places,
             "threads": self.threads,
             "gpus": self.gpus,
+            "priority": self.priority,
         }
 
 
@@ -115,7 +118,9 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     base = _text(recipe)
     parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
     text, parses = _selected(recipe, base, parses)
-    subwords = Artefact("subwords", _plain(recipe.subwords) | _languages(recipe), {"text": text}, "subwords")
+    subwords = Artefact(
+        "subwords", {"subwords": _told(recipe.subwords)} | _languages(recipe), {"text": text}, "subwords"
+    )
     tokens = Artefact("tokens", {"tests": recipe.tests, "joint": recipe.subwords.joint} | _languages(recipe), {"subwords": subwords}, "tokens")  # fmt: skip
     measured = Artefact("subsets", _subsets(recipe), {"text": text, **_first(parses)}, "subsets of the test sets")
     runs = {}
@@ -134,9 +139,9 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
             text,
             measured,
         )
-        for baseline in recipe.baselines
-        for name, seed in runs
-        if name != baseline and (baseline, seed) in runs
+        for name, baseline in _compared(recipe)
+        for seed in (seed for of, seed in runs if of == name)
+        if (baseline, seed) in runs
     }
     inputs = {
         **{f"run {name} {seed}": run for (name, seed), run in runs.items()},
@@ -153,18 +158,40 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
             for name, s in recipe.systems.items()
         },
         "seeds": {name: s.seeds or recipe.seeds for name, s in recipe.systems.items()},
-        "baselines": recipe.baselines,
+        "tables": {title: _told(of) for title, of in recipe.of_tables.items()},
         "tests": recipe.tests,
         "subsets": list(recipe.subsets),
         "published": recipe.published,
-        "score": _plain(recipe.score),
+        "score": _told(recipe.score),
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
     return Plan(recipe, runs, scores, comparisons, table)
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    return dataclasses.asdict(value)
+def _compared(recipe: Recipe) -> list[tuple[str, str]]:
+    """The pairs of a system and its baseline in some table, each once."""
+    return list(
+        dict.fromkeys(
+            (name, baseline)
+            for table in recipe.of_tables.values()
+            for baseline in table.baselines
+            for name in table.systems or recipe.systems
+            if name != baseline
+        )
+    )
+
+
+def _told(value: Any) -> dict[str, Any]:
+    """What a part of a recipe says, less what it leaves at the default: a new key does not change old artefacts."""
+    fields = {f.name: f for f in dataclasses.fields(value)}
+    told = dataclasses.asdict(value)
+    return {name: v for name, v in told.items() if v != _default(fields[name])}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
 def _languages(recipe: Recipe) -> dict[str, Any]:
@@ -174,7 +201,7 @@ def _languages(recipe: Recipe) -> dict[str, Any]:
 def _text(recipe: Recipe) -> Artefact:
     corpus = recipe.corpus
     downloads = {
-        name: Artefact("downloads", _plain(d), label=f"download of {name}") for name, d in corpus.downloads.items()
+        name: Artefact("downloads", _told(d), label=f"download of {name}") for name, d in corpus.downloads.items()
     }
     folder = folder_of(recipe)
     inputs = dict(downloads)
@@ -188,11 +215,10 @@ def _text(recipe: Recipe) -> Artefact:
         for file in _files_of(recipe)
         if folder is not None and file.partition("!")[0] not in downloads
     }
-    settings = {"splits": {name: _plain(split) for name, split in corpus.splits.items()}, "files": local}
+    settings = {"splits": {name: _told(split) for name, split in corpus.splits.items()}, "files": local}
     raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
-    return Artefact(
-        "text", _plain(recipe.text) | _languages(recipe), {"corpus": raw}, "tokenised text", threads=recipe.threads.text
-    )
+    settings = {"text": _told(recipe.text)} | _languages(recipe)
+    return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
 def _files_of(recipe: Recipe) -> Iterator[str]:
@@ -272,13 +298,18 @@ def _selected(
 ) -> tuple[Artefact, dict[str, dict[str, Artefact]]]:
     if not recipe.select:
         return text, parses
-    settings = {"select": {name: _plain(s) for name, s in recipe.select.items()}, "splits": list(recipe.corpus.splits)}
+    settings = {"select": {name: _told(s) for name, s in recipe.select.items()}, "splits": list(recipe.corpus.splits)}
     settings |= _languages(recipe)
     lines = Artefact("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
     chosen = Artefact("selected", {"what": "text", **settings}, {"text": text, "lines": lines}, "selected text")
     return chosen, {
         name: {
-            split: Artefact("selected", {"what": "parses", "split": split, **settings}, {"parses": p, "lines": lines}, f"selected parses of {split}")  # fmt: skip
+            split: Artefact(
+                "selected",
+                {"what": "parses", "split": split, **settings},
+                {"parses": p, "lines": lines},
+                f"selected parses of {split}",
+            )  # fmt: skip
             for split, p in of_parser.items()
         }
         for name, of_parser in parses.items()
@@ -292,7 +323,7 @@ def _first(parses: Mapping[str, Mapping[str, Artefact]]) -> dict[str, Artefact]:
 
 
 def _subsets(recipe: Recipe) -> dict[str, Any]:
-    settings = {"subsets": {name: _plain(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
+    settings = {"subsets": {name: _told(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
     return settings | _languages(recipe)
 
 
@@ -309,18 +340,21 @@ def _data(
     settings = {"control": system.control, "subwords": recipe.subwords.kind, "tests": recipe.tests} | _languages(recipe)
     inputs = {"tokens": tokens, "subwords": subwords}
     inputs |= {f"parses of {split}": artefact for split, artefact in parses[name].items()}
-    return Artefact("data", settings, inputs, f"data-bin, {system.control or 'the parses'}", threads=recipe.threads.text)
+    return Artefact(
+        "data", settings, inputs, f"data-bin, {system.control or 'the parses'}", threads=recipe.threads.text
+    )
 
 
 def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, text: Artefact) -> Artefact:
     options = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
+    seeds = system.seeds or recipe.seeds
+    cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": 1, "priority": len(seeds) - seeds.index(seed)}
     training = Artefact(
         "models",
         {"options": options, "average": recipe.average} | _languages(recipe),
         {"data": data},
         f"training of {name}, seed {seed}",
-        threads=recipe.threads.train,
-        gpus=1,
+        **cost,
     )
     settings = {
         "generate": recipe.generate,
@@ -334,15 +368,14 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
         {"model": training, "data": data, "text": text},
         f"translations by {name}, seed {seed}",
         {"system": name, "seed": seed},  # no part of the key: a system may be called otherwise elsewhere
-        threads=recipe.threads.train,
-        gpus=1,
+        **cost,
     )
 
 
 def _scores(
     recipe: Recipe, kind: str, of: Mapping[str, Artefact], label: str, text: Artefact, subsets: Artefact
 ) -> Artefact:
-    settings = {"score": _plain(recipe.score), "tests": recipe.tests} | _languages(recipe)
+    settings = {"score": _told(recipe.score), "tests": recipe.tests} | _languages(recipe)
     if kind == "scores":
         label = f"scores of {label}"
     return Artefact(kind, settings, {**of, "text": text, "subsets": subsets}, label)

@@ -166,6 +166,15 @@ class Scoring:
 
 
 @dataclass(frozen=True)
+class TableOf:
+    """One of several tables of a comparison: some of its systems (all, if none is named), beside some baselines."""
+
+    baselines: list[str]
+    systems: list[str] = field(default_factory=list)
+    about: str = ""
+
+
+@dataclass(frozen=True)
 class Threads:
     """How many cores a job of each kind has."""
 
@@ -195,6 +204,7 @@ class Recipe:
     score: Scoring = field(default_factory=Scoring)
     subsets: dict[str, Selection] = field(default_factory=dict)
     baselines: list[str] = field(default_factory=list)
+    tables: dict[str, TableOf] = field(default_factory=dict)
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
     #: Where the recipe stands; a command of it may name this folder as ``{here}``.
@@ -206,9 +216,15 @@ class Recipe:
         """The test sets: all splits but train and valid."""
         return [name for name in self.corpus.splits if name not in ("train", "valid")]
 
+    @property
+    def of_tables(self) -> dict[str, TableOf]:
+        """The tables: those that the recipe names, or one of all systems."""
+        return self.tables or {"": TableOf(self.baselines)}
+
     def __post_init__(self) -> None:
-        for name in self.baselines:
-            _choice("baselines", name, tuple(self.systems))
+        for table in self.of_tables.values():
+            for name in (*table.baselines, *table.systems):
+                _choice("tables", name, tuple(self.systems))
         for name, system in self.systems.items():
             if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
                 raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")

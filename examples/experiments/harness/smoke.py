@@ -1,1 +1,2 @@
-def small(recipe, work): return recipe
+def small(recipe, work):
+    return recipe

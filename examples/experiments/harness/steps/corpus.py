@@ -16,6 +16,7 @@ from typing import IO
 
 from harness.commands import run
 from harness.make import Step
+from harness.recipe import SplitFiles
 from syntax_preprocess.errors import InputError
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
@@ -34,22 +35,23 @@ def collect(step: Step) -> None:
     """
     languages = step.settings["source"], step.settings["target"]
     counts = {}
-    for split, files in step.settings["splits"].items():
-        sides = {languages[0]: files["source"], languages[1]: files["target"]}
+    for split, told in step.settings["splits"].items():
+        files = SplitFiles(**told)
+        sides = {languages[0]: files.source, languages[1]: files.target}
         if split not in ("train", "valid"):
-            sides["reference"] = files["reference"] or files["target"]
+            sides["reference"] = files.reference or files.target
         lengths = {}
         for side, names in sides.items():
-            found = [line for name in names for line in _lines(step, name, files["format"])]
-            if files["every"]:
-                found = found[files["every"] - 1 :: files["every"]]
-            if files["but_every"]:
-                del found[files["but_every"] - 1 :: files["but_every"]]
+            found = [line for name in names for line in _lines(step, name, files.format)]
+            if files.every:
+                found = found[files.every - 1 :: files.every]
+            if files.but_every:
+                del found[files.but_every - 1 :: files.but_every]
             lengths[side] = len(found)
             (step.folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
         if len(set(lengths.values())) > 1 or not all(lengths.values()):
-            told = ", ".join(f"{n} of {side}" for side, n in lengths.items())
-            raise InputError(", ".join(map(str, files["source"])), None, f"{split}: expected as many lines in each, found {told}")  # fmt: skip
+            counted = ", ".join(f"{n} of {side}" for side, n in lengths.items())
+            raise InputError(split, None, f"expected as many lines in each language, found {counted}")
         counts[split] = lengths[languages[0]]
     (step.folder / "counts.json").write_text(json.dumps(counts))
     print("; ".join(f"{split}: {count} lines" for split, count in counts.items()))

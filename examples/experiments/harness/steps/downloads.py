@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from tqdm import tqdm
 
 from harness.make import Step
+from harness.recipe import Download
 from syntax_preprocess.errors import InputError
 
 _CHUNK = 1 << 20
@@ -23,7 +24,8 @@ def download(step: Step) -> None:
     Raises:
         InputError: it cannot be had, or is another file than the recipe's hash says.
     """
-    url = step.settings["url"]
+    asked = Download(**step.settings)
+    url = asked.url
     target = step.folder / file_name(url)
     part = target.with_name(f"{target.name}.part")
     if not target.exists():
@@ -31,13 +33,12 @@ def download(step: Step) -> None:
             _fetch(url, part)
         except OSError as error:
             raise InputError(url, None, f"expected a download, found: {error}. What came of it is kept: run it again") from error  # fmt: skip
-        for kind in ("sha256", "md5"):
-            expected = step.settings[kind]
+        for kind, expected in (("sha256", asked.sha256), ("md5", asked.md5)):
             if expected and (found := _hash(part, kind)) != expected:
                 part.unlink()
                 raise InputError(url, None, f"expected the {kind} {expected}, found {found}; it is deleted")
         os.replace(part, target)
-    if not (step.settings["sha256"] or step.settings["md5"]):
+    if not (asked.sha256 or asked.md5):
         print(f"{url}: no hash is known to check it by; its sha256 is {_hash(target, 'sha256')}")
 
 
@@ -61,7 +62,14 @@ def _fetch(url: str, part: Path) -> None:
         total = int(size) + (have if resumed else 0) if size else None
         with (
             open(part, "ab" if resumed else "wb") as file,
-            tqdm(desc=file_name(url), total=total, initial=have if resumed else 0, unit="B", unit_scale=True, disable=None) as bar,  # fmt: skip
+            tqdm(
+                desc=file_name(url),
+                total=total,
+                initial=have if resumed else 0,
+                unit="B",
+                unit_scale=True,
+                disable=None,
+            ) as bar,  # fmt: skip
         ):
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.make import Step
+from harness.recipe import Scoring
 from harness.run_record import read_sentences
 from harness.scores import score
 from harness.significance import compare
@@ -17,14 +18,14 @@ from syntax_preprocess.scoring import ScoreSettings
 def score_run(step: Step) -> None:
     """Writes ``scores.json``: a list of :func:`harness.scores.score`, each with its ``test`` and ``subset``."""
     settings = _settings(step)
-    own = step.settings["score"]["metrics"]
+    asked = Scoring(**step.settings["score"])
 
     def of(lines: Sequence[int], test: str) -> dict[str, Any]:
         found, reference = _texts(step, "run", test), _reference(step, test)
         texts = [found[i] for i in lines], [reference[i] for i in lines]
         raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
-        scored = score(*texts, settings=settings, own=own, sources=[raw[i] for i in lines])
-        if step.settings["score"]["exact_match"]:
+        scored = score(*texts, settings=settings, own=asked.metrics, sources=[raw[i] for i in lines])
+        if asked.exact_match:
             same = sum(a == b for a, b in zip(*texts, strict=True))
             scored["metrics"]["exact match"] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
         return scored
@@ -33,21 +34,24 @@ def score_run(step: Step) -> None:
 
 
 def compare_runs(step: Step) -> None:
-    """Writes ``comparison.json``: a list of :func:`harness.significance.compare`, each with its ``test`` and ``subset``."""
+    """Writes ``comparison.json``: a list of :func:`harness.significance.compare`, one a test set.
+
+    Subsets have no test within a seed: TER's statistics of them would take longer than many a training.
+    """
     settings = _settings(step)
-    asked = step.settings["score"]
+    asked = Scoring(**step.settings["score"])
 
     def of(lines: Sequence[int], test: str) -> dict[str, Any]:
         sides = (*(_texts(step, name, test) for name in ("system", "baseline")), _reference(step, test))
         texts = [[side[i] for i in lines] for side in sides]
-        return compare(*texts, settings=settings, bootstrap=asked["bootstrap"], randomisation=asked["randomisation"])
+        return compare(*texts, settings=settings, bootstrap=asked.bootstrap, randomisation=asked.randomisation)
 
-    _write(step, "comparison.json", of)
+    _write(step, "comparison.json", of, subsets=False)
 
 
 def _settings(step: Step) -> ScoreSettings:
-    asked = step.settings["score"]
-    return ScoreSettings(tokenize=asked["tokenize"], lowercase=asked["lowercase"])
+    asked = Scoring(**step.settings["score"])
+    return ScoreSettings(tokenize=asked.tokenize, lowercase=asked.lowercase)
 
 
 def _texts(step: Step, of: str, test: str) -> list[str]:
@@ -64,10 +68,11 @@ def _parts(step: Step, test: str) -> Iterator[tuple[str | None, list[int]]]:
     yield from json.loads((step.inputs["subsets"] / f"{test}.json").read_text()).items()
 
 
-def _write(step: Step, name: str, of: Callable[[Sequence[int], str], dict[str, Any]]) -> None:
+def _write(step: Step, name: str, of: Callable[[Sequence[int], str], dict[str, Any]], *, subsets: bool = True) -> None:
     found = [
         {"test": test, "subset": subset, **of(lines, test)}
         for test in step.settings["tests"]
         for subset, lines in _parts(step, test)
+        if subsets or subset is None
     ]
     Path(step.folder, name).write_text(json.dumps(found, indent=1))

@@ -10,19 +10,20 @@ from typing import Any
 
 from harness.make import Step
 from harness.measures import measure
+from harness.recipe import Selection
 from syntax_preprocess.formats import FORMATS
 
 
 def choose(step: Step) -> None:
     """Writes ``SPLIT.json``, the numbers (from 0) of the lines that are selected, for splits that are selected from."""
     for split, wanted in step.settings["select"].items():
-        _write(step, split, _lines(step, split, wanted))
+        _write(step, split, _lines(step, split, Selection(**wanted)))
 
 
 def subsets(step: Step) -> None:
     """Writes ``TEST.json``: of each subset of a test set the numbers of its lines."""
     for test in step.settings["tests"]:
-        found = {name: _lines(step, test, wanted) for name, wanted in step.settings["subsets"].items()}
+        found = {name: _lines(step, test, Selection(**wanted)) for name, wanted in step.settings["subsets"].items()}
         _write(step, test, found)
 
 
@@ -54,9 +55,9 @@ def _selected(step: Step, split: str) -> list[int] | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def _lines(step: Step, split: str, wanted: dict[str, Any]) -> list[int]:
+def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     lang = step.settings["source"]
-    ranges = {name: wanted[name] for name in wanted if name not in ("lines", "seed") and wanted[name] is not None}
+    ranges = wanted.ranges
     text = step.inputs["text"] / f"{split}.{lang}"
     parses = step.inputs.get(f"parses of {split}")
     prefix = None if parses is None else Path(parses, f"{split}.{lang}")
@@ -65,16 +66,18 @@ def _lines(step: Step, split: str, wanted: dict[str, Any]) -> list[int]:
         i
         for i, values in enumerate(measured)
         if all(
-            values[name] is not None and (least is None or values[name] >= least) and (most is None or values[name] <= most)  # fmt: skip
+            values[name] is not None
+            and (least is None or values[name] >= least)
+            and (most is None or values[name] <= most)  # fmt: skip
             for name, (least, most) in ranges.items()
         )
     ]
-    number = wanted["lines"]
+    number = wanted.lines
     if not found or (number is not None and len(found) < number):
         expected = "at least one line" if number is None else f"{number} lines"
         raise ValueError(f"{split}: expected {expected} with {ranges or 'nothing asked for'}, found {len(found)}")
     if number is not None:
-        found = sorted(Random(f"{wanted['seed']} {split}").sample(found, number))
+        found = sorted(Random(f"{wanted.seed} {split}").sample(found, number))
     print(f"{split}: {len(found)} of {len(measured)} lines with {ranges}")
     return found
 

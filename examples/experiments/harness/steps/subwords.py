@@ -8,16 +8,18 @@ import sentencepiece
 
 from harness.commands import run
 from harness.make import Step
+from harness.recipe import Subwords
 
 
 def split(step: Step) -> None:
     """Learns subwords of the training split, and writes every split's ``SPLIT.LANG``."""
+    asked = Subwords(**step.settings["subwords"])
     languages = step.settings["source"], step.settings["target"]
     text = step.inputs["text"]
     splits = sorted({path.stem for path in text.iterdir() if path.suffix == f".{languages[0]}"})
-    groups = [languages] if step.settings["joint"] else [(language,) for language in languages]
+    groups = [languages] if asked.joint else [(language,) for language in languages]
     for group in groups:
-        _KINDS[step.settings["kind"]](step, group, text, splits)
+        _KINDS[asked.kind](step, group, text, splits)
 
 
 def _none(step: Step, languages: tuple[str, ...], text: Path, splits: list[str]) -> None:
@@ -28,7 +30,7 @@ def _none(step: Step, languages: tuple[str, ...], text: Path, splits: list[str])
 
 def _subword_nmt(step: Step, languages: tuple[str, ...], text: Path, splits: list[str]) -> None:
     codes, log = step.folder / f"codes.{'-'.join(languages)}", step.folder / "log"
-    size = str(step.settings["size"])
+    size = str(Subwords(**step.settings["subwords"]).size)
     if len(languages) > 1:
         inputs = [text / f"train.{language}" for language in languages]
         vocabularies = [step.folder / f"vocabulary.{language}" for language in languages]
@@ -49,7 +51,7 @@ def _sentencepiece(step: Step, languages: tuple[str, ...], text: Path, splits: l
     sentencepiece.SentencePieceTrainer.train(
         input=",".join(str(text / f"train.{language}") for language in languages),
         model_prefix=str(prefix),
-        vocab_size=step.settings["size"],
+        vocab_size=Subwords(**step.settings["subwords"]).size,
         character_coverage=1.0,
         minloglevel=2,
     )

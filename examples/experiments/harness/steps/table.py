@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.make import Step
+from harness.recipe import TableOf
 from harness.run_record import Run, load_run
-from harness.table import LOSS, System, make_table
+from harness.table import LOSS, System, long_csv, make_table, summary_csv
 
 
 def write(step: Step) -> None:
@@ -32,26 +33,35 @@ def write(step: Step) -> None:
         for name, of in settings["systems"].items()
     ]
     seeds = sorted({seed for of_system in settings["seeds"].values() for seed in of_system})
-    tables = [
-        make_table(
-            runs,
-            comparisons,
-            scores=scores,
-            systems=systems,
-            baselines=settings["baselines"],
-            seeds=seeds,
-            test=test,
-            subset=subset,
-            compared=("BLEU", LOSS),
-        )
-        for test in settings["tests"]
-        for subset in (None, *settings["subsets"])
-    ]
+    parts = [_heading(settings)]
+    tables = []
+    for title, told in settings["tables"].items():
+        of = TableOf(**told)
+        names = of.systems or [system.name for system in systems]
+        some = [
+            make_table(
+                [run for run in runs if run.system in names],
+                [c for c in comparisons if c["system"] in names and c["baseline"] in of.baselines],
+                scores=[found for found in scores if found["system"] in names],
+                systems=[system for system in systems if system.name in names],
+                baselines=of.baselines,
+                seeds=seeds,
+                test=test,
+                subset=subset,
+                compared=("BLEU", LOSS),
+            )
+            for test in settings["tests"]
+            for subset in (None, *settings["subsets"])
+        ]
+        tables += some
+        parts += [f"## {title}\n"] if title else []
+        parts += [f"{_paragraph(of.about)}\n"] if of.about else []
+        parts += [table.markdown() for table in some]
     written = {
-        "table.md": "\n".join([_heading(settings), *(table.markdown() for table in tables)]),
+        "table.md": "\n".join(parts),
         "table.tex": "\n".join(table.latex() for table in tables),
-        "table.csv": "".join(table.csv(heading=i == 0) for i, table in enumerate(tables)),
-        "summary.csv": "".join(table.summary_csv(heading=i == 0) for i, table in enumerate(tables)),
+        "table.csv": long_csv(tables),
+        "summary.csv": summary_csv(tables),
     }
     for name, text in written.items():
         Path(step.folder, name).write_text(text, encoding="utf-8")
@@ -62,5 +72,9 @@ def _named(path: Path, **names: Any) -> list[dict[str, Any]]:
 
 
 def _heading(settings: dict[str, Any]) -> str:
-    about = re.sub(r"\s*\n\s*", " ", settings["about"].strip())
-    return f"## {settings['title']}\n" + (f"\n{about}\n" if about else "")
+    about = _paragraph(settings["about"])
+    return f"# {settings['title']}\n" + (f"\n{about}\n" if about else "")
+
+
+def _paragraph(text: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", text.strip())

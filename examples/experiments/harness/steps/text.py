@@ -11,6 +11,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
 
 from harness.make import Step
+from harness.recipe import Text
 
 _tokenize: Callable[[str], str]
 
@@ -26,7 +27,7 @@ def tokenize(step: Step) -> None:
         pairs = list(zip(*sides, strict=True))
         kept = pairs
         if split in ("train", "valid"):
-            kept = [pair for pair in pairs if _within(pair, step.settings)]
+            kept = [pair for pair in pairs if _within(pair, Text(**step.settings["text"]))]
         counts[split] = {"pairs": len(kept), "left out": len(pairs) - len(kept)}
         for i, language in enumerate(languages):
             _write(step, f"{split}.{language}", [pair[i] for pair in kept])
@@ -40,9 +41,9 @@ def tokenize(step: Step) -> None:
 def _words(step: Step, split: str, language: str) -> list[str]:
     with open(step.inputs["corpus"] / f"{split}.{language}", encoding="utf-8") as file:
         lines = file.read().splitlines()
-    settings = step.settings
-    if settings["tokenize"] == "moses":
-        wanted = language, settings["normalize"], settings["dashes"]
+    asked = Text(**step.settings["text"])
+    if asked.tokenize == "moses":
+        wanted = language, asked.normalize, asked.dashes
         bar = tqdm(total=len(lines), desc=f"tokenising {split}.{language}", unit=" lines", disable=None)
         with bar, Pool(step.threads, _set_up, wanted) as pool:
             found = []
@@ -50,7 +51,7 @@ def _words(step: Step, split: str, language: str) -> list[str]:
                 found.append(line)
                 bar.update()
         lines = found
-    return [line.lower() for line in lines] if settings["lowercase"] else lines
+    return [line.lower() for line in lines] if asked.lowercase else lines
 
 
 def _set_up(language: str, normalize: bool, dashes: bool) -> None:
@@ -68,12 +69,12 @@ def _tokenized(line: str) -> str:
     return _tokenize(line)
 
 
-def _within(pair: tuple[str, ...], settings: dict[str, Any]) -> bool:
+def _within(pair: tuple[str, ...], asked: Text) -> bool:
     lengths = [len(side.split()) for side in pair]
-    least, most = settings["words"] or (1, None)
+    least, most = asked.words or (1, None)
     if min(lengths) < max(1, least or 1) or (most is not None and max(lengths) > most):
         return False
-    return settings["ratio"] is None or max(lengths) <= settings["ratio"] * min(lengths)
+    return asked.ratio is None or max(lengths) <= asked.ratio * min(lengths)
 
 
 def _write(step: Step, name: str, lines: list[str]) -> None:
