@@ -31,14 +31,16 @@ def get_parser() -> argparse.ArgumentParser:
         prog="experiment", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or a YAML file")
-    parser.add_argument("--work", type=Path, default=WORK, metavar="DIR", help="folder of all work (default: %(default)s)")  # fmt: skip
+    parser.add_argument(
+        "--work", type=Path, default=WORK, metavar="DIR", help="folder of all work (default: %(default)s)"
+    )
     parser.add_argument(
         "--smoke", action="store_true", help="every step on a few hundred made-up lines, tiny models, offline"
     )
     parser.add_argument(
         "--so-far", action="store_true", help="train nothing; the table of those runs that are there already"
     )
-    parser.add_argument("--save", type=Path, metavar="FILE", help="pack the finished runs (.tar.xz), and do nothing else")  # fmt: skip
+    parser.add_argument("--save", type=Path, metavar="FILE", help="pack the finished runs (.tar.xz), and do no more")
     parser.add_argument("--load", type=Path, metavar="FILE", help="first take in runs that --save packed")
     return parser
 

@@ -34,7 +34,7 @@ def run(
     beside = Path(sys.executable).with_name(words[0])
     words[0] = sys.executable if words[0] == "python" else str(beside) if beside.exists() else words[0]
     with open(log, "ab") as err:
-        err.write(f"$ {shlex.join(map(os.fspath, command))}\n".encode())
+        err.write(f"$ {shlex.join([os.fspath(word) for word in command])}\n".encode())
         err.flush()
         with open(stdin or os.devnull, "rb") as source, open(stdout or log, "wb" if stdout else "ab") as out:
             done = subprocess.run(

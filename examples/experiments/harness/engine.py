@@ -40,7 +40,7 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
         "--config", f"target={plan.table.path}", "--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime",
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
-        *([] if tells else ["--quiet", "all"]), *options,
+        "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")]))
     with Progress(artefacts, active=not tells):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.recipe import Recipe, System, folder_of
+from harness.recipe import Parser, Recipe, System, folder_of
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.record import file_hash
 
@@ -118,10 +118,10 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     base = _text(recipe)
     parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
     text, parses = _selected(recipe, base, parses)
-    subwords = Artefact(
-        "subwords", {"subwords": _told(recipe.subwords)} | _languages(recipe), {"text": text}, "subwords"
-    )
-    tokens = Artefact("tokens", {"tests": recipe.tests, "joint": recipe.subwords.joint} | _languages(recipe), {"subwords": subwords}, "tokens")  # fmt: skip
+    languages = _languages(recipe)
+    subwords = Artefact("subwords", {"subwords": _told(recipe.subwords)} | languages, {"text": text}, "subwords")
+    settings = {"tests": recipe.tests, "joint": recipe.subwords.joint} | languages
+    tokens = Artefact("tokens", settings, {"subwords": subwords}, "data-bin without parses")
     measured = Artefact("subsets", _subsets(recipe), {"text": text, **_first(parses)}, "subsets of the test sets")
     runs = {}
     for name, system in recipe.systems.items():
@@ -129,15 +129,17 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
             if only is None or (name, seed) in only:
                 data = _data(recipe, system, tokens, subwords, parses)
                 runs[name, seed] = _run(recipe, name, system, seed, data, text)
-    scores = {at: _scores(recipe, "scores", {"run": run}, run.label, text, measured) for at, run in runs.items()}
+    with_parts = {"text": text, "subsets": measured}
+    scores = {
+        at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}")
+        for at, run in runs.items()
+    }
     comparisons = {
-        (name, baseline, seed): _scores(
-            recipe,
+        (name, baseline, seed): Artefact(
             "comparisons",
-            {"system": runs[name, seed], "baseline": runs[baseline, seed]},
+            _scoring(recipe),
+            {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text},
             f"{name} beside {baseline}, seed {seed}",
-            text,
-            measured,
         )
         for name, baseline in _compared(recipe)
         for seed in (seed for of, seed in runs if of == name)
@@ -244,34 +246,45 @@ def _parsers_in_use(recipe: Recipe) -> list[str]:
 def _parses(recipe: Recipe, name: str, text: Artefact) -> dict[str, Artefact]:
     """The parses of each split."""
     parser = recipe.parsers[name]
-    found = {}
-    for split in recipe.corpus.splits:
-        settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
-        inputs = {"text": text}
-        places: dict[str, Any] = {}
-        if parser.name == "files":
-            settings["files"] = parser.files[split]
-            if recipe.corpus.command is not None:
-                inputs["generated"] = text.inputs["corpus"].inputs["generated"]
-            else:
-                folder = places["folder"] = folder_of(recipe)
-                settings["hashes"] = {kind: file_hash(_parse_file(folder, parser.files[split], kind)) for kind in parser.kinds}  # fmt: skip
-        else:
-            settings |= {"parser": parser.name, "options": _expanded(parser.options, places)}
-        label = f"parses of {split}"
-        if parser.name != "files" and parser.shards > 1:
-            shards = {}
-            merged = Artefact("parses", settings, inputs, label)  # whose key the shards' common folder has
-            for i in range(parser.shards):
-                of_shard = {**settings, "shard": i, "shards": parser.shards}
-                shards[f"shard {i}"] = Artefact("shards", of_shard, inputs, f"{label}, shard {i}", {**places, "parses": merged.path}, recipe.threads.parse)  # fmt: skip
-            places = {**places, "shards": parser.shards}
-            merged = Artefact("parses", settings, inputs, label, places)
-            object.__setattr__(merged, "inputs", {**inputs, **shards})  # the key is that of the parses, however made
-            found[split] = merged
-        else:
-            found[split] = Artefact("parses", settings, inputs, label, places, recipe.threads.parse)
-    return found
+    make = _parses_from_files if parser.name == "files" else _parses_by_parser
+    return {split: make(recipe, parser, split, text) for split in recipe.corpus.splits}
+
+
+def _parses_from_files(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
+    prefix = parser.files[split]
+    settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "files": prefix}
+    inputs = {"text": text}
+    folder = folder_of(recipe)
+    if recipe.corpus.command is not None:
+        inputs["generated"] = text.inputs["corpus"].inputs["generated"]
+    else:
+        settings["hashes"] = {kind: file_hash(_parse_file(folder, prefix, kind)) for kind in parser.kinds}
+    return Artefact("parses", settings, inputs, f"parses of {split}", {"folder": folder})
+
+
+def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
+    places: dict[str, Any] = {}
+    settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "parser": parser.name}
+    settings["options"] = _expanded(parser.options, places)
+    label, threads = f"parses of {split}", recipe.threads.parse
+    whole = Artefact("parses", settings, {"text": text}, label, places, threads)
+    if parser.shards == 1:
+        return whole
+    shards = {
+        f"shard {i}": Artefact(
+            "shards",
+            {**settings, "shard": i, "shards": parser.shards},
+            {"text": text},
+            f"{label}, shard {i}",
+            {**places, "parses": whole.path},
+            threads,
+        )
+        for i in range(parser.shards)
+    }
+    # In however many shards they were made, the parses are the same.
+    merged = Artefact("parses", settings, {"text": text}, label, {**places, "shards": parser.shards}, threads)
+    object.__setattr__(merged, "inputs", {"text": text, **shards})
+    return merged
 
 
 def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, Any]:
@@ -301,17 +314,13 @@ def _selected(
     settings = {"select": {name: _told(s) for name, s in recipe.select.items()}, "splits": list(recipe.corpus.splits)}
     settings |= _languages(recipe)
     lines = Artefact("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
-    chosen = Artefact("selected", {"what": "text", **settings}, {"text": text, "lines": lines}, "selected text")
-    return chosen, {
-        name: {
-            split: Artefact(
-                "selected",
-                {"what": "parses", "split": split, **settings},
-                {"parses": p, "lines": lines},
-                f"selected parses of {split}",
-            )  # fmt: skip
-            for split, p in of_parser.items()
-        }
+
+    def chosen(what: str, artefact: Artefact, **more: str) -> Artefact:
+        inputs = {what: artefact, "lines": lines}
+        return Artefact("selected", {"what": what, **more, **settings}, inputs, f"selected {artefact.label}")
+
+    return chosen("text", text), {
+        name: {split: chosen("parses", p, split=split) for split, p in of_parser.items()}
         for name, of_parser in parses.items()
     }
 
@@ -372,13 +381,8 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
     )
 
 
-def _scores(
-    recipe: Recipe, kind: str, of: Mapping[str, Artefact], label: str, text: Artefact, subsets: Artefact
-) -> Artefact:
-    settings = {"score": _told(recipe.score), "tests": recipe.tests} | _languages(recipe)
-    if kind == "scores":
-        label = f"scores of {label}"
-    return Artefact(kind, settings, {**of, "text": text, "subsets": subsets}, label)
+def _scoring(recipe: Recipe) -> dict[str, Any]:
+    return {"score": _told(recipe.score), "tests": recipe.tests} | _languages(recipe)
 
 
 def existing(artefacts: Sequence[Artefact], work: str) -> set[str]:

@@ -32,8 +32,8 @@ class SplitFiles:
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
     Several files are joined. `format`: ``lines``; ``tags``: lines that begin with ``<`` are left out (IWSLT); ``seg``:
-    what stands between ``<seg>`` tags (SGML, XML). `every`: only each k-th line; `but_every`: all but these. `reference`
-    is what translations are scored against, by default the raw target.
+    what stands between ``<seg>`` tags (SGML, XML). `every`: only each k-th line; `but_every`: all but these.
+    `reference`: what translations are scored against, by default the raw target.
     """
 
     source: list[str]
@@ -80,7 +80,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Parser:
-    """Who parses: one that fairseq-syntax-parse runs, or files: by split the prefix of ``PREFIX.conllu[.gz]``, ``.trees[.gz]``."""
+    """Who parses: a parser of fairseq-syntax-parse; or ``files``, by split the prefix of PREFIX.conllu[.gz] and .trees."""
 
     name: str = "stanza"
     kinds: list[str] = field(default_factory=lambda: ["conllu", "trees"])

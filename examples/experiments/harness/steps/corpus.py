@@ -79,7 +79,7 @@ def _opened(step: Step, name: str) -> IO[bytes]:
     else:
         path, member = Path(step.inputs.get("generated", step.places["folder"] or "."), name), ""
     try:
-        file: IO[bytes] = _member(path, member) if member else open(path, "rb")
+        file = _member(path, member) if member else path.open("rb")
     except (OSError, KeyError) as error:
         raise InputError(str(path), None, f"expected {member or 'a file'}, found: {error}") from None
     packed = (member or path.name).endswith(".gz")
@@ -88,8 +88,10 @@ def _opened(step: Step, name: str) -> IO[bytes]:
 
 def _member(path: Path, member: str) -> IO[bytes]:
     if path.suffix == ".zip":
-        return zipfile.ZipFile(path).open(member)
-    found = tarfile.open(path).extractfile(member)
-    if found is None:
-        raise KeyError(f"{member} is no file")
-    return found
+        with zipfile.ZipFile(path) as archive:
+            return archive.open(member)
+    with tarfile.open(path) as archive:
+        found = archive.extractfile(member)
+        if found is None:
+            raise KeyError(f"{member} is no file")
+        return io.BytesIO(found.read())

@@ -12,7 +12,7 @@ def preprocess(step: Step) -> None:
     """Writes fairseq's data-bin of the tokens alone."""
     subwords = step.inputs["subwords"]
     joint = ["--joined-dictionary"] if step.settings["joint"] else []
-    prefixes = ["--trainpref", subwords / "train", "--validpref", subwords / "valid"]
+    prefixes: list[str | os.PathLike[str]] = ["--trainpref", subwords / "train", "--validpref", subwords / "valid"]
     prefixes += ["--testpref", ",".join(str(subwords / test) for test in step.settings["tests"])]
     run("fairseq-preprocess", *_languages(step), *joint, *prefixes, "--destdir", step.folder, log=step.folder / "log")
 
@@ -22,7 +22,7 @@ def binarize(step: Step) -> None:
     for path in step.inputs["tokens"].iterdir():
         if path.name not in ("made.json", "log"):
             os.link(path, step.folder / path.name)
-    subwords, lang = step.inputs["subwords"], step.settings["source"]
+    subwords = step.inputs["subwords"]
     words: list[str | os.PathLike[str]] = []
     splits = {"train": ["train"], "valid": ["valid"], "test": step.settings["tests"]}
     for option, names in splits.items():

@@ -32,7 +32,7 @@ def download(step: Step) -> None:
         try:
             _fetch(url, part)
         except OSError as error:
-            raise InputError(url, None, f"expected a download, found: {error}. What came of it is kept: run it again") from error  # fmt: skip
+            raise InputError(url, None, f"expected a download, found: {error}. The next run goes on with it") from error
         for kind, expected in (("sha256", asked.sha256), ("md5", asked.md5)):
             if expected and (found := _hash(part, kind)) != expected:
                 part.unlink()
@@ -60,17 +60,9 @@ def _fetch(url: str, part: Path) -> None:
         resumed = have > 0 and getattr(answer, "status", 0) == 206
         size = answer.headers.get("Content-Length")
         total = int(size) + (have if resumed else 0) if size else None
-        with (
-            open(part, "ab" if resumed else "wb") as file,
-            tqdm(
-                desc=file_name(url),
-                total=total,
-                initial=have if resumed else 0,
-                unit="B",
-                unit_scale=True,
-                disable=None,
-            ) as bar,  # fmt: skip
-        ):
+        start = have if resumed else 0
+        bar = tqdm(desc=file_name(url), total=total, initial=start, unit="B", unit_scale=True, disable=None)
+        with open(part, "ab" if resumed else "wb") as file, bar:
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)
                 bar.update(len(chunk))

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.make import Step
 from harness.measures import measure
-from harness.recipe import Selection
+from harness.recipe import Range, Selection
 from syntax_preprocess.formats import FORMATS
 
 
@@ -62,16 +62,7 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     parses = step.inputs.get(f"parses of {split}")
     prefix = None if parses is None else Path(parses, f"{split}.{lang}")
     measured = measure(list(ranges), text, prefix)
-    found = [
-        i
-        for i, values in enumerate(measured)
-        if all(
-            values[name] is not None
-            and (least is None or values[name] >= least)
-            and (most is None or values[name] <= most)  # fmt: skip
-            for name, (least, most) in ranges.items()
-        )
-    ]
+    found = [i for i, values in enumerate(measured) if all(_within(values[name], r) for name, r in ranges.items())]
     number = wanted.lines
     if not found or (number is not None and len(found) < number):
         expected = "at least one line" if number is None else f"{number} lines"
@@ -80,6 +71,11 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
         found = sorted(Random(f"{wanted.seed} {split}").sample(found, number))
     print(f"{split}: {len(found)} of {len(measured)} lines with {ranges}")
     return found
+
+
+def _within(value: int | None, bounds: Range) -> bool:
+    least, most = bounds
+    return value is not None and (least is None or value >= least) and (most is None or value <= most)
 
 
 def _write(step: Step, name: str, value: Any) -> None:

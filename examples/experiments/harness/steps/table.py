@@ -15,7 +15,7 @@ from harness.table import LOSS, System, long_csv, make_table, summary_csv
 
 
 def write(step: Step) -> None:
-    """Writes ``table.md``, ``table.tex``, ``table.csv`` (every number) and ``summary.csv`` (every mean and difference)."""
+    """Writes ``table.md``, ``table.tex``, ``table.csv`` (all numbers) and ``summary.csv`` (all means and differences)."""
     settings = step.settings
     runs: list[Run] = []
     scores: list[dict[str, Any]] = []
@@ -36,15 +36,15 @@ def write(step: Step) -> None:
     parts = [_heading(settings)]
     tables = []
     for title, told in settings["tables"].items():
-        of = TableOf(**told)
-        names = of.systems or [system.name for system in systems]
+        one = TableOf(**told)
+        names = one.systems or [system.name for system in systems]
         some = [
             make_table(
                 [run for run in runs if run.system in names],
-                [c for c in comparisons if c["system"] in names and c["baseline"] in of.baselines],
+                [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
                 scores=[found for found in scores if found["system"] in names],
                 systems=[system for system in systems if system.name in names],
-                baselines=of.baselines,
+                baselines=one.baselines,
                 seeds=seeds,
                 test=test,
                 subset=subset,
@@ -55,7 +55,7 @@ def write(step: Step) -> None:
         ]
         tables += some
         parts += [f"## {title}\n"] if title else []
-        parts += [f"{_paragraph(of.about)}\n"] if of.about else []
+        parts += [f"{_paragraph(one.about)}\n"] if one.about else []
         parts += [table.markdown() for table in some]
     written = {
         "table.md": "\n".join(parts),

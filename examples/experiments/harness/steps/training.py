@@ -16,7 +16,7 @@ from harness.make import Step
 
 
 def train(step: Step) -> None:
-    """Writes ``checkpoint.pt``, the best or the mean of the last ones, and ``train.log``; goes on where it was stopped."""
+    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones."""
     average = step.settings["average"]
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
     log, checkpoints = step.folder / "train.log", step.folder / "checkpoints"
