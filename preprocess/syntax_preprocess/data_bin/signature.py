@@ -94,7 +94,10 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
     if settings["subwords"] not in SUBWORDS:
         raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
     if control is not None:
-        Control.read(control)
+        try:
+            Control.read(control)
+        except ValueError:
+            raise ValueError(f"{shown(control)} in the place of the control of {split}") from None
 
 
 def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
