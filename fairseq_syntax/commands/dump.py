@@ -65,6 +65,8 @@ def dump(args: argparse.Namespace) -> int:
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(list(model.syntax_attentions)))
         _add(file, "masks", np.array(model.encoder.mask_builder.names))
+        if model.learned_biases:
+            _add(file, "biases", np.array(model.learned_biases))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)

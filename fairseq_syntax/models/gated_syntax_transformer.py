@@ -113,6 +113,11 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return {number: module.gate for number, module in self.syntax_attentions.items() if module.gate is not None}
 
     @property
+    def learned_biases(self) -> tuple[str, ...]:
+        """The tables of biases that each guided layer has: masks' names, and ``position_bias``."""
+        return tuple(next(iter(self.syntax_attentions.values())).tables)
+
+    @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the model's batches must have."""
         return self.encoder.mask_builder.features

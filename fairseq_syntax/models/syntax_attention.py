@@ -136,6 +136,25 @@ class SyntaxAttention(MultiheadAttention):
         average = attention.mean(dim=1) if need_weights and attention is not None else None
         return output, average, *(seen[name] for name in contents)
 
+    @property
+    def tables(self) -> dict[str, BiasTable]:
+        """The tables of learned biases, by the names of their masks; that of all heads is ``position_bias``."""
+        found = {name: module for name, module in self.experts.items() if isinstance(module, BiasTable)}
+        return found if self.position_bias is None else {**found, "position_bias": self.position_bias}
+
+    def learned_biases(self, syntax: BatchMasks) -> dict[str, Tensor]:
+        """What each of :attr:`tables` adds to scores, ``(batch, heads, n, n)``, 0 in heads that a mask does not guide.
+
+        Args:
+            syntax: the batch's masks, as :meth:`forward` gets them.
+        """
+        buckets = {**dict(zip(self.mask_names, syntax.guides, strict=True)), "position_bias": syntax.position}
+        biases = {name: table(buckets[name]).bias for name, table in self.tables.items()}
+        return {
+            name: F.pad(bias, (0, 0, 0, 0, 0, self.num_heads - bias.shape[1])).expand(len(syntax.parsed), -1, -1, -1)
+            for name, bias in biases.items()
+        }
+
     def _of_sentences(self, weights: Tensor, padding: Tensor | None) -> Tensor | None:
         """Gates, ``(batch, masks, syntax_heads)``: a mean over real positions, where each query has its own."""
         if self.gate is None or weights.dim() == 3:

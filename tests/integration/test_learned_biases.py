@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from test_ways_to_train import assert_learns
@@ -11,6 +12,7 @@ from test_ways_to_train import assert_learns
 import commands
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from syntax_preprocess.commands.average_checkpoints import main as average
+from syntax_preprocess.commands.dump import main as dump
 
 RELATIVE = ["--arch=relative_position_transformer_tiny", *commands.TINY[2:]]
 TREES = ["--syntax-masks=tree_path,tree_height", "--syntax-combination=product", "--position-bias"]
@@ -47,6 +49,9 @@ def test_a_position_bias_alone_translates_without_features_and_without_a_parser(
     )
     lines = (corpus / "test.src").read_text().splitlines()
     assert hub.translate(lines, beam=2, max_len_b=20) == [text for _, (_, text) in sorted(expected.items())]
+    tokens = hub.read(lines[:2])
+    for seen, ids in zip(hub.analyse(tokens), tokens, strict=True):
+        assert {name: array.shape[-1] for name, array in seen.items()} == {"biases": len(ids), "attention": len(ids)}
 
 
 def test_it_translates_beside_guided_and_stock_models(relative, data_bin, tmp_path):
@@ -78,6 +83,27 @@ def test_trains_and_goes_on_with_the_same_bits(data_bin, tmp_path, options, more
         assert all(torch.equal(found[name], resumed[name]) for name in found)
     translated = commands.generate(data_bin, tmp_path / "whole/checkpoint_last.pt")
     assert len(translated) == 24
+
+
+@pytest.mark.parametrize("options", [[*TREES, "--syntax-heads=3"], RELATIVE[:1]], ids=["trees", "relative"])
+def test_what_tables_add_to_scores_is_dumped(data_bin, tmp_path, options):
+    commands.train(data_bin, tmp_path, "--max-epoch=1", *options)
+    path = tmp_path / "checkpoint_last.pt"
+    dump([str(data_bin), "--path", str(path), "--cpu", "--output", str(tmp_path / "x.npz"), "--batch-size", "7"])
+    found = np.load(tmp_path / "x.npz")
+    alone = options == RELATIVE[:1]
+    assert found["masks"].tolist() == ([] if alone else ["tree_height", "tree_path"])
+    assert found["biases"].tolist() == [*found["masks"], "position_bias"]
+    assert not any(name.endswith(("/masks", "/gates")) for name in found.files)
+    table = tables(path)["encoder.layers.1.self_attn.position_bias.weight"]
+    tokens, biases = found["3/tokens"], found["3/biases"]
+    n = len(tokens)
+    assert biases.shape == (2, 1 if alone else 3, 4, n, n)
+    np.testing.assert_allclose(biases[1, -1, :, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
+    np.testing.assert_allclose(biases[1, -1, :, 4, 0], table[:, 18], rtol=1e-6)  # four to the left
+    if not alone:
+        assert biases[:, :2, :3].any(axis=(-1, -2)).all()
+        assert not biases[:, :2, 3].any()  # a head that trees do not guide
 
 
 def test_tables_are_averaged(data_bin, tmp_path):
