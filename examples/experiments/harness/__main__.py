@@ -17,10 +17,10 @@ from pathlib import Path
 
 from harness import archive, smoke
 from harness.engine import run_plan, tells_only
+from harness.locks import held
 from harness.plan import Plan, existing, make_plan
 from harness.recipe import read_recipe
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.locks import locked
 
 WORK = Path(__file__).resolve().parent.parent / "work"
 
@@ -64,7 +64,7 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
     if args.smoke:
         recipe = smoke.small(recipe, work)
     plan = make_plan(recipe)
-    with locked(".lock", seconds=0, expected="no other experiment in this folder"):
+    with held(".lock", busy=f"{work}: another experiment works in this folder", wait=False):
         if args.load:
             archive.unpack(plan, args.load)
         if args.save:

@@ -44,7 +44,8 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")]))
     with Progress(artefacts, active=not tells):
-        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}).returncode
+        # It holds the lock of this folder, too: killed, this process leaves it at work.
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, close_fds=False).returncode
 
 
 def _write(path: Path, value: object) -> None:

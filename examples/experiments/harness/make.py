@@ -6,17 +6,15 @@ step that was stopped is gone on with, if the step can, or deleted. A lock keeps
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.locks import held
 from syntax_preprocess.errors import InputError
 
 
@@ -50,7 +48,8 @@ def make(path: str) -> None:
     final = Path(path)
     hidden = final.with_name(f".{final.name}")
     final.parent.mkdir(exist_ok=True)
-    with _alone(hidden):
+    busy = f"{hidden}: another process makes it; waiting for its end"
+    with held(f"{hidden}.lock", busy=busy, wait=True):
         if (final / "made.json").exists():  # by whoever was there before
             return
         if spec["kind"] not in RESUMABLE:
@@ -63,22 +62,6 @@ def make(path: str) -> None:
         (hidden / "made.json").write_text(json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1))
         shutil.rmtree(final, ignore_errors=True)  # an empty folder, which the engine makes
         os.rename(hidden, final)
-
-
-@contextmanager
-def _alone(hidden: Path) -> Iterator[None]:
-    """Inside the block, no other process makes it: nor a command that outlives a step which was killed."""
-    lock = os.open(f"{hidden}.lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"{hidden}: another process makes it; waiting for its end", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock, True)  # the commands that a step runs hold it, too
-        yield
-    finally:
-        os.close(lock)
 
 
 def main() -> None:

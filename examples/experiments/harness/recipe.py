@@ -80,7 +80,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Parser:
-    """Who parses: a parser of fairseq-syntax-parse; or ``files``, by split the prefix of PREFIX.conllu[.gz] and .trees."""
+    """Who parses: a parser of fairseq-syntax-parse; or ``files``, by split PREFIX of PREFIX.conllu[.gz] and .trees."""
 
     name: str = "stanza"
     kinds: list[str] = field(default_factory=lambda: ["conllu", "trees"])

@@ -14,10 +14,6 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from syntax_preprocess.errors import InputError, shown
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML's safe values, and no merging of what was given twice."""
-
-
 def read_node(path: str) -> MappingNode:
     """The YAML document in the file `path`: a mapping, with those that its ``extends`` names under it.
 
@@ -29,11 +25,9 @@ def read_node(path: str) -> MappingNode:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            loader = _Loader(file)
+            loader = yaml.SafeLoader(file)
             try:
                 node = loader.get_single_node()
-                if isinstance(node, MappingNode):
-                    loader.flatten_mapping(node)
             finally:
                 loader.dispose()
     except (OSError, UnicodeDecodeError) as error:
@@ -63,14 +57,22 @@ def _merged(below: MappingNode, above: MappingNode) -> MappingNode:
 
 
 def _items(node: MappingNode, path: str) -> dict[str, tuple[Node, Node]]:
+    """The entries of a mapping, those that it merges (``<<``) under its own."""
     found: dict[str, tuple[Node, Node]] = {}
+    merged: dict[str, tuple[Node, Node]] = {}
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
             raise _wrong(key, "a name", "something else")
+        if key.tag == "tag:yaml.org,2002:merge":
+            for other in value.value if isinstance(value, SequenceNode) else [value]:
+                if not isinstance(other, MappingNode):
+                    raise _wrong(other, "a mapping to merge", "something else")
+                merged = {**_items(other, path), **merged}
+            continue
         if key.value in found:
             raise _wrong(key, "each key once", f"{key.value} again")
         found[key.value] = key, value
-    return found
+    return {**merged, **found}
 
 
 def _wrong(node: Node, expected: str, found: str) -> InputError:
@@ -153,7 +155,7 @@ def _is_null(node: Node) -> bool:
 
 def _plain(node: Node) -> Any:
     """What YAML makes of a node."""
-    loader = _Loader("")
+    loader = yaml.SafeLoader("")
     try:
         return loader.construct_document(node)
     finally:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands import options, run
+from harness.gpus import on_a_gpu
 from harness.make import Step
-from harness.steps.training import on_a_gpu
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")

@@ -15,7 +15,7 @@ from harness.table import LOSS, System, long_csv, make_table, summary_csv
 
 
 def write(step: Step) -> None:
-    """Writes ``table.md``, ``table.tex``, ``table.csv`` (all numbers) and ``summary.csv`` (all means and differences)."""
+    """Writes ``table.md``, ``table.tex``, ``table.csv`` (all numbers), ``summary.csv`` (means and differences)."""
     settings = step.settings
     runs: list[Run] = []
     scores: list[dict[str, Any]] = []
