@@ -355,7 +355,8 @@ def _data(
 
 
 def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, text: Artefact) -> Artefact:
-    options = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
+    given = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
+    options = {name: value for name, value in given.items() if value is not None}
     seeds = system.seeds or recipe.seeds
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": 1, "priority": len(seeds) - seeds.index(seed)}
     training = Artefact(
