@@ -14,6 +14,8 @@ from syntax_preprocess.errors import InputError
 
 #: How many of a log's last lines are shown where a command fails.
 _SHOWN = 15
+#: And how many characters of each.
+_WIDTH = 300
 
 
 def run(
@@ -46,7 +48,8 @@ def run(
                 close_fds=False,  # the lock of what is made
             )
     if done.returncode:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-_SHOWN:])
+        lines = log.read_text(errors="replace").splitlines()[-_SHOWN:]
+        tail = "\n".join(line if len(line) <= _WIDTH else f"{line[:_WIDTH]} …" for line in lines)
         raise InputError(str(log), None, f"{words[0]} failed with status {done.returncode}:\n{tail}")
 
 
