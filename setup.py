@@ -35,6 +35,7 @@ setup(
         "tqdm",
     ],
     extras_require={
+        "analysis": ["scikit-learn"],  # for fairseq-syntax-probe
         "dev": [
             "fastapi",
             "httpx",
@@ -44,6 +45,7 @@ setup(
             "pytest",
             "pytest-xdist",
             "ruff",
+            "scikit-learn",
             "scipy>=1.11",
             "uvicorn",
         ],
@@ -58,6 +60,7 @@ setup(
             "fairseq-syntax-average-checkpoints = syntax_preprocess.commands.average_checkpoints:main",
             "fairseq-syntax-score = syntax_preprocess.commands.score:main",
             "fairseq-syntax-dump = syntax_preprocess.commands.dump:main",
+            "fairseq-syntax-probe = syntax_preprocess.commands.probe:main",
         ],
     },
 )
