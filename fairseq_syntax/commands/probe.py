@@ -189,12 +189,12 @@ class _Part:
 
 
 def _orders(sentences: Sequence[Sentence], random: np.random.Generator) -> tuple[list[np.ndarray | None], np.ndarray]:
-    """Of about half of the sentences in which words can change places, the order after that; and which these are."""
+    """Of half of the sentences in which words can change places, the order after that; and which these are."""
     orders = [exchanged(sentence, random) for sentence in sentences]
-    changed = random.random(len(orders)) < 0.5
-    labels = [NONE if order is None else int(change) for order, change in zip(orders, changed, strict=True)]
-    kept = [order if change else None for order, change in zip(orders, changed, strict=True)]
-    return kept, np.array(labels, dtype=np.int64)
+    asked = random.permutation([i for i, order in enumerate(orders) if order is not None])
+    labels = np.full(len(orders), NONE, dtype=np.int64)
+    labels[asked] = np.arange(len(asked)) % 2
+    return [order if label == 1 else None for order, label in zip(orders, labels, strict=True)], labels
 
 
 def _tokenized(task: Any, data: str, split: str, dataset: Any) -> tuple[list[TokenizedSentence], str | None]:

@@ -215,13 +215,16 @@ def _shift(corpus: Corpus, settings: ProbeSettings) -> _Ready:
 
 def _distance(corpus: Corpus, settings: ProbeSettings) -> _Ready:
     distances = corpus.distances()
+    places = probes.pairs_of_places(corpus.starts)
     bins = labels.balanced_bins(distances[distances != NONE], labels.DISTANCES)
     given = np.where(distances == NONE, NONE, labels.in_bins(distances, bins))
+    pairs = np.stack([corpus.types, np.roll(corpus.types, -1)])  # of a word and the next
+    pair_types = np.unique(pairs, axis=1, return_inverse=True)[1]
 
     def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
-        asked = labels.by_word_type(given, corpus.types, np.random.default_rng([seed, 1])) if control else given
+        asked = labels.by_word_type(given, pair_types, np.random.default_rng([seed, 1])) if control else given
         return probes.probe_distances(
-            _pairs(corpus, layer),
+            places if layer is None else probes.pairs_of_states(corpus.states.words[layer]),
             distances,
             asked,
             corpus.sentence_of,
@@ -240,13 +243,14 @@ def _distance(corpus: Corpus, settings: ProbeSettings) -> _Ready:
 
 def _head(corpus: Corpus, settings: ProbeSettings) -> _Ready:
     heads, starts = corpus.heads(), corpus.starts
+    places = probes.pairs_of_places(starts)
 
     def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
         asked = heads
         if control:
             asked = labels.heads_by_word_type(heads, starts, corpus.types, np.random.default_rng([seed, 1]))
         random = np.random.default_rng([seed, 2])
-        features = _pairs(corpus, layer)
+        features = places if layer is None else probes.bilinear_pairs(corpus.states.words[layer])
         return probes.probe_heads(
             features, asked, starts, train, c=settings.c, most_pairs=settings.most_pairs, random=random
         )
@@ -254,12 +258,6 @@ def _head(corpus: Corpus, settings: ProbeSettings) -> _Ready:
     labelled = np.bincount(corpus.sentence_of[heads != NONE], minlength=len(corpus.sentences)) > 0
     about = {"examples": int((heads != NONE).sum())}
     return _Ready(ask, lambda train: probes.most_frequent_step(heads, starts, train), labelled, about)
-
-
-def _pairs(corpus: Corpus, layer: int | None) -> probes.PairFeatures:
-    return (
-        probes.pairs_of_places(corpus.starts) if layer is None else probes.pairs_of_states(corpus.states.words[layer])
-    )
 
 
 _READY: dict[str, Callable[[Corpus, ProbeSettings], _Ready]] = {

@@ -144,11 +144,11 @@ def shuffled(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 
 def by_word_type(labels: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """For each word type one label, drawn as often as the labels occur: ``(words,)``, for words that have one.
+    """For each type one label, drawn as often as the labels occur: ``(words,)``, for words that have one.
 
     Args:
-        labels: of words, :data:`NONE` for none.
-        types: of the same words, numbers from 0.
+        labels: of words or pairs of words, :data:`NONE` for none.
+        types: of the same, numbers from 0.
     """
     there = labels != NONE
     drawn = random.choice(labels[there], size=int(types.max(initial=0)) + 1)

@@ -24,7 +24,7 @@ PairFeatures = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 #: How many words that are not the head go into training beside each head.
 WRONG_HEADS = 5
-_PAIRS_AT_ONCE = 1 << 14
+_PAIRS_AT_ONCE = 1 << 13
 _STEPS = 10
 
 
@@ -217,13 +217,40 @@ def pairs_of_states(states: np.ndarray) -> PairFeatures:
         states: of all words in a row, ``(words, d)``. They are standardised first, so that the product says how they
             vary together.
     """
+    h = _standardised(states)
+    return lambda i, j: np.concatenate([h[i], h[j], h[i] * h[j]], axis=1)
+
+
+def bilinear_pairs(states: np.ndarray, rank: int = 32) -> PairFeatures:
+    """h_i, h_j, and all products of their first `rank` principal components: ``(pairs, 2 d + rank²)``.
+
+    A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix W: what depends on both words, such as a place
+    relative to the other or an agreement, is within its reach.
+
+    Args:
+        states: of all words in a row, ``(words, d)``; standardised first.
+    """
+    h = _standardised(states)
+    variances, directions = np.linalg.eigh(h.T @ h / len(h))
+    kept = np.argsort(-variances, kind="stable")[:rank]
+    kept = kept[variances[kept] > 1e-6]
+    p = h @ (directions[:, kept] / np.sqrt(variances[kept]))
+
+    def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        products = (p[i][:, :, None] * p[j][:, None, :]).reshape(len(i), -1)
+        return np.concatenate([h[i], h[j], products], axis=1)
+
+    return features
+
+
+def _standardised(states: np.ndarray) -> np.ndarray:
     scale = states.std(axis=0)
-    states = ((states - states.mean(axis=0)) / np.where(scale > 0, scale, 1)).astype(np.float32)
-    return lambda i, j: np.concatenate([states[i], states[j], states[i] * states[j]], axis=1)
+    found: np.ndarray = ((states - states.mean(axis=0)) / np.where(scale > 0, scale, 1)).astype(np.float32)
+    return found
 
 
 def pairs_of_places(starts: np.ndarray) -> PairFeatures:
-    """What the surface tells of two words: the step from one to the other, one-hot, and how far they are from the ends."""
+    """What the surface tells of two words: the step between them, one-hot, and where in the sentence they are."""
     lengths = np.diff(starts)
     first, length = np.repeat(starts[:-1], lengths), np.repeat(lengths, lengths)
 

@@ -55,7 +55,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--layers",
         metavar="LIST",
-        help="0 for the embeddings, 1 … for the states after the encoder's layers, such as 0,2,6 (default: 0 and the last)",
+        help="0 for the embeddings, 1 … for what the encoder's layers put out, such as 0,2,6 (default: 0 and the last)",
     )
     parser.add_argument(
         "--random-encoder", action="store_true", help="probe the model as it was before training, with random weights"
@@ -78,9 +78,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-pairs",
         type=int,
-        default=50000,
+        default=30000,
         metavar="N",
-        help="pairs of words that a probe of distance or head learns, and words that it is tested on (default: 50000)",
+        help="pairs of words that a probe of distance or head learns, and words that it is tested on (default: 30000)",
     )
     parser.add_argument(
         "--inverse-l2",
