@@ -18,7 +18,13 @@ from torch import nn
 from fairseq_syntax.analysis.probing.labels import NONE
 from fairseq_syntax.analysis.probing.sentences import Sentence, TokenizedSentence, exchanged, read_sentences
 from fairseq_syntax.analysis.probing.states import States, encoder_layers, states_of
-from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, placed, read_checkpoint
+from fairseq_syntax.commands.trained import (
+    build_trained,
+    build_untrained,
+    files_of_data_bin,
+    load_split,
+    read_checkpoint,
+)
 from fairseq_syntax.data.features import load_features
 from syntax_preprocess.data_bin.places import TokenFiles
 from syntax_preprocess.data_bin.signature import Signature
@@ -59,8 +65,7 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
         args.output, [args.path, *parses.values(), *test_parses.values(), *files_of_data_bin(args.data)]
     )
     if args.random_encoder:
-        torch.manual_seed(args.seed)
-        model = placed(task.build_model(state["cfg"].model), cpu=args.cpu)
+        model = build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu)
     else:
         model = build_trained(args.path, args.data, state, task, cpu=args.cpu)
     layers = _layers(args.layers, model)
@@ -152,25 +157,26 @@ class _Part:
     ):
         self.split = split
         dataset = load_split(task, args.data, split)
-        tokenized, marks = _tokenized(task, args.data, split, dataset)
+        random = np.random.default_rng([args.seed, 3])
+        drawn = np.sort(random.permutation(len(dataset))[: args.max_sentences]).tolist()
+        tokenized, marks = _tokenized(task, args.data, split, dataset, drawn)
         most_tokens = getattr(model.encoder, "max_positions", lambda: 1 << 30)()
-        found, left_out = read_sentences(
+        self.sentences, left_out = read_sentences(
             tokenized,
             parses,
+            count=len(dataset),
             subwords=args.subwords or marks or "subword_nmt",
             on_mismatch=args.on_mismatch,
             most_tokens=most_tokens,
         )
-        if not found:
+        if not self.sentences:
             raise InputError(
                 args.data, None, f"expected sentences of {split} that can be probed, found {_said(left_out)}"
             )
-        random = np.random.default_rng([args.seed, 3])
-        kept = np.sort(random.permutation(len(found))[: args.max_sentences])
-        self.sentences = [found[i] for i in kept]
         self.about = {
             "sentences": len(self.sentences),
-            "usable": len(found),
+            "drawn": len(drawn),
+            "of": len(dataset),
             "left_out": dict(left_out),
             "parses": dict(parses),
         }
@@ -197,8 +203,10 @@ def _orders(sentences: Sequence[Sentence], random: np.random.Generator) -> tuple
     return [order if label == 1 else None for order, label in zip(orders, labels, strict=True)], labels
 
 
-def _tokenized(task: Any, data: str, split: str, dataset: Any) -> tuple[list[TokenizedSentence], str | None]:
-    """The sentences of a split as text; how their subwords are marked, if the data-bin has features that say so."""
+def _tokenized(
+    task: Any, data: str, split: str, dataset: Any, numbers: Sequence[int]
+) -> tuple[dict[int, TokenizedSentence], str | None]:
+    """Sentences of a split as text, by number; how their subwords are marked, if features of the data-bin say so."""
     dictionary, cfg = task.source_dictionary, task.cfg
     folder = utils.split_paths(data)[0]
     words: Any = None
@@ -220,12 +228,12 @@ def _tokenized(task: Any, data: str, split: str, dataset: Any) -> tuple[list[Tok
                     dataset_impl=cfg.dataset_impl,
                     upsample_primary=1,
                 )["word"]
-    found: list[TokenizedSentence] = []
-    for number in range(len(dataset)):
+    found: dict[int, TokenizedSentence] = {}
+    for number in numbers:
         ids = [i for i in dataset[number]["source"].tolist() if i not in (dictionary.eos(), dictionary.pad())]
         unknown = dictionary.unk() in ids
         word = words[number].tolist()[:-1] if unknown and words is not None else None
-        found.append(([dictionary[i] for i in ids], unknown, word))
+        found[number] = [dictionary[i] for i in ids], unknown, word
     return found, marks
 
 
@@ -236,9 +244,9 @@ def _corpus(parts: Sequence[_Part]) -> Corpus:
     both = None
     if first.exchanged is not None and second.exchanged is not None:
         labels = np.concatenate([first.exchanged[1], second.exchanged[1]])
-        both = first.exchanged[0].and_(second.exchanged[0]), labels
+        both = first.exchanged[0].followed_by(second.exchanged[0]), labels
     train = np.arange(len(first.sentences) + len(second.sentences)) < len(first.sentences)
-    return Corpus([*first.sentences, *second.sentences], first.states.and_(second.states), both, train)
+    return Corpus([*first.sentences, *second.sentences], first.states.followed_by(second.states), both, train)
 
 
 def _said(left_out: Counter[str]) -> str:
@@ -257,6 +265,8 @@ def work(args: argparse.Namespace) -> None:
         file.write("\n")
     print(markdown(results["tasks"]))
     for split, about in results["splits"].items():
-        left_out = _said(Counter(about["left_out"]))
-        print(f"{split}: {about['sentences']} of {about['usable']} usable sentences; left out: {left_out}")
+        print(
+            f"{split}: {about['drawn']} of {about['of']} sentences drawn, {about['sentences']} probed; "
+            f"left out: {_said(Counter(about['left_out']))}"
+        )
     print(f"{args.output}: {len(results['tasks'])} tasks")

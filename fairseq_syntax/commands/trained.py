@@ -41,11 +41,17 @@ def build_trained(path: str, data: str, state: dict[str, Any], task: Any, *, cpu
     """
     with weights_of(path, f"its configuration and the dictionaries of {data}"):
         (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
-    return placed(model, cpu=cpu)
+    return _placed(model, cpu=cpu)
 
 
-def placed(model: nn.Module, *, cpu: bool) -> nn.Module:
-    """The model in its evaluation mode, on a GPU if there is one and not `cpu`."""
+def build_untrained(path: str, data: str, state: dict[str, Any], task: Any, *, seed: int, cpu: bool) -> nn.Module:
+    """The checkpoint's model as training would begin it with `seed`; else as :func:`build_trained`."""
+    torch.manual_seed(seed)
+    with weights_of(path, f"its configuration and the dictionaries of {data}"):
+        return _placed(task.build_model(state["cfg"].model), cpu=cpu)
+
+
+def _placed(model: nn.Module, *, cpu: bool) -> nn.Module:
     model.eval()
     if torch.cuda.is_available() and not cpu:
         model.cuda()

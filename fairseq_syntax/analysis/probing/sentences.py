@@ -13,6 +13,7 @@ from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lines import read_lines
 from syntax_preprocess.trees import DependencyTree, NoParse
 
 
@@ -35,27 +36,29 @@ class Sentence:
 
 _UNKNOWN = "unknown subwords, of words that are not known"
 
-#: The tokens of each sentence of a split without ``</s>``, whether one of them is unknown, and, if the data-bin has it,
-#: its feature ``word`` without ``</s>``'s value.
+#: The tokens of a sentence without ``</s>``, whether one of them is unknown, and, if the data-bin has it, its feature
+#: ``word`` without ``</s>``'s value.
 TokenizedSentence = tuple[list[str], bool, Sequence[int] | None]
 
 
 def read_sentences(
-    split: Sequence[TokenizedSentence],
+    chosen: Mapping[int, TokenizedSentence],
     parses: Mapping[str, str],
     *,
+    count: int,
     subwords: str,
     on_mismatch: str,
     most_tokens: int,
 ) -> tuple[list[Sentence], Counter[str]]:
-    """The sentences of a split that can be probed, and how many others there are, by reason.
+    """Of the chosen sentences of a split those that can be probed, and how many others there are, by reason.
 
     A sentence's words are those of its parse, found by its text, as fairseq-syntax-binarize does; if it has unknown
     subwords, whose text is not known, by the feature ``word``.
 
     Args:
-        split: its sentences, in order.
-        parses: by format, the file that has a parse for each sentence; may be empty.
+        chosen: sentences by their number, in order.
+        parses: by format, the file that has a parse for each sentence of the split; may be empty.
+        count: how many sentences the split has.
         subwords: how they are marked; a key of :data:`~syntax_preprocess.alignment.SUBWORDS`.
         on_mismatch: for a parse of another text ``fail``, or ``skip`` the sentence.
         most_tokens: that the encoder takes, ``</s>`` included.
@@ -65,7 +68,8 @@ def read_sentences(
     """
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()
-    for number, (tokens, units) in enumerate(zip(split, _units(parses, len(split)), strict=True)):
+    for number, units in _units(parses, chosen, count):
+        tokens = chosen[number]
         if reason := _unusable(tokens, most_tokens):
             left_out[reason] += 1
             continue
@@ -120,19 +124,23 @@ def _words(parses: Mapping[str, object]) -> list[str] | None:
     return None
 
 
-def _units(parses: Mapping[str, str], count: int) -> Iterator[dict[str, tuple[int, object]]]:
-    """For each of `count` sentences the unit of each file with the number of its first line."""
-    readers: dict[str, Iterator[tuple[int, object]]] = {kind: FORMATS[kind].read(path) for kind, path in parses.items()}
+def _units(
+    parses: Mapping[str, str], chosen: Mapping[int, object], count: int
+) -> Iterator[tuple[int, dict[str, tuple[int, object]]]]:
+    """For each chosen one of `count` sentences the unit of each file, read, with the number of its first line."""
+    readers = {kind: iter(FORMATS[kind].units(read_lines(path))) for kind, path in parses.items()}
     for number in range(count):
         units = {}
         for kind, reader in readers.items():
-            unit = next(reader, None)
-            if unit is None:
+            line, unit = next(reader, (None, None))
+            if line is None:
                 raise InputError(
                     parses[kind], None, f"expected {count} parses, one for each sentence of the split, found {number}"
                 )
-            units[kind] = unit
-        yield units
+            if number in chosen:
+                units[kind] = line, FORMATS[kind].parse(unit, path=parses[kind], line=line)
+        if number in chosen:
+            yield number, units
     for kind, reader in readers.items():
         if (more := next(reader, None)) is not None:
             raise InputError(

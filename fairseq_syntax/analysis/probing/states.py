@@ -28,14 +28,12 @@ class States:
     sentences: dict[int, np.ndarray]
     words: dict[int, np.ndarray]
 
-    def and_(self, other: States) -> States:
+    def followed_by(self, other: States) -> States:
         """These, and those of other sentences after them."""
-        both = ({k: np.concatenate([a[k], b[k]]) for k in a} for a, b in zip(self._parts, other._parts, strict=True))
-        return States(*both)
-
-    @property
-    def _parts(self) -> tuple[dict[int, np.ndarray], dict[int, np.ndarray]]:
-        return self.sentences, self.words
+        return States(
+            {k: np.concatenate([found, other.sentences[k]]) for k, found in self.sentences.items()},
+            {k: np.concatenate([found, other.words[k]]) for k, found in self.words.items()},
+        )
 
 
 def encoder_layers(model: nn.Module) -> int:

@@ -110,7 +110,8 @@ def write(tmp_path, tree_lines):
 
 
 def read(split, parses, on_mismatch="fail"):
-    return read_sentences(split, parses, subwords="subword_nmt", on_mismatch=on_mismatch, most_tokens=6)
+    options = {"subwords": "subword_nmt", "on_mismatch": on_mismatch, "most_tokens": 6}
+    return read_sentences(dict(enumerate(split)), parses, count=len(split), **options)
 
 
 def test_words_are_found_by_text_and_unknown_ones_by_the_feature(tmp_path):
@@ -143,6 +144,13 @@ def test_parses_of_another_text_are_refused_or_counted(tmp_path):
     found, left_out = read(split, parses, on_mismatch="skip")
     assert [s.number for s in found] == [0]
     assert left_out == {"a parse of another text": 1}
+
+
+def test_only_chosen_parses_are_read(tmp_path):
+    parses = write(tmp_path, ["(S broken", "(S (A a) (B b))", "(S (A c) (B d))"])
+    options = {"subwords": "subword_nmt", "on_mismatch": "fail", "most_tokens": 6, "count": 3}
+    found, _ = read_sentences({2: (["c", "d"], False, None)}, parses, **options)
+    assert [(s.number, s.words) for s in found] == [(2, ["c", "d"])]
 
 
 @pytest.mark.parametrize(("count", "message"), [(3, "found 2"), (1, "found more")])
