@@ -269,4 +269,7 @@ def work(args: argparse.Namespace) -> None:
             f"{split}: {about['drawn']} of {about['of']} sentences drawn, {about['sentences']} probed; "
             f"left out: {_said(Counter(about['left_out']))}"
         )
+    for task, found in results["tasks"].items():
+        if unfinished := sum(of["not_converged"] for of in (found["surface"], *found["layers"].values())):
+            print(f"{task}: the optimiser did not converge in {unfinished} probes; a smaller --inverse-l2 helps")
     print(f"{args.output}: {len(results['tasks'])} tasks")

@@ -11,7 +11,7 @@ import torch
 
 import commands
 from fairseq_syntax.analysis.probing.sentences import Sentence
-from fairseq_syntax.analysis.probing.states import states_of
+from fairseq_syntax.analysis.probing.states import encoder_layers, means_of_words, states_of
 from syntax_preprocess.commands.probe import main
 
 TASKS = ["depth", "top-constituents", "bigram-shift", "distance", "head"]
@@ -105,6 +105,25 @@ def test_states_are_those_of_the_encoder_without_padding(data_bin, ours):
     np.testing.assert_allclose(together.words[2][0], out[:-1, 0].mean(dim=0).numpy(), atol=1e-5)
 
 
+def test_unknown_subwords_are_placed_by_the_feature_word(corpus, tmp_path):
+    data = commands.preprocess(corpus, tmp_path / "bin", "--thresholdsrc", "20")
+    commands.train(data, tmp_path, "--max-update=1", model=commands.STOCK)
+    more = [parses(corpus), "--tasks=head", "--repeats=1"]
+    found = run(data, tmp_path / "checkpoint_last.pt", tmp_path / "x.json", *more)
+    assert found["splits"]["train"] | {"parses": 0} == {
+        "sentences": 120, "drawn": 120, "of": 120, "left_out": {}, "parses": 0
+    }  # fmt: skip
+    (data / "syntax.src-tgt.src.json").unlink()
+    without = run(data, tmp_path / "checkpoint_last.pt", tmp_path / "y.json", *more)["splits"]["train"]
+    assert without["left_out"] == {"unknown subwords, of words that are not known": 120 - without["sentences"]}
+    assert 0 < without["sentences"] < 120
+
+
+def test_fewer_sentences_are_drawn_if_asked(corpus, data_bin, ours, tmp_path):
+    found = run(data_bin, ours, tmp_path / "x.json", parses(corpus), "--tasks=depth", "--max-sentences=50")
+    assert [found["splits"]["train"][name] for name in ("sentences", "drawn", "of")] == [50, 50, 120]
+
+
 def test_a_parse_cannot_tell_that_words_were_exchanged(data_bin, plain_data_bin, ours):
     """The states of ours do not depend on parses in that task, and those of exchanged words are of these words."""
     model, task = commands.load(ours)
@@ -145,6 +164,16 @@ def test_what_cannot_be_probed_is_refused(corpus, data_bin, ours, tmp_path, more
     with pytest.raises(SystemExit, match=f"fairseq-syntax-probe: error: .*{message}"):
         run(data_bin, ours, tmp_path / "x.json", *(option.format(corpus=corpus) for option in more))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_without_a_transformer_encoder_is_refused():
+    with pytest.raises(ValueError, match="expected a model with a Transformer encoder, found a Linear"):
+        encoder_layers(torch.nn.Linear(1, 1))
+
+
+def test_a_words_state_is_the_mean_of_its_subwords():
+    states = np.array([[1.0], [2.0], [4.0], [7.0]])
+    assert means_of_words(states, np.array([0, 1, 1, 2])).tolist() == [[1], [3], [7]]
 
 
 def test_inputs_are_not_overwritten(corpus, data_bin, ours):
