@@ -61,9 +61,8 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
     test_parses = _parse_files(args.test_parses) if args.test_subset else {}
     tasks = _tasks(args.tasks, [parses, test_parses] if args.test_subset else [parses])
     state, task = read_checkpoint(args.path, args.data, truncate_source=False)
-    refuse_to_overwrite(
-        args.output, [args.path, *parses.values(), *test_parses.values(), *files_of_data_bin(args.data)]
-    )
+    of_data = [path for path in files_of_data_bin(args.data) if not _is_result(path)]
+    refuse_to_overwrite(args.output, [args.path, *parses.values(), *test_parses.values(), *of_data])
     if args.random_encoder:
         model = build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu)
     else:
@@ -73,6 +72,7 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
     if args.test_subset:
         parts.append(_Part(args, task, model, args.test_subset, test_parses, tasks=tasks, layers=layers))
     settings = ProbeSettings(c=args.inverse_l2, repeats=args.repeats, seed=args.seed, most_pairs=args.max_pairs)
+    found = probe(_corpus(parts), tasks, layers, settings)
     return {
         "checkpoint": args.path,
         "random_encoder": args.random_encoder,
@@ -84,8 +84,13 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
             name: getattr(args, name) for name in ("seed", "repeats", "max_sentences", "max_pairs", "inverse_l2")
         },
         "versions": {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
-        "tasks": probe(_corpus(parts), tasks, layers, settings),
+        "tasks": {task: {"made_of": _source(task, parses), **of_task} for task, of_task in found.items()},
     }
+
+
+def _is_result(path: str) -> bool:
+    """Whether a file in a data-bin may be what an earlier run wrote there: of JSON, only signatures are read."""
+    return path.endswith(".json") and not os.path.basename(path).startswith("syntax.")
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
@@ -113,9 +118,8 @@ def _parse_files(prefix: str | None) -> dict[str, str]:
 
 def _tasks(given: str | None, parses: Sequence[dict[str, str]]) -> list[str]:
     def missing(task: str) -> bool:
-        # Both splits are asked the same question only if they have the same formats of those that it can be made of.
-        sources = [next((kind for kind in SOURCES[task] if kind in found), None) for found in parses]
-        return bool(SOURCES[task]) and (None in sources or len(set(sources)) > 1)
+        sources = [_source(task, found) for found in parses]
+        return bool(SOURCES[task]) and (None in sources or len(set(sources)) > 1)  # or it would be two questions
 
     if given is None:
         return [task for task in TASKS if not missing(task)]
@@ -125,8 +129,14 @@ def _tasks(given: str | None, parses: Sequence[dict[str, str]]) -> list[str]:
             raise ValueError(f"--tasks: expected some of {','.join(TASKS)}, found {task!r}")
         if missing(task):
             files = " or ".join(f".{kind}" for kind in SOURCES[task])
-            raise ValueError(f"--tasks: {task} needs parses in {files} (--parses, --test-parses), found none")
+            both = ", of the same format for both splits" * (len(parses) > 1)
+            raise ValueError(f"--tasks: {task} needs parses in {files} (--parses, --test-parses){both}, found none")
     return asked
+
+
+def _source(task: str, parses: dict[str, str]) -> str | None:
+    """The format of the parses that a task's labels are made of."""
+    return next((kind for kind in SOURCES[task] if kind in parses), None)
 
 
 def _layers(given: str | None, model: nn.Module) -> list[int]:

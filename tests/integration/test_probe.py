@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -71,6 +72,15 @@ def test_our_models_and_stock_ones_are_asked_the_same(corpus, data_bin, plain_da
     assert {path.name for path in tmp_path.iterdir()} == {"ours.json", "stock.json"}
 
 
+def test_dependencies_alone(corpus, data_bin, ours, tmp_path):
+    shutil.copy(corpus / "train.src.conllu", tmp_path / "x.conllu")
+    data = commands.copy(data_bin, tmp_path / "data")
+    for _ in range(2):  # what it wrote before is no input
+        found = run(data, ours, data / "x.json", f"--parses={tmp_path}/x", "--repeats=1")
+    made_of = {task: of_task["made_of"] for task, of_task in found["tasks"].items()}
+    assert made_of == {"depth": "conllu", "bigram-shift": None, "distance": "conllu", "head": "conllu"}
+
+
 def test_another_split_for_testing_and_a_model_before_training(corpus, data_bin, ours, tmp_path):
     more = [parses(corpus), "--tasks=head,depth", "--layers=0,1,2", "--repeats=1"]
     test = ["--test-subset=valid", f"--test-parses={corpus}/valid.src"]
@@ -121,6 +131,7 @@ def test_unknown_subwords_are_placed_by_the_feature_word(corpus, tmp_path):
 
 def test_fewer_sentences_are_drawn_if_asked(corpus, data_bin, ours, tmp_path):
     found = run(data_bin, ours, tmp_path / "x.json", parses(corpus), "--tasks=depth", "--max-sentences=50")
+    assert found["tasks"]["depth"]["made_of"] == "trees"
     assert [found["splits"]["train"][name] for name in ("sentences", "drawn", "of")] == [50, 50, 120]
 
 
@@ -177,7 +188,7 @@ def test_a_words_state_is_the_mean_of_its_subwords():
 
 
 def test_inputs_are_not_overwritten(corpus, data_bin, ours):
-    for path in (ours, data_bin / "dict.src.txt", corpus / "train.src.conllu"):
+    for path in (ours, data_bin / "dict.src.txt", data_bin / "syntax.src-tgt.src.json", corpus / "train.src.conllu"):
         content = path.read_bytes()
         with pytest.raises(SystemExit, match="expected another file to write to"):
             run(data_bin, ours, path, parses(corpus))

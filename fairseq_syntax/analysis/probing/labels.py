@@ -29,12 +29,12 @@ class Labels:
     """What the parses of a line of m words say.
 
     Attributes:
-        depth: of its constituents, the height of the tree less 1, unary chains collapsed; without constituents the
+        depth: of its constituents, the height of the tree less 1, unary chains collapsed; or of its dependencies, the
             greatest number of words on the way from a root down.
         top: the labels of the constituents below the topmost node that has several; ``None``: the line has several
             sentences, or one word.
-        distances: between each word and the next, ``(m - 1,)``: the syntactic distance (Hou 2024, §3.1), without
-            constituents the number of arcs between them; :data:`NONE` between two sentences.
+        distances: between each word and the next, ``(m - 1,)``: the syntactic distance (Hou 2024, §3.1), or the
+            number of arcs between them in the dependency tree; :data:`NONE` between two sentences.
         heads: of each word, its head's index from 0, ``(m,)``; :data:`NONE` for a root.
     """
 
@@ -44,16 +44,22 @@ class Labels:
     heads: np.ndarray | None = None
 
 
-def labels_of(trees: Sequence[Tree] | None, dependencies: DependencyTree | None) -> Labels:
-    """The labels of a line, of whichever parses it has."""
+def labels_of(
+    trees: Sequence[Tree] | None, dependencies: DependencyTree | None, *, without_trees: bool = False
+) -> Labels:
+    """The labels of a line, of whichever parses it has.
+
+    Args:
+        without_trees: no line has constituents: depths and distances are those of the dependency tree.
+    """
     heads = None if dependencies is None else np.array(dependencies.heads, dtype=np.int64) - 1
     if trees is not None:
         found = syntactic_distances(trees)
         distances = np.array([NONE if d == INFINITE else d for d in found], dtype=np.int64)
         return Labels(greatest_distance(found), top_constituents(trees), distances, heads)
-    if dependencies is not None:
+    if dependencies is not None and without_trees:
         return Labels(depth(dependencies.heads), None, arcs_between_neighbours(dependencies.heads), heads)
-    return Labels()
+    return Labels(heads=heads)
 
 
 def top_constituents(trees: Sequence[Tree]) -> str | None:

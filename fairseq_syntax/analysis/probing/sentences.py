@@ -12,7 +12,7 @@ from fairseq_syntax.analysis.probing.labels import Labels, labels_of
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
-from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.formats import FORMATS, TREES
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.trees import DependencyTree, NoParse
 
@@ -90,7 +90,8 @@ def read_sentences(
         else:
             trees = aligned.trees if isinstance(aligned.trees, list) else None
             heads = aligned.dependencies if isinstance(aligned.dependencies, DependencyTree) else None
-            found.append(Sentence(number, aligned.words, np.array(aligned.word_of), labels_of(trees, heads)))
+            labels = labels_of(trees, heads, without_trees=TREES.name not in parses)
+            found.append(Sentence(number, aligned.words, np.array(aligned.word_of), labels))
     return found, left_out
 
 

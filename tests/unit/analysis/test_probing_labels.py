@@ -31,9 +31,13 @@ def test_labels_of_a_tree():
 
 
 def test_labels_of_dependencies_alone():
-    found = labels.labels_of(None, DependencyTree(list("abcdef"), [2, 3, 0, 5, 3, 3]))
+    tree = DependencyTree(list("abcdef"), [2, 3, 0, 5, 3, 3])
+    found = labels.labels_of(None, tree, without_trees=True)
     assert (found.depth, found.top) == (3, None)
     assert found.distances.tolist() == [1, 1, 2, 1, 2]
+    found = labels.labels_of(None, tree)  # other lines have constituents: there is one kind of depth
+    assert (found.depth, found.distances) == (None, None)
+    assert found.heads.tolist() == [1, 2, NONE, 4, 2, 2]
 
 
 def test_two_sentences_on_a_line():
