@@ -60,11 +60,12 @@ def read_sentences(
         parses: by format, the file that has a parse for each sentence of the split; may be empty.
         count: how many sentences the split has.
         subwords: how they are marked; a key of :data:`~syntax_preprocess.alignment.SUBWORDS`.
-        on_mismatch: for a parse of another text ``fail``, or ``skip`` the sentence.
+        on_mismatch: ``fail``, or ``skip`` the sentence.
         most_tokens: that the encoder takes, ``</s>`` included.
 
     Raises:
         InputError: the files have not as many parses as there are sentences, or one of another text.
+        ValueError: the subwords are not marked so. Neither this nor another text is an error to ``skip``.
     """
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()
@@ -76,7 +77,12 @@ def read_sentences(
         try:
             aligned = _align(*tokens, {kind: parse for kind, (_, parse) in units.items()}, subwords)
         except AlignmentError as error:
-            left_out[str(error)] += 1
+            if on_mismatch == "fail":
+                raise ValueError(f"sentence {number} of the split (from 0): {error}") from None
+            left_out["subwords that make no words"] += 1
+            continue
+        if aligned is None:
+            left_out[_UNKNOWN] += 1
             continue
         for kind, mismatch in aligned.mismatches.items():
             if on_mismatch == "fail" and not tokens[1]:
@@ -102,13 +108,14 @@ def _unusable(sentence: TokenizedSentence, most_tokens: int) -> str | None:
 
 def _align(
     tokens: list[str], unknown: bool, word: Sequence[int] | None, parses: Mapping[str, object], subwords: str
-) -> AlignedSentence:
+) -> AlignedSentence | None:
+    """``None``: it has unknown subwords, and the words that they belong to are not known."""
     if not unknown:
         split = SUBWORDS[subwords](tokens)
     else:
         words = _words(parses)
         if words is None or word is None or len(word) != len(tokens) or len(words) != int(word[-1]) + 1:
-            raise AlignmentError(_UNKNOWN)
+            return None
         split = Subwords(tokens, words, [int(value) for value in word])
     return align_sentence(" ".join(tokens), split, parses, settings=Settings(subwords=subwords))
 

@@ -150,6 +150,15 @@ def test_parses_of_another_text_are_refused_or_counted(tmp_path):
     assert left_out == {"a parse of another text": 1}
 
 
+def test_subwords_that_are_marked_otherwise_are_refused_or_counted():
+    split = [(["▁a", "▁b"], False, None), (["a", "b"], False, None)]
+    with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected no mark of sentencepiece"):
+        read(split, {})
+    found, left_out = read(split, {}, on_mismatch="skip")
+    assert [s.number for s in found] == [1]
+    assert left_out == {"subwords that make no words": 1}
+
+
 def test_only_chosen_parses_are_read(tmp_path):
     parses = write(tmp_path, ["(S broken", "(S (A a) (B b))", "(S (A c) (B d))"])
     options = {"subwords": "subword_nmt", "on_mismatch": "fail", "most_tokens": 6, "count": 3}
