@@ -173,7 +173,7 @@ class SyntaxAttention(MultiheadAttention):
                     guide = self.experts[name](guide)
                     guide = guide if known is None else guide.where(known)
                 guides.append(guide)
-            syntax = BatchMasks(guides, syntax.parsed, syntax.known, position=syntax.position)
+            syntax = syntax.with_guides(guides)
         return syntax.product if self.combination == "product" and syntax.guides else syntax
 
     @property

@@ -135,6 +135,7 @@ class BatchMasks:
         known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where its
             guide says so itself, or it needs none.
         position: of relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
+        of_batch: those that these are a layer's form of; what holds of both is found out once.
     """
 
     def __init__(
@@ -144,11 +145,13 @@ class BatchMasks:
         known: Sequence[Tensor | None] = (),
         *,
         position: Buckets | None = None,
+        of_batch: BatchMasks | None = None,
     ):
         self.guides = tuple(guides)
         self.parsed = parsed
         self.known = tuple(known)
         self.position = position
+        self._of_batch = of_batch
         self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
 
     @classmethod
@@ -174,6 +177,14 @@ class BatchMasks:
                 raise ValueError("a mask is no matrix that all heads and layers share, which could be shown")
         return torch.cat([guide.mask for guide in self.guides], dim=1)
 
+    def with_guides(self, guides: Sequence[Guide]) -> BatchMasks:
+        """The same masks in one layer, where their guides are these."""
+        return BatchMasks(guides, self.parsed, position=self.position, of_batch=self)
+
+    @cached_property
+    def _any_parsed(self) -> BatchMasks:
+        return BatchMasks((), self.parsed.any(dim=1, keepdim=True))
+
     @cached_property
     def product(self) -> BatchMasks:
         """One mask in the place of all, each a :class:`Guide` here: biases are summed, factors multiplied."""
@@ -181,11 +192,13 @@ class BatchMasks:
         factors = [guide.factor for guide in self.guides if guide.factor is not None]
         guide = Guide(bias=reduce(torch.add, biases) if biases else None,
                       factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
-        return BatchMasks([guide], self.parsed.any(dim=1, keepdim=True), position=self.position)
+        return (self._of_batch or self)._any_parsed.with_guides([guide])
 
     @cached_property
     def all_parsed(self) -> bool:
         """Whether all sentences have all parses; finding out makes a GPU wait, once a batch."""
+        if self._of_batch is not None:
+            return self._of_batch.all_parsed
         return bool(self.parsed.all())
 
     def hidden_keys(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -193,6 +206,8 @@ class BatchMasks:
 
         It is made once for all layers.
         """
+        if self._of_batch is not None:
+            return self._of_batch.hidden_keys(padding, dtype)
         if self._hidden is None or self._hidden[0] is not padding or self._hidden[1] != dtype:
             hidden = None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
             self._hidden = padding, dtype, hidden

@@ -132,12 +132,10 @@ KINDS = {
 
 @pytest.mark.parametrize("of_each_query", [False, True])
 @pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind, masks in KINDS.items() if masks])
 def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_each_query):
     masks = KINDS[kind]
     syntax, padding = padded_batch()
-    if of_each_query and not masks:
-        return
     net = attention(masks, implementation=implementation).double()
     if of_each_query:
         net.gate = OfEachQuery(len(masks), 4).double()
@@ -182,7 +180,9 @@ def compare(net, masks, syntax, padding):
         real = compute().transpose(0, 1)[~padding]
         (real * torch.linspace(-1, 1, real.numel(), dtype=torch.float64).view_as(real)).sum().backward()
         grads = [p.grad.clone() for p in net.parameters()]
-        assert all(g.any() for (name, _), g in zip(net.named_parameters(), grads, strict=True) if "bias" not in name)
+        assert all(
+            g.any() for (name, _), g in zip(net.named_parameters(), grads, strict=True) if name.endswith("weight")
+        )
         results.append([real, *grads])
     for found, expected in zip(*results, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
