@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def score_run(step: Step) -> None:
             scored["metrics"]["exact match"] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
         return scored
 
-    _write(step, "scores.json", of)
+    _write(step, "scores.json", of, _parts(step))
 
 
 def compare_runs(step: Step) -> None:
@@ -46,7 +46,8 @@ def compare_runs(step: Step) -> None:
         texts = [[side[i] for i in lines] for side in sides]
         return compare(*texts, settings=settings, bootstrap=asked.bootstrap, randomisation=asked.randomisation)
 
-    _write(step, "comparison.json", of, subsets=False)
+    whole = [(test, None, range(len(_reference(step, test)))) for test in step.settings["tests"]]
+    _write(step, "comparison.json", of, whole)
 
 
 def _settings(step: Step) -> ScoreSettings:
@@ -62,17 +63,19 @@ def _reference(step: Step, test: str) -> list[str]:
     return read_sentences(str(step.inputs["text"] / f"{test}.reference"))
 
 
-def _parts(step: Step, test: str) -> Iterator[tuple[str | None, list[int]]]:
-    """The whole test set, and its subsets."""
-    yield None, list(range(len(_reference(step, test))))
-    yield from json.loads((step.inputs["subsets"] / f"{test}.json").read_text()).items()
+def _parts(step: Step) -> Iterator[tuple[str, str | None, Sequence[int]]]:
+    """Each test set and its lines, and each of its subsets."""
+    for test in step.settings["tests"]:
+        yield test, None, range(len(_reference(step, test)))
+        for subset, lines in json.loads((step.inputs["subsets"] / f"{test}.json").read_text()).items():
+            yield test, subset, lines
 
 
-def _write(step: Step, name: str, of: Callable[[Sequence[int], str], dict[str, Any]], *, subsets: bool = True) -> None:
-    found = [
-        {"test": test, "subset": subset, **of(lines, test)}
-        for test in step.settings["tests"]
-        for subset, lines in _parts(step, test)
-        if subsets or subset is None
-    ]
+def _write(
+    step: Step,
+    name: str,
+    of: Callable[[Sequence[int], str], dict[str, Any]],
+    parts: Iterable[tuple[str, str | None, Sequence[int]]],
+) -> None:
+    found = [{"test": test, "subset": subset, **of(lines, test)} for test, subset, lines in parts]
     Path(step.folder, name).write_text(json.dumps(found, indent=1))
