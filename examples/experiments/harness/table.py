@@ -96,7 +96,7 @@ class Table:
         """Rows of :func:`summary_csv`."""
         rows: list[tuple[Any, ...]] = []
         for system in self.systems:
-            for metric in [*self.results.metrics, LOSS, *COSTS]:
+            for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)
                 row: list[Any] = [system.name, system.label, system.group, *self._place(metric), metric]
                 row += [found.mean, found.sd, found.n] if found else [None, None, 0]
@@ -108,7 +108,7 @@ class Table:
         return rows
 
     def _place(self, metric: str) -> tuple[str | None, str | None]:
-        # Loss and costs are of the run, whatever it translated.
+        # What is measured, loss and costs are of the run, whatever it translated.
         return (self.test, self.subset) if metric in self.results.metrics else (None, None)
 
     def _spread(self, system: System, metric: str) -> Spread | None:
@@ -118,9 +118,9 @@ class Table:
         return len({seed for of in self.results.values[system.name].values() for seed in of})
 
     def _main(self) -> Grid:
-        whole = self.subset is None  # loss and costs belong to runs: once is enough
-        paper = [name for name in [*self.results.metrics, LOSS] if any(name in system.paper for system in self.systems)]
-        columns = [*self.results.metrics, *([LOSS] if whole else [])]
+        whole = self.subset is None  # what is measured, loss and costs belong to runs: once is enough
+        columns = [*self.results.metrics, *([*self.results.measured, LOSS] if whole else [])]
+        paper = [name for name in columns if any(name in system.paper for system in self.systems)]
         headings = ["system"]
         for metric in columns:
             headings += [heading(metric), *([f"{short_name(metric)} (paper)"] if metric in paper else [])]
@@ -191,6 +191,7 @@ def make_table(
     comparisons: Sequence[Mapping[str, Any]],
     *,
     scores: Sequence[Mapping[str, Any]],
+    measurements: Sequence[Mapping[str, Any]] = (),
     systems: Sequence[System],
     baselines: Sequence[str],
     seeds: Sequence[int],
@@ -205,6 +206,7 @@ def make_table(
         comparisons: of :func:`harness.significance.compare`, each with ``system``, ``baseline``, ``seed``, ``test`` and
             ``subset`` (``None``: all sentences); those of other test sets, subsets and baselines are left out.
         scores: of :func:`harness.scores.score`, each with ``system``, ``seed``, ``test`` and ``subset``.
+        measurements: of runs, each with ``system``, ``seed``, ``values`` (numbers by column) and ``command``.
         systems: rows, in this order; those without a group come first.
         baselines: names of systems.
         seeds: those that each system is to have; what is missing is said.
@@ -228,6 +230,7 @@ def make_table(
         runs,
         [one for one in comparisons if here(one)],
         scores=[one for one in scores if here(one)],
+        measurements=measurements,
         systems=systems,
         baselines=baselines,
         seeds=seeds,
