@@ -58,6 +58,24 @@ def test_epochs_are_left_if_they_are_kept(tmp_path, commands, average, expected)
     assert not {"--no-epoch-checkpoints", "--keep-last-epochs"} & set(commands[0])
 
 
+@pytest.mark.parametrize(("average", "expected"), [(None, "_best"), (2, "mean")])
+def test_trained_to_the_end_by_a_process_whose_workflow_was_killed_it_trains_no_more(
+    tmp_path, commands, average, expected
+):
+    (tmp_path / "train.log").write_text("2026-01-01 | INFO | fairseq_cli.train | done training in 212.3 seconds\n")
+    (tmp_path / "checkpoints").mkdir()
+    for name in ("_best", "_last"):
+        (tmp_path / f"checkpoints/checkpoint{name}.pt").write_text(name)
+    assert train(tmp_path, average=average) == {"checkpoint.pt": expected}
+    assert [words[0] for words in commands] == ["fairseq-syntax-average-checkpoints"] * bool(average)
+
+
+def test_stopped_within_training_it_trains_on(tmp_path, commands):
+    (tmp_path / "train.log").write_text('2026-01-01 | INFO | train | {"epoch": 1, "train_loss": "9"}\n')
+    assert train(tmp_path) == {"checkpoint.pt": "_best"}
+    assert commands[0][0] == "fairseq-train"
+
+
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("left", [["checkpoints/checkpoint_last.pt", "checkpoints/checkpoint1.pt"], []])
 def test_stopped_while_it_tidied_up_it_trains_no_more(tmp_path, commands, left, keep):

@@ -18,9 +18,12 @@ def train(step: Step) -> None:
 
     If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
     """
-    checkpoints = step.folder / "checkpoints"
-    if not (step.folder / "checkpoint.pt").exists():  # or it was stopped in what follows
-        _train(step, checkpoints)
+    checkpoints, log = step.folder / "checkpoints", step.folder / "train.log"
+    # Where it was stopped after a part, it goes on with the next.
+    if not (step.folder / "checkpoint.pt").exists():
+        if not _is_trained(log):
+            _train(step, checkpoints, log)
+        _choose(step, checkpoints, log)
     if step.settings.get("keep_epochs"):
         for path in checkpoints.glob("checkpoint_*.pt"):
             path.unlink()
@@ -28,12 +31,16 @@ def train(step: Step) -> None:
         shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def _train(step: Step, checkpoints: Path) -> None:
+def _is_trained(log: Path) -> bool:
+    """Whether fairseq-train came to its end; called again, it would do one more update than ``--max-update``."""
+    return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
+
+
+def _train(step: Step, checkpoints: Path, log: Path) -> None:
     average = step.settings["average"]
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
     if step.settings.get("keep_epochs"):
         keep = []
-    log = step.folder / "train.log"
     with on_a_gpu():
         run(
             "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
@@ -41,7 +48,10 @@ def _train(step: Step, checkpoints: Path) -> None:
             *options(with_user_dir(step, step.settings["options"])), *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
-    if average:
+
+
+def _choose(step: Step, checkpoints: Path, log: Path) -> None:
+    if average := step.settings["average"]:
         run(
             "fairseq-syntax-average-checkpoints", "--inputs", checkpoints, "--num-epoch-checkpoints", str(average),
             "--output", step.folder / "checkpoint.pt", log=log,
