@@ -1,0 +1,132 @@
+"""How all pictures look: colours for colour-blind people too, text that stays text, the same bytes each time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+#: Text and axes; nothing else has this colour, so that a dark page can change it.
+INK = "#1b1b1b"
+_PAPER = "#ffffff"
+_DARK_INK, _DARK_PAPER = "#e4e4e4", "#17191d"
+#: Okabe and Ito's palette without its yellow, which white paper swallows. Ink is their black.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
+_MARKERS = "osD^vPX*"
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
+#: Of matrices; equally bright steps for everybody.
+MATRIX = "viridis"
+#: Width of a picture in inches: its text is as large as a paper's where it fills the column, and readable on a phone.
+WIDTH = 6.0
+
+#: How a system is drawn, as arguments of matplotlib's ``plot``.
+Look = Mapping[str, Any]
+
+# Fonts that have Chinese and Japanese, if the machine does.
+_WIDE_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Source Han Sans SC")
+
+
+def looks(systems: Iterable[str]) -> dict[str, Look]:
+    """For each system colour, marker and dashes, which it has in all pictures."""
+    return {
+        system: {
+            "color": _COLOURS[i % len(_COLOURS)],
+            "marker": _MARKERS[i % len(_MARKERS)],
+            "linestyle": _DASHES[i % len(_DASHES)],
+        }
+        for i, system in enumerate(systems)
+    }
+
+
+def readable_on(value: float) -> str:
+    """Black or white, whichever is read on the matrix colour of a value from 0 to 1."""
+    return "#000000" if value > 0.6 else "#ffffff"
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """matplotlib's settings while pictures are made and written."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    settings: Any = {
+        "font.family": ["DejaVu Sans", *[name for name in _WIDE_FONTS if name in installed][:1]],
+        "font.size": 9,
+        "axes.titlesize": 9,
+        "axes.labelsize": 9,
+        "legend.fontsize": 8.5,
+        "xtick.labelsize": 8,
+        "ytick.labelsize": 8,
+        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+        "axes.titlecolor": INK,
+        "axes.facecolor": "none",
+        "figure.facecolor": _PAPER,
+        "savefig.facecolor": _PAPER,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": False,
+        "grid.color": "#999999",
+        "grid.alpha": 0.3,
+        "grid.linewidth": 0.6,
+        "legend.frameon": False,
+        "lines.linewidth": 1.6,
+        "lines.markersize": 4.5,
+        "text.parse_math": False,  # dollars are dollars
+        "svg.fonttype": "none",
+        "svg.hashsalt": "fairseq-syntax",
+    }
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the user's own settings are
+        matplotlib.rcParams.update(settings)
+        yield
+
+
+def panels(
+    rows: int, columns: int, *, width: float = WIDTH, height: float, share_x: bool = False, share_y: bool = False
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of so many inches with a grid of axes, by row and column."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.patch.set_gid("paper")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
+    return figure, [list(row) for row in axes]
+
+
+def legend(figure: Figure, of: Axes, count: int, *, columns: int = 3) -> None:
+    """The key to the lines, under the axes, unless there is one line alone."""
+    if count > 1:
+        handles, labels = of.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, count))
+
+
+def save(figure: Figure, path: str) -> None:
+    """Writes ``path.svg`` and ``path.png``."""
+    figure.savefig(f"{path}.png", dpi=200, metadata={"Software": None})
+    figure.savefig(f"{path}.svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with open(f"{path}.svg", encoding="utf-8") as file:
+        text = file.read()
+    with open(f"{path}.svg", "w", encoding="utf-8") as file:
+        file.write(_for_everyone(text))
+
+
+def _for_everyone(svg: str) -> str:
+    """The picture with fonts that every machine has, and with colours for dark pages."""
+    svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    dark = "".join(
+        f'[style*="{kind}: {colour}"]{{{kind}:{other}!important}}'
+        for colour, other in ((INK, _DARK_INK), (_PAPER, _DARK_PAPER))
+        for kind in ("fill", "stroke")
+        if colour == INK
+    )
+    style = f"<style>@media (prefers-color-scheme:dark){{#paper path{{fill:{_DARK_PAPER}!important}}{dark}}}</style>"
+    return re.sub(r"(<svg [^>]*>)", lambda match: match[1] + "\n " + style, svg, count=1)
+
+
+def between(values: Sequence[float], margin: float = 0.06) -> tuple[float, float]:
+    """Limits of an axis that leave a margin around the values."""
+    low, high = min(values), max(values)
+    room = (high - low or abs(high) or 1.0) * margin
+    return low - room, high + room
