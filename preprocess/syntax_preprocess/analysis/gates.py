@@ -37,5 +37,5 @@ def gates_at_end(histories: Mapping[str, Sequence[History]], dumps: Mapping[str,
             continue
         common = [key for key in runs[0] if all(key in gates for gates in runs)]
         heads = any(head for _, _, head in common)
-        rows += [(system, *key, *spread([g[key] for g in runs])) for key in sorted(common) if bool(key[2]) == heads]
+        rows += [(system, *key, *spread([g[key] for g in runs])) for key in common if bool(key[2]) == heads]
     return Table(("system", "mask", "layer", "head", *SPREAD), rows)

@@ -77,22 +77,28 @@ class Inputs:
         return list(dict.fromkeys([*self.histories, *self.hypotheses, *self.dumps, *of_sweeps]))
 
     def _check(self, args: argparse.Namespace) -> None:
-        """Raises :class:`ValueError` for what cannot be used without something else."""
+        """Raises :class:`ValueError` for what cannot be used without something else, and for what is there twice."""
+        scored = args.hypotheses or args.sweep or args.run
         for option, given, needed, others in (
             ("--hypotheses", args.hypotheses, "--references", args.references),
             ("--sweep", args.sweep, "--references", args.references),
             ("--hypotheses", args.hypotheses, "--source or --parses", args.source or args.parses),
-            (
-                "--references",
-                args.references,
-                "--hypotheses, --sweep or --run",
-                args.hypotheses or args.sweep or args.run,
-            ),
+            ("--references", args.references, "--hypotheses, --sweep or --run", scored),
             ("--sentence", args.sentence, "--dump or --parses", args.dump or args.parses),
             ("--test", args.test, "--references", args.references),
         ):
             if given and not others:
                 raise ValueError(f"{option}: expected {needed} with it, found none")
+        for option, given in (
+            ("--log", args.log),
+            ("--run", args.run),
+            ("--hypotheses", args.hypotheses),
+            ("--dump", args.dump),
+            ("--sweep", args.sweep),
+        ):
+            if twice := next((one for i, one in enumerate(given) if one in given[:i]), None):
+                shown = twice if isinstance(twice, str) else " ".join(twice)
+                raise ValueError(f"{option}: expected each seed once, found {shown} again")
 
     def _add(self, to: dict[str, list[Any]], system: str, read: Any, what: str) -> None:
         to.setdefault(system, []).append(read)
@@ -117,23 +123,17 @@ class Inputs:
 
     def _of_record(self, record: RunRecord) -> Texts:
         """The translations of the test set that is asked for, which are text as people read it."""
-        test = self._args.test
+        test, found = self._args.test, ", ".join(record.tests) or "none"
         if test is None:
             if len(record.tests) != 1:
-                raise InputError(
-                    record.folder,
-                    None,
-                    f"expected one test set, found {', '.join(record.tests) or 'none'}; --test says which",
-                )
+                raise InputError(record.folder, None, f"expected one test set, or --test, found {found}")
             [test] = record.tests
         elif test not in record.tests:
-            raise InputError(
-                record.folder, None, f"expected the test set {test!r}, found {', '.join(record.tests) or 'none'}"
-            )
+            raise InputError(record.folder, None, f"expected the test set {test!r}, found {found}")
         path = record.translations(test)
-        found = [line for _, line in read_lines(path)]
-        self._check_length(path, len(found), "translations")
-        return found
+        texts = [line for _, line in read_lines(path)]
+        self._check_length(path, len(texts), "translations")
+        return texts
 
     def _parses(self, name: str) -> list[Any]:
         prefix = self._args.parses

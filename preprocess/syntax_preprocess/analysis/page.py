@@ -13,7 +13,7 @@ from syntax_preprocess.analysis.figures import style
 from syntax_preprocess.analysis.table import Table
 
 _MOST_ROWS = 400  # that the page shows; the CSV has all
-_PIXELS = 108  # of the page for an inch of a picture
+_PIXELS, _PIXELS_OF_WIDE = 120, 92  # of the page for an inch of a picture
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Picture:
         caption: how to read it.
         table: its numbers.
         figure: the drawing.
+        signatures: how scores were computed.
     """
 
     name: str
@@ -33,15 +34,16 @@ class Picture:
     caption: str
     table: Table
     figure: Figure
+    signatures: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
         """Width on a large screen, in pixels."""
-        return round(self.figure.get_figwidth() * _PIXELS)
+        return round(self.figure.get_figwidth() * (_PIXELS_OF_WIDE if self.wide else _PIXELS))
 
     @property
     def wide(self) -> bool:
-        """Whether a phone scrolls it, as its text would be too small."""
+        """Whether narrow screens scroll it, as its text would be too small."""
         return self.figure.get_figwidth() > 1.1 * style.WIDTH
 
     @property

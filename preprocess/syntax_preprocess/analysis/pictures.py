@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from syntax_preprocess.analysis import properties
@@ -24,7 +25,13 @@ from syntax_preprocess.analysis.gates import gates_at_end, gates_over_training
 from syntax_preprocess.analysis.inputs import Inputs
 from syntax_preprocess.analysis.page import Picture
 from syntax_preprocess.analysis.scores import Scorer, scores_by_bin, sweep
-from syntax_preprocess.analysis.sentence import attention_and_masks, attention_of_heads, constituents, dependencies
+from syntax_preprocess.analysis.sentence import (
+    MOST_LAYERS,
+    attention_and_masks,
+    attention_of_heads,
+    constituents,
+    dependencies,
+)
 from syntax_preprocess.analysis.table import Table
 from syntax_preprocess.trees import NoParse
 
@@ -38,7 +45,8 @@ def of_training(inputs: Inputs, looks: Mapping[str, Look], *, by: str) -> Iterat
         yield Picture(
             "learning-curves", "Learning curves",
             "The criterion's loss on the validation set (with label smoothing, if training had it), in bits; lower is "
-            f"better. {_SEEDS.format('the line is', 'the band goes')}",
+            "better. The first quarter of a curve may lie above the picture. "
+            f"{_SEEDS.format('the line is', 'the band goes')}",
             table, learning_curves_figure.draw(table, looks, by=by),
         )  # fmt: skip
     table = gates_at_end(inputs.histories, inputs.dumps)
@@ -82,12 +90,12 @@ def of_scores(inputs: Inputs, looks: Mapping[str, Look], score: Scorer, *, least
         table = scores_by_bin(bins, inputs.hypotheses, score)
         if without := sum(value is None for value in values):
             note = f"{without} of {len(values)} sentences are in no bin: they are empty or have no parse."
-            table = Table(table.columns, table.rows, (note, *table.notes))
+            table = replace(table, notes=(note,))
         yield Picture(
             f"score-by-{name}", f"Score by {title}",
             f"The corpus score of each bin's sentences; bins with fewer than {least} sentences are joined. {meaning} "
             f"{_SEEDS.format('the point is', 'the bar goes')}",
-            table, scores_by_bin_figure.draw(table, looks, axis=axis),
+            table, scores_by_bin_figure.draw(table, looks, axis=axis), score.signatures(),
         )  # fmt: skip
 
 
@@ -99,15 +107,16 @@ def of_sweeps(inputs: Inputs, looks: Mapping[str, Look], score: Scorer) -> Itera
             f"sweep-{number}-{_file_name(axis)}".rstrip("-"), f"Score against {axis}",
             f"The score of the whole test set. {_SEEDS.format('the point is', 'the bar goes')} A level line is a "
             "system that the setting does not concern.",
-            table, sweep_figure.draw(table, looks, axis=axis),
+            table, sweep_figure.draw(table, looks, axis=axis), score.signatures(),
         )  # fmt: skip
 
 
 def of_sentence(inputs: Inputs, sentence: int) -> Iterator[Picture]:
     """Trees, masks and attention of a sentence."""
     of_tree: list[tuple[str, str, str, list[Any], Callable[[Any], Table], Callable[[Table], Any]]] = [
-        ("constituents", "constituents", "Placed by nltk.", inputs.trees, constituents, constituents_figure.draw),
-        ("dependencies", "dependencies", "Each arrow leads from a head to its word.",
+        ("constituents", "constituents", "The parse of the source; nltk places its nodes.",
+         inputs.trees, constituents, constituents_figure.draw),
+        ("dependencies", "dependencies", "The parse of the source: each arrow leads from a head to its word.",
          inputs.dependencies, dependencies, dependencies_figure.draw),
     ]  # fmt: skip
     for name, title, caption, found, tabulate, draw in of_tree:
@@ -126,11 +135,11 @@ def of_sentence(inputs: Inputs, sentence: int) -> Iterator[Picture]:
     table = attention_and_masks(dumps, sentence)
     notes = tuple(f"{s}: of the first of {len(d)} dumps." for s, d in inputs.dumps.items() if len(d) > 1)
     if table.rows:
-        table = Table(table.columns, table.rows, notes)
+        table = replace(table, notes=notes)
         yield Picture(
             f"sentence-{sentence}-attention", f"Sentence {sentence}: masks and attention",
             "Rows are queries, columns keys. Attention is the mixed one that weighs the values, the mean over heads; "
-            "its colours are the same for all systems.",
+            f"its colours are the same for all systems. Of more than {MOST_LAYERS} layers, the first and the last.",
             table, matrices_figure.draw(table),
         )  # fmt: skip
     for number, (system, dump) in enumerate(dumps.items(), start=1):

@@ -40,6 +40,6 @@ def all_pictures(inputs: Inputs, args: argparse.Namespace) -> list[Picture]:
         score = Scorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
         found += pictures.of_scores(inputs, of_system, score, least=args.min_sentences)
         found += pictures.of_sweeps(inputs, of_system, score)
-    for sentence in args.sentence:
+    for sentence in dict.fromkeys(args.sentence):
         found += pictures.of_sentence(inputs, sentence)
     return found

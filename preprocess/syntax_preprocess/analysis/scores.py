@@ -66,7 +66,7 @@ def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], s
                 )
                 for metric in found[0]
             ]
-    return Table(("bin", "first", "last", "sentences", "system", "metric", *SPREAD), rows, score.signatures())
+    return Table(("bin", "first", "last", "sentences", "system", "metric", *SPREAD), rows)
 
 
 #: In the place of a value: the axis does not concern the system, whose score is a level line.
@@ -96,7 +96,7 @@ def sweep(points: Sequence[Point], score: Scorer) -> Table:
             if found := [score(p.texts) for p in points if (p.system, p.value) == (system, value)]:
                 shown = None if value == LEVEL else value
                 rows += [(system, shown, metric, *spread([f[metric] for f in found])) for metric in found[0]]
-    return Table(("system", "value", "metric", *SPREAD), rows, score.signatures())
+    return Table(("system", "value", "metric", *SPREAD), rows)
 
 
 def number(text: str) -> float | None:

@@ -11,13 +11,15 @@ from syntax_preprocess.analysis.table import Table
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.trees import DependencyTree, Tree
 
+#: Of so many layers the attention is shown side by side.
+MOST_LAYERS = 3
 _CELL = ("query", "key", "query_token", "key_token", "value")
 
 
 def attention_and_masks(dumps: Mapping[str, Dump], sentence: int) -> Table:
-    """Each system's masks, and the mean attention over heads of each layer, cell by cell.
+    """Each system's masks, and the mean attention over heads of its layers, cell by cell.
 
-    Queries and keys are numbered from 0.
+    Of more than :data:`MOST_LAYERS` layers the first and the last. Queries and keys are numbered from 0.
     """
     rows: list[tuple[object, ...]] = []
     for system, dump in dumps.items():
@@ -25,7 +27,8 @@ def attention_and_masks(dumps: Mapping[str, Dump], sentence: int) -> Table:
         masks, attention = dump.array(sentence, "masks"), dump.array(sentence, "attention")
         for name, matrix in zip(dump.masks, () if masks is None else masks, strict=False):
             rows += [(system, f"mask {name}", *cell) for cell in _cells(matrix, tokens)]
-        for layer, matrices in zip(dump.layers, () if attention is None else attention, strict=False):
+        layers = list(zip(dump.layers, () if attention is None else attention, strict=False))
+        for layer, matrices in layers if len(layers) <= MOST_LAYERS else (layers[0], layers[-1]):
             rows += [(system, f"attention, layer {layer}", *cell) for cell in _cells(matrices.mean(axis=0), tokens)]
     return Table(("system", "matrix", *_CELL), rows)
 

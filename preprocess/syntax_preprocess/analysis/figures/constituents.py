@@ -41,7 +41,10 @@ def draw(table: Table) -> Figure:
     figure, [[axes]] = panels(1, 1, width=edges[-1] + 0.2, height=0.36 * rows + 0.3)
     at = {n: (edges[column] + inches[column] / 2, row) for n, (row, column) in placed.coords.items()}
     for child, parent in placed.edges.items():
-        axes.plot(*zip(at[child], at[parent], strict=True), color="#888888", lw=0.9, zorder=1)
+        (x, y), (x_above, y_above) = at[child], at[parent]
+        # Where nltk leaves room for lines: down from the parent, across, and down to the child.
+        across = y_above + 0.42
+        axes.plot([x_above, x_above, x, x], [y_above, across, across, y - 0.25], color="#888888", lw=0.9, zorder=1)
     for node, text in texts.items():
         word = not isinstance(placed.nodes[node], Tree)
         axes.text(

@@ -13,7 +13,9 @@ def draw(table: Table) -> Figure:
     """A row a layer, a column a head of :func:`~syntax_preprocess.analysis.sentence.attention_of_heads`."""
     layers, heads = table.values("layer"), table.values("head")
     side = max(0.9, (WIDTH - 1) / len(heads))
-    figure, grid = panels(len(layers), len(heads), width=side * len(heads) + 1, height=(side + 0.1) * len(layers) + 0.4)
+    figure, grid = panels(
+        len(layers), len(heads), width=side * len(heads) + 1, height=(side - 0.08) * len(layers) + 0.5
+    )
     top = max(r["value"] for r in table.records())
     image = None
     for row, layer in zip(grid, layers, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure
@@ -29,6 +30,19 @@ def draw(table: Table, looks: Mapping[str, Look], *, by: str) -> Figure:
     axes.set_xlabel(by)
     axes.set_ylabel("validation loss (bits a target token)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.set_ylim(*_limits(table))
     axes.grid(True)
     legend(figure, axes, len(table.values("system")))
     return figure
+
+
+def _limits(table: Table) -> tuple[float, float]:
+    """Of the losses after the first quarter of each system's validations, beside which the rest would look flat."""
+    shown = []
+    for system in table.values("system"):
+        records = list(table.records(system=system))
+        shown += [r[end] for r in records[len(records) // 4 :] for end in ("low", "high") if math.isfinite(r[end])]
+    if not shown:
+        return 0.0, 1.0
+    room = 0.06 * (max(shown) - min(shown)) or 0.1
+    return min(shown) - room, max(shown) + room

@@ -15,51 +15,52 @@ _INCHES = 0.145  # a token
 
 
 def draw(table: Table) -> Figure:
-    """A column a system, a row a matrix of :func:`~syntax_preprocess.analysis.sentence.attention_and_masks`."""
-    systems, names = table.values("system"), table.values("matrix")
-    names.sort(key=lambda name: not name.startswith("mask"))  # all masks first, in a stable order
-    length = 1 + max(table.values("query"))
-    letters = max(len(token) for token in table.values("query_token"))
-    margin = 0.085 * min(letters, 12) + 0.3
-    side = max(1.6, _INCHES * length)
+    """A column a system, a row a matrix of :func:`~syntax_preprocess.analysis.sentence.attention_and_masks`.
+
+    Queries are named once a row, if all systems have the same; keys under the lowest matrix of each column.
+    """
+    systems = table.values("system")
+    names = sorted(table.values("matrix"), key=lambda name: not name.startswith("mask"))
+    matrices: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in table.records():
+        matrices.setdefault((record["matrix"], record["system"]), []).append(record)
+    tokens = {key: _tokens(records) for key, records in matrices.items()}
+    once = len(set(map(tuple, tokens.values()))) == 1
+    margin = 0.085 * min(max(len(token) for of_one in tokens.values() for token in of_one), 14) + 0.3
+    side = max(1.6, _INCHES * max(map(len, tokens.values())))
     figure, grid = panels(
         len(names),
         len(systems),
-        width=max(4.0, (side + margin) * len(systems) + 0.9),
-        height=(side + 0.35) * len(names) + margin,
+        width=(side + 0.15) * len(systems) + margin * (1 if once else len(systems)) + 0.8,
+        height=(side + 0.3) * len(names) + margin,
     )
-    greatest = (
-        max(r["value"] for r in table.records() if not r["matrix"].startswith("mask"))
-        if any(not name.startswith("mask") for name in names)
-        else 1.0
-    )
-    for kind, label, top in (
-        ("mask", "mask (0: hidden, 1: visible)", 1.0),
-        ("attention", "attention weight", greatest),
-    ):
-        image, used = None, []
-        for row, name in zip(grid, names, strict=True):
-            if not name.startswith(kind):
+    greatest = max((r["value"] for r in table.records() if not r["matrix"].startswith("mask")), default=1.0)
+    images: dict[str, tuple[Any, list[Axes]]] = {}
+    for row, name in zip(grid, names, strict=True):
+        kind = name.partition(",")[0].partition(" ")[0]
+        for axes, system in zip(row, systems, strict=True):
+            if (name, system) not in matrices:
+                axes.set_visible(False)
                 continue
-            for axes, system in zip(row, systems, strict=True):
-                records = list(table.records(system=system, matrix=name))
-                if not records:
-                    axes.set_visible(False)
-                    continue
-                image = show(axes, records, top=top)
-                axes.set_title(f"{system}: {name}" if len(systems) > 1 else name)
-                tokens = _tokens(records)
-                axes.set_yticks(range(len(tokens)), tokens)
-                axes.set_xticks(range(len(tokens)), tokens if name == names[-1] else [], rotation=90)
-                axes.tick_params(length=0, labelsize=7)
-                if system == systems[0]:
-                    axes.set_ylabel("query")
-                if name == names[-1]:
-                    axes.set_xlabel("key")
-                used.append(axes)
-        if image is not None:
-            figure.colorbar(image, ax=used, label=label, pad=0.02, fraction=0.05, aspect=30)
+            image = show(axes, matrices[name, system], top=1.0 if kind == "mask" else greatest)
+            images.setdefault(kind, (image, []))[1].append(axes)
+            axes.set_title(f"{system}: {name}" if len(systems) > 1 else name)
+            labels = tokens[name, system]
+            leftmost = next(other for other in systems if (name, other) in matrices) == system
+            lowest = next(other for other in reversed(names) if (other, system) in matrices) == name
+            _label(axes, labels if leftmost or not once else [], labels if lowest else [])
+            axes.set_ylabel("query" if leftmost else "")
+            axes.set_xlabel("key" if lowest else "")
+    for kind, (image, used) in images.items():
+        label = "mask (0: hidden, 1: visible)" if kind == "mask" else "attention weight"
+        figure.colorbar(image, ax=used, label=label, pad=0.02, fraction=0.05, aspect=30)
     return figure
+
+
+def _label(axes: Axes, queries: list[str], keys: list[str]) -> None:
+    axes.set_yticks(range(len(queries)), queries)
+    axes.set_xticks(range(len(keys)), keys, rotation=90)
+    axes.tick_params(left=False, bottom=False, labelsize=7)
 
 
 def show(axes: Axes, records: Sequence[dict[str, Any]], *, top: float) -> Any:

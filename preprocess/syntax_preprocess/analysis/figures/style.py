@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,7 +46,7 @@ def looks(systems: Iterable[str]) -> dict[str, Look]:
 
 def readable_on(value: float) -> str:
     """Black or white, whichever is read on the matrix colour of a value from 0 to 1."""
-    return "#000000" if value > 0.6 else "#ffffff"
+    return "#000000" if value > 0.5 else "#ffffff"
 
 
 @contextmanager
@@ -113,20 +113,10 @@ def save(figure: Figure, path: str) -> None:
 
 
 def _for_everyone(svg: str) -> str:
-    """The picture with fonts that every machine has, and with colours for dark pages."""
-    svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-    dark = "".join(
-        f'[style*="{kind}: {colour}"]{{{kind}:{other}!important}}'
-        for colour, other in ((INK, _DARK_INK), (_PAPER, _DARK_PAPER))
-        for kind in ("fill", "stroke")
-        if colour == INK
-    )
-    style = f"<style>@media (prefers-color-scheme:dark){{#paper path{{fill:{_DARK_PAPER}!important}}{dark}}}</style>"
-    return re.sub(r"(<svg [^>]*>)", lambda match: match[1] + "\n " + style, svg, count=1)
-
-
-def between(values: Sequence[float], margin: float = 0.06) -> tuple[float, float]:
-    """Limits of an axis that leave a margin around the values."""
-    low, high = min(values), max(values)
-    room = (high - low or abs(high) or 1.0) * margin
-    return low - room, high + room
+    """The picture with fonts that every machine has, named once, and with colours for dark pages."""
+    svg = re.sub(r"""font-family: [^;"]*(; )?""", "", svg)
+    svg = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", svg)
+    ink = "".join(f'[style*="{kind}: {INK}"]{{{kind}:{_DARK_INK}!important}}' for kind in ("fill", "stroke"))
+    style = f"<style>@media (prefers-color-scheme:dark){{#paper path{{fill:{_DARK_PAPER}!important}}{ink}}}</style>"
+    fonts = "DejaVu Sans, Verdana, sans-serif"
+    return re.sub(r"<svg ([^>]*>)", lambda match: f'<svg font-family="{fonts}" {match[1]}\n {style}', svg, count=1)
