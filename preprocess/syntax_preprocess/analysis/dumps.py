@@ -31,18 +31,19 @@ class Dump:
             self.masks: list[str] = self._file["masks"].tolist()
         except (KeyError, ValueError, EOFError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
             raise InputError(path, None, f"expected a file of fairseq-syntax-dump, found {error}") from None
-        self.sentences = sorted(int(name.partition("/")[0]) for name in self._file.files if name.endswith("/tokens"))
+        self._names = frozenset(self._file.files)
+        self.sentences = sorted(int(name.partition("/")[0]) for name in self._names if name.endswith("/tokens"))
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
         """``tokens``, ``gates``, ``masks`` or ``attention`` of a sentence; ``None`` if the dump lacks them.
 
         Raises :class:`InputError` for a sentence that it does not have.
         """
-        if sentence not in self.sentences:
+        if f"{sentence}/tokens" not in self._names:
             last = f"{self.sentences[0]} to {self.sentences[-1]}" if self.sentences else "none"
             raise InputError(self.path, None, f"expected sentence {sentence}, found {last}")
         key = f"{sentence}/{name}"
-        return self._file[key] if key in self._file.files else None
+        return self._file[key] if key in self._names else None
 
     def mean_gates(self) -> dict[tuple[str, int, int], float]:
         """The mean gate over sentences, by mask, layer and head (from 1); nothing of a model that has no gates."""
