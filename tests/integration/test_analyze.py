@@ -36,9 +36,11 @@ TREES = [
 ] * 3
 DEPENDENCIES = [
     [("the", "DET", 2, "det"), ("dog", "NOUN", 3, "nsubj"), ("barks", "VERB", 0, "root")],
-    [("a", "DET", 2, "det"), ("man", "NOUN", 5, "nsubj"), ("who", "PRON", 4, "nsubj"), ("sleeps", "VERB", 2, "acl:relcl"),
-     ("sees", "VERB", 0, "root"), ("the", "DET", 7, "det"), ("dog", "NOUN", 5, "obj")],
-    [("he", "PRON", 2, "nsubj"), ("sings", "VERB", 0, "root"), ("and", "CCONJ", 4, "cc"), ("dances", "VERB", 2, "conj")],
+    [("a", "DET", 2, "det"), ("man", "NOUN", 5, "nsubj"), ("who", "PRON", 4, "nsubj"),
+     ("sleeps", "VERB", 2, "acl:relcl"), ("sees", "VERB", 0, "root"), ("the", "DET", 7, "det"),
+     ("dog", "NOUN", 5, "obj")],
+    [("he", "PRON", 2, "nsubj"), ("sings", "VERB", 0, "root"), ("and", "CCONJ", 4, "cc"),
+     ("dances", "VERB", 2, "conj")],
     [("the", "DET", 2, "det"), ("price", "NOUN", 4, "nsubj"), ("is", "AUX", 4, "cop"), ("$5", "NUM", 0, "root"),
      ("and", "CCONJ", 6, "cc"), ("$6", "NUM", 4, "conj")],
 ] * 3  # fmt: skip
@@ -232,7 +234,7 @@ def test_the_same_inputs_give_the_same_bytes_and_take_the_pages_place(given, pag
     ("asked", "message"),
     [
         ([], "nothing can be drawn: expected --log"),
-        (["--log=x={given}/ref.de"], "ref.de: expected fairseq-train's validations of 'valid', found none"),
+        (["--log=x={given}/ref.de"], "ref.de: expected a log of fairseq-train with validations of 'valid', found none"),
         (["--log=x={given}/stock.log", "--log=x={given}/stock.log"], "--log: expected each seed once"),
         (["--hypotheses=x={given}/stock.gen"], "--hypotheses: expected --references with it"),
         (["--hypotheses=x={given}/stock.gen", "--references={given}/ref.de"], "expected --source or --parses with it"),
@@ -246,7 +248,7 @@ def test_the_same_inputs_give_the_same_bytes_and_take_the_pages_place(given, pag
         (["--run={given}/record", "--references={given}/ref.de", "--source={given}/test.en", "--test=x"],
          "record: expected the test set 'x', found test"),
         (["--run={given}/record", "--references={given}/test.en.conllu", "--source={given}/test.en"],
-         "test.txt: expected 70 translations as in .*test.en.conllu, found 12"),
+         "test.txt: expected 72 translations as in .*test.en.conllu, found 12"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused_and_nothing_is_left(given, tmp_path, asked, message):
@@ -266,15 +268,17 @@ def test_no_folder_of_another_kind_is_replaced(given, tmp_path):
     assert (tmp_path / "mine/notes.csv").read_text() == "1"
 
 
-def test_a_package_that_is_missing_is_named(given, tmp_path):
+@pytest.mark.parametrize("name", ["jinja2", "matplotlib", "nltk"])
+def test_a_package_that_is_missing_is_named(given, tmp_path, name):
     program = (
-        "import sys; sys.modules['matplotlib'] = None\n"
+        f"import sys; sys.modules[{name!r}] = None\n"
         "from syntax_preprocess.commands.analyze import main; main(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", program, f"--output={tmp_path}/page", f"--log=x={given}/stock.log"]
+    command = [sys.executable, "-c", program, f"--output={tmp_path}/page", "--sentence=1"]
+    command.append(f"--parses={given}/test.en")
     done = subprocess.run(command, capture_output=True, text=True)
-    expected = "fairseq-syntax-analyze: error: matplotlib is not installed: pip install 'fairseq-syntax[analysis]'\n"
-    assert (done.returncode, done.stderr) == (1, expected)
+    expected = f"fairseq-syntax-analyze: error: {name} is not installed: pip install jinja2 matplotlib nltk"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, expected)
 
 
 def test_the_page_in_a_browser(page):
@@ -289,7 +293,7 @@ def test_the_page_in_a_browser(page):
             opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
             problems: list[object] = []
             for event in ("requestfailed", "pageerror"):
-                opened.on(event, lambda problem: problems.append(problem))  # noqa: B023, PLW0108
+                opened.on(event, lambda problem: problems.append(problem))  # noqa: B023
             opened.goto(page.joinpath("index.html").as_uri(), wait_until="load")
             sizes = opened.evaluate("[...document.images].map(image => image.naturalWidth)")
             assert len(sizes) == len(PICTURES)

@@ -110,12 +110,12 @@ def main(argv: list[str] | None = None) -> None:
 def _work(args: argparse.Namespace) -> None:
     # Here: matplotlib takes longer to load than --help takes.
     try:
-        module = importlib.import_module("syntax_preprocess.analysis.report")
+        importlib.import_module("syntax_preprocess.analysis.report").report(args)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
+        name = (error.name or "").partition(".")[0]
+        if name not in _EXTRA:
             raise
-        raise ValueError(f"{error.name} is not installed: pip install 'fairseq-syntax[analysis]'") from None
-    module.report(args)
+        raise ValueError(f"{name} is not installed: pip install {' '.join(_EXTRA)}") from None
 
 
 if __name__ == "__main__":
