@@ -32,7 +32,7 @@ def draw(table: Table, looks: Mapping[str, Look], *, by: str) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     axes.set_ylim(*_limits(table))
     axes.grid(True)
-    legend(figure, axes, len(table.values("system")))
+    legend(figure, [axes])
     return figure
 
 

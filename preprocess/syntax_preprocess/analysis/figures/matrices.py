@@ -53,7 +53,7 @@ def draw(table: Table) -> Figure:
             axes.set_xlabel("key" if lowest else "")
     for kind, (image, used) in images.items():
         label = "mask (0: hidden, 1: visible)" if kind == "mask" else "attention weight"
-        figure.colorbar(image, ax=used, label=label, pad=0.02, fraction=0.05, aspect=30)
+        figure.colorbar(image, ax=used, label=label, pad=0.02, shrink=0.6, aspect=25)
     return figure
 
 

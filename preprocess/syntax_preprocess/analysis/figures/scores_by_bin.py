@@ -34,5 +34,5 @@ def draw(table: Table, looks: Mapping[str, Look], *, axis: str) -> Figure:
     last.set_xticks(range(len(bins)), [f"{bin}\nn={sizes[bin]}" for bin in bins])
     last.set_xlim(-0.5, len(bins) - 0.5)
     last.set_xlabel(f"{axis}; n: sentences")
-    legend(figure, last, len(systems))
+    legend(figure, [last])
     return figure

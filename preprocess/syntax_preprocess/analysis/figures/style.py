@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 #: Text and axes; nothing else has this colour, so that a dark page can change it.
 INK = "#1b1b1b"
@@ -21,7 +27,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", IN
 _MARKERS = "osD^vPX*"
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 #: Of matrices; equally bright steps for everybody.
-MATRIX = "viridis"
+MATRIX = matplotlib.colormaps["viridis"].resampled(64)
 #: Width of a picture in inches: its text is as large as a paper's where it fills the column, and readable on a phone.
 WIDTH = 6.0
 
@@ -95,11 +101,36 @@ def panels(
     return figure, [list(row) for row in axes]
 
 
-def legend(figure: Figure, of: Axes, count: int, *, columns: int = 3) -> None:
-    """The key to the lines, under the axes, unless there is one line alone."""
-    if count > 1:
-        handles, labels = of.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, count))
+def tiles(count: int, *, columns: int, side: float) -> tuple[Figure, list[Axes]]:
+    """A figure with so many axes of `side` inches' height, filled row by row; the rest of the last row is empty."""
+    columns = min(columns, count)
+    rows = math.ceil(count / columns)
+    figure, grid = panels(rows, columns, height=side * rows + 0.7)
+    axes = [axes for row in grid for axes in row]
+    for empty in axes[count:]:
+        empty.set_visible(False)
+    return figure, axes[:count]
+
+
+def titled(axes: Axes, title: str) -> None:
+    """Gives the axes a title, on several lines if it is long."""
+    axes.set_title(textwrap.fill(title, 30))
+
+
+def legend(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
+    """The key to the lines under the axes, for which the figure grows; none to one line alone."""
+    key: dict[str, Any] = {}
+    for each in axes:
+        handles, labels = each.get_legend_handles_labels()
+        key |= dict(zip(labels, handles, strict=True))
+    if len(key) > 1:
+        figure.set_figheight(figure.get_figheight() + 0.18 * (math.ceil(len(key) / columns) - 1))
+        figure.legend(list(key.values()), list(key), loc="outside lower center", ncols=min(columns, len(key)))
+
+
+def colour_key(figure: Figure, image: Any, axes: Sequence[Axes], label: str) -> None:
+    """The key to a matrix's colours, above the axes."""
+    figure.colorbar(image, ax=list(axes), label=label, location="top", shrink=0.5, aspect=30, pad=0.02)
 
 
 def save(figure: Figure, path: str) -> None:
@@ -113,10 +144,32 @@ def save(figure: Figure, path: str) -> None:
 
 
 def _for_everyone(svg: str) -> str:
-    """The picture with fonts that every machine has, named once, and with colours for dark pages."""
-    svg = re.sub(r"""font-family: [^;"]*(; )?""", "", svg)
-    svg = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", svg)
+    """The picture with fonts that every machine has, with colours for dark pages, and small."""
+    svg = re.sub(r"base64,\s*([A-Za-z0-9+/=\s]+)", lambda match: f"base64,{_few_colours(match[1])}", svg)
+    svg = re.sub(r"<[^>]*>", lambda match: match[0] if match[0].startswith("<image") else _short(match[0]), svg)
+    svg = re.sub(r">\s+<", ">\n<", svg)
     ink = "".join(f'[style*="{kind}: {INK}"]{{{kind}:{_DARK_INK}!important}}' for kind in ("fill", "stroke"))
     style = f"<style>@media (prefers-color-scheme:dark){{#paper path{{fill:{_DARK_PAPER}!important}}{ink}}}</style>"
     fonts = "DejaVu Sans, Verdana, sans-serif"
-    return re.sub(r"<svg ([^>]*>)", lambda match: f'<svg font-family="{fonts}" {match[1]}\n {style}', svg, count=1)
+    return re.sub(r"<svg ([^>]*>)", lambda match: f'<svg font-family="{fonts}" {match[1]}\n{style}', svg, count=1)
+
+
+def _short(tag: str) -> str:
+    """An element's tag without the fonts, which the whole picture names, and with two decimals."""
+    tag = re.sub(r"""font-family: [^;"]*(; )?""", "", tag)
+    tag = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", tag)
+    tag = re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), tag)
+    return re.sub(r"\s+", " ", tag)
+
+
+def _few_colours(base64_png: str) -> str:
+    """A matrix as the same image with a palette, which is a third as large."""
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(base64_png))).convert("RGB"))
+    colours, of_pixel = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
+    if len(colours) > 256:
+        return base64_png
+    image = Image.fromarray(of_pixel.reshape(pixels.shape[:2]).astype(np.uint8))
+    image.putpalette(colours.tobytes())
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return base64.b64encode(out.getvalue()).decode()

@@ -51,5 +51,5 @@ def draw(table: Table, looks: Mapping[str, Look], *, axis: str) -> Figure:
     last.set_xticks([at[value] for value in values], values)
     last.minorticks_off()
     last.set_xlabel(axis)
-    legend(figure, last, len(systems))
+    legend(figure, [last])
     return figure
