@@ -13,7 +13,7 @@ from syntax_preprocess.analysis.figures import style
 from syntax_preprocess.analysis.table import Table
 
 _MOST_ROWS = 400  # that the page shows; the CSV has all
-_PIXELS, _PIXELS_OF_WIDE = 120, 92  # of the page for an inch of a picture
+_PIXELS, _PIXELS_OF_WIDE = 144, 92  # of the page for an inch of a picture
 
 
 @dataclass(frozen=True)

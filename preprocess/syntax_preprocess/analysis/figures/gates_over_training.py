@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from syntax_preprocess.analysis.figures.style import legend, looks, tiles, titled
+from syntax_preprocess.analysis.figures.style import legend, looks, tiles
 from syntax_preprocess.analysis.table import Table, distinct
 
 
@@ -20,7 +20,7 @@ def draw(table: Table, *, by: str) -> Figure:
     column = {"updates": "updates", "epochs": "epoch"}[by]
     shown = distinct((r["system"], r["mask"]) for r in table.records())
     columns = min(3, len(shown))
-    figure, tiled = tiles(len(shown), columns=columns, side=1.9)
+    figure, tiled = tiles([f"{system}: {mask}" for system, mask in shown], columns=columns, side=1.9)
     for number, (axes, (system, mask)) in enumerate(zip(tiled, shown, strict=True)):
         for layer in layers:
             if records := list(table.records(system=system, mask=mask, layer=layer)):
@@ -29,7 +29,6 @@ def draw(table: Table, *, by: str) -> Figure:
                 axes.plot(x, y, label=f"layer {layer}", markevery=max(1, len(x) // 12), **look)
                 low, high = [r["low"] for r in records], [r["high"] for r in records]
                 axes.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
-        titled(axes, f"{system}: {mask}")
         axes.set_ylim(0, 1)
         axes.set_yticks([0, 0.5, 1])
         axes.grid(True)

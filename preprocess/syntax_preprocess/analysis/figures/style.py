@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import math
 import re
 import textwrap
@@ -29,7 +30,8 @@ _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1
 #: Of matrices; equally bright steps for everybody.
 MATRIX = matplotlib.colormaps["viridis"].resampled(64)
 #: Width of a picture in inches: its text is as large as a paper's where it fills the column, and readable on a phone.
-WIDTH = 6.0
+WIDTH = 5.0
+_LETTERS = 70  # that such a width has room for
 
 #: How a system is drawn, as arguments of matplotlib's ``plot``.
 Look = Mapping[str, Any]
@@ -101,20 +103,18 @@ def panels(
     return figure, [list(row) for row in axes]
 
 
-def tiles(count: int, *, columns: int, side: float) -> tuple[Figure, list[Axes]]:
-    """A figure with so many axes of `side` inches' height, filled row by row; the rest of the last row is empty."""
+def tiles(titles: Sequence[str], *, columns: int, side: float) -> tuple[Figure, list[Axes]]:
+    """A figure with axes of these titles, `side` inches high, row by row; the rest of the last row is empty."""
+    count = len(titles)
     columns = min(columns, count)
     rows = math.ceil(count / columns)
     figure, grid = panels(rows, columns, height=side * rows + 0.7)
     axes = [axes for row in grid for axes in row]
     for empty in axes[count:]:
         empty.set_visible(False)
+    for each, title in zip(axes, titles, strict=False):
+        each.set_title(textwrap.fill(title, _LETTERS // columns - 3))
     return figure, axes[:count]
-
-
-def titled(axes: Axes, title: str) -> None:
-    """Gives the axes a title, on several lines if it is long."""
-    axes.set_title(textwrap.fill(title, 30))
 
 
 def legend(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
@@ -123,9 +123,18 @@ def legend(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
     for each in axes:
         handles, labels = each.get_legend_handles_labels()
         key |= dict(zip(labels, handles, strict=True))
-    if len(key) > 1:
-        figure.set_figheight(figure.get_figheight() + 0.18 * (math.ceil(len(key) / columns) - 1))
-        figure.legend(list(key.values()), list(key), loc="outside lower center", ncols=min(columns, len(key)))
+    names = list(key)
+    if len(names) > 1:
+        rows = next(n for n in itertools.count(math.ceil(len(names) / columns)) if _fits(names, rows=n))
+        figure.set_figheight(figure.get_figheight() + 0.18 * (rows - 1))
+        columns = math.ceil(len(names) / rows)
+        figure.legend(list(key.values()), names, loc="outside lower center", ncols=columns)
+
+
+def _fits(names: Sequence[str], *, rows: int) -> bool:
+    """Whether a key in columns of so many rows is no wider than a picture."""
+    columns = [names[i : i + rows] for i in range(0, len(names), rows)]
+    return rows >= len(names) or sum(6 + max(map(len, column)) for column in columns) <= _LETTERS
 
 
 def colour_key(figure: Figure, image: Any, axes: Sequence[Axes], label: str) -> None:
