@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,25 +26,49 @@ class Dump:
 
     def __init__(self, path: str):
         self.path = path
-        try:
+        with self._readable():
             self._file: Any = np.load(path, allow_pickle=False)
-            self.layers: list[int] = self._file["layers"].tolist()
-            self.masks: list[str] = self._file["masks"].tolist()
-        except (KeyError, ValueError, EOFError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
-            raise InputError(path, None, f"expected a file of fairseq-syntax-dump, found {error}") from None
-        self._names = frozenset(self._file.files)
-        self.sentences = sorted(int(name.partition("/")[0]) for name in self._names if name.endswith("/tokens"))
+            self._names = frozenset(self._file.files)
+            self.layers = [int(layer) for layer in self._file["layers"]]
+            self.masks = [str(mask) for mask in self._file["masks"]]
+            self.sentences = sorted(
+                int(name.removesuffix("/tokens")) for name in self._names if name.endswith("/tokens")
+            )
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
         """``tokens``, ``gates``, ``masks`` or ``attention`` of a sentence; ``None`` if the dump lacks them.
 
-        Raises :class:`InputError` for a sentence that it does not have.
+        Raises :class:`InputError` for a sentence that it does not have, and for one of another shape.
         """
         if f"{sentence}/tokens" not in self._names:
             last = f"{self.sentences[0]} to {self.sentences[-1]}" if self.sentences else "none"
             raise InputError(self.path, None, f"expected sentence {sentence}, found {last}")
-        key = f"{sentence}/{name}"
-        return self._file[key] if key in self._names else None
+        if f"{sentence}/{name}" not in self._names:
+            return None
+        with self._readable():
+            found: np.ndarray = self._file[f"{sentence}/{name}"]
+            n = len(found) if name == "tokens" else len(self._file[f"{sentence}/tokens"])
+            heads = found.shape[-1 if name == "gates" else 1] if found.ndim > 1 else 0
+            expected = {
+                "tokens": (n,),
+                "gates": (len(self.layers), len(self.masks), heads),
+                "masks": (len(self.masks), n, n),
+                "attention": (len(self.layers), heads, n, n),
+            }[name]
+            if found.shape != expected or (name != "tokens" and found.dtype.kind != "f"):
+                raise ValueError(f"{name} of sentence {sentence} with the shape {found.shape}, not {expected}")
+            return found
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Inside the block, what numpy and zipfile say of a broken file is an :class:`InputError`."""
+        try:
+            yield
+        except Exception as error:  # of many kinds
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            said = " ".join(str(error).split())[:200]
+            raise InputError(self.path, None, f"expected a file of fairseq-syntax-dump, found {said}") from None
 
     def mean_gates(self) -> dict[tuple[str, int, int], float]:
         """The mean gate over sentences, by mask, layer and head (from 1); nothing of a model that has no gates."""

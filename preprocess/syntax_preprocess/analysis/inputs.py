@@ -55,7 +55,10 @@ class Inputs:
         for system, path in args.dump:
             self._add(self.dumps, system, Dump(path), f"dump {path}")
         if self.references:
-            for record in (record for record in records if record.tests):
+            for record in records:
+                if not record.tests:
+                    print(f"{record.folder}: has no translations", file=sys.stderr)
+                    continue
                 self._add(self.hypotheses, record.system, self._of_record(record), f"translations of {record.folder}")
         for system, path in args.hypotheses:
             self._add(self.hypotheses, system, self._texts(path), f"translations {path}")
@@ -79,11 +82,13 @@ class Inputs:
     def _check(self, args: argparse.Namespace) -> None:
         """Raises :class:`ValueError` for what cannot be used without something else, and for what is there twice."""
         scored = args.hypotheses or args.sweep or args.run
+        used = args.source or args.parses or args.sweep
         for option, given, needed, others in (
             ("--hypotheses", args.hypotheses, "--references", args.references),
             ("--sweep", args.sweep, "--references", args.references),
             ("--hypotheses", args.hypotheses, "--source or --parses", args.source or args.parses),
             ("--references", args.references, "--hypotheses, --sweep or --run", scored),
+            ("--references", args.references, "--source, --parses or --sweep", used),
             ("--sentence", args.sentence, "--dump or --parses", args.dump or args.parses),
             ("--test", args.test, "--references", args.references),
         ):

@@ -6,8 +6,11 @@ import base64
 import io
 import itertools
 import math
+import os
 import re
+import sys
 import textwrap
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -144,8 +147,13 @@ def colour_key(figure: Figure, image: Any, axes: Sequence[Axes], label: str) -> 
 
 def save(figure: Figure, path: str) -> None:
     """Writes ``path.svg`` and ``path.png``."""
-    figure.savefig(f"{path}.png", dpi=200, metadata={"Software": None})
-    figure.savefig(f"{path}.svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        figure.savefig(f"{path}.png", dpi=200, metadata={"Software": None})
+        figure.savefig(f"{path}.svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    if any("missing from" in str(warning.message) for warning in said):
+        name = os.path.basename(path)
+        print(f"{name}: no font of this machine has all its letters; the PNG shows boxes, the SVG not", file=sys.stderr)
     with open(f"{path}.svg", encoding="utf-8") as file:
         text = file.read()
     with open(f"{path}.svg", "w", encoding="utf-8") as file:
