@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes or reuses one virtual environment, installs the package into it, and runs in it
-#   bash run.sh quickstart [options of examples/quickstart/run.py]
+#   bash run.sh quickstart [options]            the recipe quickstart
+#   bash run.sh experiment RECIPE [options]     a recipe of examples/experiments, or a YAML file; --help
 #   bash run.sh test [folders or files of tests, options of pytest]
 # Settings, from the environment:
 #   VENV    folder of the virtual environment (default: .venv)
@@ -24,15 +25,23 @@ set_up() {
         touch "$venv/.fairseq-is-built"
     fi
     rm -rf build  # pip would install modules from it that are no longer there
-    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
+    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev,experiments,analysis]"
     rm -rf build ./*.egg-info
     PATH="$(cd "$venv/bin" && pwd):$PATH"
+}
+
+experiment() {
+    PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}" exec python -m harness "$@"
 }
 
 case "${1:-}" in
     quickstart)
         set_up
-        exec python examples/quickstart/run.py "${@:2}"
+        experiment quickstart "${@:2}"
+        ;;
+    experiment)
+        set_up
+        experiment "${@:2}"
         ;;
     test)
         set_up
@@ -42,7 +51,7 @@ case "${1:-}" in
         exec pytest --numprocesses auto --maxprocesses 4 --dist worksteal "${@:2}"
         ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        sed -n '2,9s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -35,7 +35,7 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "analysis": ["jinja2", "matplotlib", "nltk"],  # for fairseq-syntax-analyze
+        "analysis": ["jinja2", "matplotlib", "nltk", "scikit-learn"],  # for fairseq-syntax-analyze and -probe
         "dev": [
             "fastapi",
             "httpx",
@@ -48,8 +48,11 @@ setup(
             "pytest",
             "pytest-xdist",
             "ruff",
+            "scikit-learn",
+            "scipy>=1.11",
             "uvicorn",
         ],
+        "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve
     },
@@ -61,6 +64,7 @@ setup(
             "fairseq-syntax-score = syntax_preprocess.commands.score:main",
             "fairseq-syntax-analyze = syntax_preprocess.commands.analyze:main",
             "fairseq-syntax-dump = syntax_preprocess.commands.dump:main",
+            "fairseq-syntax-probe = syntax_preprocess.commands.probe:main",
         ],
     },
 )

@@ -33,8 +33,9 @@ from fairseq_syntax.nn.trace import SyntaxTrace
 from syntax_preprocess.system.workers import Workers
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples/quickstart"))
-import gate_variants
 import run as quickstart
+
+import gate_variants
 
 PLAIN = "--gate-batch-norm --gate-batch-norm-statistics batch --gate-batch-norm-eps 1e-5"
 SETTINGS = {

@@ -16,6 +16,7 @@ of different source sentences over the number of all, exactly.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,3 +193,26 @@ def write(folder: Path, name: str, examples: list[Example], parses: list[Example
     }
     for ending, lines in files.items():
         (folder / f"{name}.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Writes the corpus into FOLDER/true, and with false parses into FOLDER/false."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write true/ and false/")
+    parser.add_argument("--train", type=int, default=10000, help="training sentences (default: %(default)s)")
+    parser.add_argument(
+        "--held-out", type=int, default=100, help="different sentences in valid and test (default: 100)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the corpus (default: 1)")
+    args = parser.parse_args()
+    corpus = make_corpus(Random(args.seed), train=args.train, held_out=args.held_out)
+    for name, examples in corpus.items():
+        write(args.folder / "true", name, examples, examples)
+        others = with_trees_of_others(Random(args.seed), examples)
+        parses = [false_parse(e, o) for e, o in zip(examples, others, strict=True)]
+        write(args.folder / "false", name, examples, parses)
+    print(f"best exact match without seeing the tree: {tree_blind_best(corpus['test']):.1f}%")
+
+
+if __name__ == "__main__":
+    main()

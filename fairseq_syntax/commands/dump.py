@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils, tasks, utils
+from fairseq import utils
 from tqdm import tqdm
 
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
-from fairseq_syntax.compat.safe_loading import weights_of
+from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
@@ -44,43 +42,24 @@ def dump(args: argparse.Namespace) -> int:
     contents = CONTENTS if args.contents is None else tuple(args.contents.split(","))
     if not set(contents) <= set(CONTENTS):
         raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
-    state = checkpoint_utils.load_checkpoint_to_cpu(args.path, {"data": args.data})
-    if state.get("cfg") is None:
-        raise InputError(args.path, None, "expected a checkpoint with its configuration, found none")
-    with _of_data_bin(args.data):
-        task = tasks.setup_task(state["cfg"].task)
-    data = (os.path.join(folder, name) for folder in utils.split_paths(args.data) for name in os.listdir(folder))
-    refuse_to_overwrite(args.output, [args.path, *(path for path in data if not path.endswith(".npz"))])
-    with weights_of(args.path, f"its configuration and the dictionaries of {args.data}"):
-        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([args.path], task=task, state=state)
+    state, task = read_checkpoint(args.path, args.data)
+    read = [args.path, *(path for path in files_of_data_bin(args.data) if not path.endswith(".npz"))]
+    refuse_to_overwrite(args.output, read)
+    model = build_trained(args.path, args.data, state, task, cpu=args.cpu)
     if not isinstance(model, GatedSyntaxTransformerModel):
         raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
-    model.eval()
-    if torch.cuda.is_available() and not args.cpu:
-        model.cuda()
-    with _of_data_bin(args.data):
-        task.load_dataset(args.gen_subset)
+    load_split(task, args.data, args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(list(model.syntax_attentions)))
         _add(file, "masks", np.array(model.encoder.mask_builder.names))
+        if model.learned_biases:
+            _add(file, "biases", np.array(model.learned_biases))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)
     return count
-
-
-@contextmanager
-def _of_data_bin(path: str) -> Iterator[None]:
-    """Inside the block, what fairseq says of a data-bin that it cannot read is an :class:`InputError`."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # of many kinds, plain ones and assertions too
-        said = " ".join(str(error).split())
-        raise InputError(path, None, f"expected a data-bin of the model's, found: {said}") from error
 
 
 def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:

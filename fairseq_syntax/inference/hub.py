@@ -113,11 +113,14 @@ class SyntaxHubInterface(GeneratorHubInterface):
                 )
         return cast(ParsedBatch | list[Tensor], batch)
 
-    def analyse(self, batch: ParsedBatch, contents: Sequence[str] = CONTENTS) -> list[dict[str, np.ndarray]]:
-        """Gates, masks and attention of each sentence of :meth:`read` in the first of the models; see
+    def analyse(
+        self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
+    ) -> list[dict[str, np.ndarray]]:
+        """Gates, masks, biases and attention of each sentence of :meth:`read` in the first of the models; see
         :func:`fairseq_syntax.analysis.collect.by_sentence`."""
         with self._one_thread:
-            dataset = self.task.build_dataset_for_inference(batch, batch.lengths)
+            lengths = batch.lengths if isinstance(batch, ParsedBatch) else [len(ids) for ids in batch]
+            dataset = self.task.build_dataset_for_inference(batch, lengths)
             sample = dataset.collater([dataset[i] for i in range(len(batch))])
             sample = utils.apply_to_sample(lambda tensor: tensor.to(self.device), sample)
             found = dict(by_sentence(self.models[0], sample, pad=self.src_dict.pad(), contents=contents))

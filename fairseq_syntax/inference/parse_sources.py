@@ -61,10 +61,10 @@ class ParseSource(ABC):
 
 
 class NoParses(ParseSource):
-    """``--parser none``: no line has a parse, so that the model is a plain Transformer."""
+    """No line has a parse, so that the model is a plain Transformer; `why` says who wants it so."""
 
-    def __init__(self) -> None:
-        logger.warning("--parser none: the model translates without syntax, as a plain Transformer")
+    def __init__(self, why: str = "--parser none"):
+        logger.warning("%s: the model translates without syntax, as a plain Transformer", why)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         return [{} for _ in lines]

@@ -15,6 +15,7 @@ from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.nn.masks import UNKNOWN
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, plain_words
+from syntax_preprocess.controls import Control
 from syntax_preprocess.data_bin.places import signature_path
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.features import FEATURES, parse_kinds
@@ -113,6 +114,13 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         logger.warning(
             "%s has no signature of syntax features: subwords are taken for those of %s", cfg.data, settings.subwords
         )
+    control = Control.read(settings.control) if settings.control else None
+    if control and control.kind == "shuffled" and cfg.parser != "none":
+        raise ValueError(
+            f"{path}: the training data has the parses of other sentences of its split (--control {control}), and new "
+            "text has no others to take: binarize it as a test split with this control, and translate it with "
+            "fairseq-generate; --parser none translates without syntax"
+        )
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
     labels = {} if cfg.input_parses is None and cfg.parser == "none" else _labels(wanted, signature, path or cfg.data)
@@ -121,8 +129,8 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         if cfg.parser is not None:
             raise ValueError("expected --input-parses or --parser, found both")
         source = SideFiles(cfg.input_parses, kinds, settings.on_mismatch, str(cfg.interactive_input))
-    elif cfg.parser == "none":
-        source = NoParses()
+    elif cfg.parser == "none" or (control and control.kind == "no-parse"):
+        source = NoParses("--parser none" if cfg.parser == "none" else f"--control {control} of the training data")
     else:
         source = LiveParses(
             start_parsers(

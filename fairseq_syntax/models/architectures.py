@@ -8,6 +8,7 @@ from fairseq.models import register_model_architecture
 from fairseq.models.transformer import base_architecture
 
 from fairseq_syntax.models import gated_syntax_transformer  # noqa: F401  (the model that they are architectures of)
+from fairseq_syntax.nn.masks import NO_MASKS
 
 
 def architecture(name: str, **defaults: Any) -> None:
@@ -23,16 +24,23 @@ def architecture(name: str, **defaults: Any) -> None:
 #: fairseq's base sizes: 512/2048/8, 6+6 layers.
 architecture("gated_syntax_transformer")
 
+_TINY = {
+    "encoder_embed_dim": 64,
+    "encoder_ffn_embed_dim": 128,
+    "encoder_attention_heads": 4,
+    "encoder_layers": 2,
+    "decoder_attention_heads": 4,
+    "decoder_layers": 2,
+}
+
 #: For tests and first steps.
-architecture(
-    "gated_syntax_transformer_tiny",
-    encoder_embed_dim=64,
-    encoder_ffn_embed_dim=128,
-    encoder_attention_heads=4,
-    encoder_layers=2,
-    decoder_attention_heads=4,
-    decoder_layers=2,
-)
+architecture("gated_syntax_transformer_tiny", **_TINY)
+
+#: No syntax, no features: fairseq's Transformer with a learned bias by relative position. What masks give beyond it is
+#: not that they tell where a word stands.
+_NO_SYNTAX = {"syntax_masks": NO_MASKS, "position_bias": True}
+architecture("relative_position_transformer", **_NO_SYNTAX)
+architecture("relative_position_transformer_tiny", **_NO_SYNTAX, **_TINY)
 
 #: The five data sets of Hou 2024: syntax dropout ("ignore rate") and pre-warmup ("locking epochs") of its Table 2.
 _HOU_2024 = {

@@ -12,7 +12,7 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
-from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder
+from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, position_buckets
 from fairseq_syntax.nn.trace import SyntaxTrace
 
 
@@ -26,7 +26,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
-        self.mask_builder = MaskBuilder(cfg.masks)
+        self.mask_builder = MaskBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
         self.guided_numbers = cfg.syntax_layer_numbers
 
     def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
@@ -63,12 +63,14 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
 
         Args:
             src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`.
+                ``None`` will do where no mask needs any.
             trace: is filled with what the guided layers do.
 
         Raises:
             ValueError: a feature is missing.
         """
-        layers = _LayersOfOnePass(self.layers, self.guided_numbers, syntax=self.mask_builder(src_syntax), trace=trace)
+        masks = self.mask_builder(src_syntax, src_tokens)
+        layers = _LayersOfOnePass(self.layers, self.guided_numbers, syntax=masks, trace=trace)
         return super(SyntaxTransformerEncoder, self._with(layers)).forward(
             src_tokens, src_lengths, return_all_hiddens, token_embeddings
         )

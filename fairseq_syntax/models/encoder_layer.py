@@ -34,6 +34,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             },
             syntax_dropout=cfg.syntax_dropout,
             implementation=cfg.syntax_attention,
+            position_bias=cfg.position_bias,
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,

@@ -113,6 +113,11 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return {number: module.gate for number, module in self.syntax_attentions.items() if module.gate is not None}
 
     @property
+    def learned_biases(self) -> tuple[str, ...]:
+        """The tables of biases that each guided layer has: masks' names, and ``position_bias``."""
+        return tuple(next(iter(self.syntax_attentions.values())).tables)
+
+    @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the model's batches must have."""
         return self.encoder.mask_builder.features
@@ -227,9 +232,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
         """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has neither gates nor parameters of
-        masks: they start fresh."""
+        masks nor a bias by position: they start fresh."""
         super().upgrade_state_dict(state_dict)
-        for part in ("gate", "experts"):
+        for part in ("gate", "experts", "position_bias"):
             of_part = re.compile(rf"encoder\.layers\.\d+\.(module\.)*self_attn\.{part}\.")
             fresh = {name: value for name, value in self.state_dict().items() if of_part.match(name)}
             if fresh and fresh.keys().isdisjoint(state_dict):

@@ -15,7 +15,7 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
 from fairseq_syntax.nn.attention import WAYS
-from fairseq_syntax.nn.masks import SyntaxMask, mask_names, mask_options, mask_type
+from fairseq_syntax.nn.masks import NO_MASKS, SyntaxMask, mask_names, mask_options, mask_type
 from fairseq_syntax.nn.mixing import COMBINATIONS
 from fairseq_syntax.options import Option, option, options_of
 from syntax_preprocess.errors import shown
@@ -27,12 +27,14 @@ _NO_MASKS: tuple[SyntaxMask, ...] = ()
 class SyntaxTransformerConfig(TransformerConfig):
     """fairseq's options of a Transformer, and those of syntax. Masks declare theirs: :attr:`masks`."""
 
-    syntax_masks: str = option("slr", help="comma-separated syntax masks that are mixed with global attention")
+    syntax_masks: str = option(
+        "slr", help="comma-separated syntax masks that are mixed with global attention; none, with --position-bias"
+    )
     syntax_combination: str = option(
         "gate",
         choices=COMBINATIONS,
-        help="gated sum of global and syntactic attention (Hou 2024 eq. 10), their mean, or the mean of the syntactic "
-        "ones alone (its Table 6)",
+        help="gated sum of global and syntactic attention (Hou 2024 eq. 10), their mean, the mean of the syntactic "
+        "ones alone (its Table 6), or one attention under the product of all masks, that is the sum of their biases",
     )
     syntax_layers: Optional[str] = option(
         None,
@@ -53,6 +55,11 @@ class SyntaxTransformerConfig(TransformerConfig):
         help="how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
         "(shared), torch's fused attention where no dropout acts on its weights (fused), or by what is likely the "
         "fastest (auto)",
+    )
+    position_bias: bool = option(
+        False,
+        help="a learned bias by relative position in the scores of all heads, global and syntactic attention alike, of "
+        "the layers that syntax enters (the mask called position, as T5 has it)",
     )
     gate_hidden_dim: Optional[int] = option(
         None,
@@ -81,13 +88,15 @@ class SyntaxTransformerConfig(TransformerConfig):
     def syntax_mask_names(self) -> list[str]:
         """``syntax_masks``, split; in our order, not the user's. It is that of the gates."""
         known = mask_names()
+        if self.syntax_masks.strip() in ("", NO_MASKS):
+            return []
         names = [name.strip() for name in self.syntax_masks.split(",")]
         return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
 
     @property
     def gated(self) -> bool:
         """Whether the masks are mixed by gates."""
-        return self.syntax_combination == "gate"
+        return self.syntax_combination == "gate" and bool(self.syntax_mask_names)
 
     @property
     def syntax_layer_numbers(self) -> set[int]:
@@ -116,7 +125,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         """
         options = [*options_of(SyntaxTransformerConfig), *(o for mask in self.masks for o in mask_options(mask.name))]
         found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
-        found["syntax_masks"] = ",".join(self.syntax_mask_names)
+        found["syntax_masks"] = ",".join(self.syntax_mask_names) or NO_MASKS
         found["syntax_layers"] = ",".join(map(str, sorted(self.syntax_layer_numbers)))
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
@@ -146,6 +155,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         found: dict[str, Any] = {
             "syntax_masks": built["syntax_masks"],
             "syntax_combination": self.syntax_combination,
+            "position_bias": self.position_bias,
             "syntax_layers": built["syntax_layers"],
             "syntax_heads": "all" if self.syntax_heads in (None, self.encoder.attention_heads) else self.syntax_heads,
             "encoder_attention_heads": self.encoder.attention_heads,
@@ -207,6 +217,10 @@ class SyntaxTransformerConfig(TransformerConfig):
         if len(set(names)) < len(names) or not set(names) <= set(known):
             raise ValueError(
                 f"--syntax-masks: expected some of {','.join(known)}, each once, found {self.syntax_masks!r}"
+            )
+        if not names and not self.position_bias:
+            raise ValueError(
+                f"--syntax-masks: expected some of {','.join(known)}, found none, which needs --position-bias"
             )
         for side, heads in (("decoder", self.decoder.attention_heads), ("encoder", self.encoder.attention_heads)):
             if not isinstance(heads, int) or heads < 1:

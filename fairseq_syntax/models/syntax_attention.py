@@ -12,7 +12,8 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, scores, shared
-from fairseq_syntax.nn.masks import BatchMasks, SyntaxMask
+from fairseq_syntax.nn.bias_table import BiasTable
+from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import SyntaxGate, even_weights
 
 
@@ -22,19 +23,20 @@ class SyntaxAttention(MultiheadAttention):
     A sentence without the parse that a mask is made of has A_k = A_0 for it, whatever its gate, and no syntax dropout.
 
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
-    (``gate``) and of masks that have some (``experts``).
+    (``gate``), of masks that have some (``experts``) and of the bias by relative position (``position_bias``).
 
     All ways but ``plain`` compute queries, keys and values in one projection, unless quant-noise acts on them.
 
     Args:
         embed_dim: width of the model.
         num_heads: number of attention heads.
-        masks: the kinds of masks, in the order of the gates.
+        masks: the kinds of masks, in the order of the gates; perhaps none.
         syntax_heads: how many heads, the first ones, mix masks; the others stay global.
         combination: one of :data:`fairseq_syntax.nn.mixing.COMBINATIONS`.
         gate: what :class:`~fairseq_syntax.nn.mixing.SyntaxGate` takes beside widths and numbers.
         syntax_dropout: probability of dropping an entry of A_k ("syntax ignoring").
         implementation: one of :data:`fairseq_syntax.nn.attention.WAYS`.
+        position_bias: whether the scores of all experts and heads have a learned bias by relative position.
         **kwargs: those of :class:`~fairseq.modules.MultiheadAttention`.
     """
 
@@ -49,6 +51,7 @@ class SyntaxAttention(MultiheadAttention):
         gate: dict[str, Any],
         syntax_dropout: float,
         implementation: str = "auto",
+        position_bias: bool = False,
         **kwargs: Any,
     ):
         super().__init__(embed_dim, num_heads, self_attention=True, **kwargs)
@@ -58,11 +61,12 @@ class SyntaxAttention(MultiheadAttention):
         self.implementation = implementation
         self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
         self.gate: SyntaxGate | None = None
-        if combination == "gate":
+        if combination == "gate" and masks:
             self.gate = SyntaxGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks), **gate)
         own = {mask.name: mask.in_layer(heads=syntax_heads, head_dim=self.head_dim) for mask in masks}
         self.mask_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
+        self.position_bias = BiasTable(heads=num_heads, buckets=POSITIONS) if position_bias else None
 
     def forward(
         self,
@@ -103,27 +107,53 @@ class SyntaxAttention(MultiheadAttention):
             or self._acts(self.syntax_dropout_module),
             masks=masks,
             own_parameters=len(self.experts) > 0,
+            has_rest=self._has_rest,
         )
         q, k, v = self._project(query, packed=self.implementation != "plain")
-        weights = self._weights(query, key_padding_mask)
+        weights = self._weights(query, key_padding_mask, masks=len(masks.guides))
         mixture = Mixture(
             masks,
             weights if weights.dim() == 4 else weights.unsqueeze(-1),
             key_padding_mask,
             self.syntax_dropout_module if self._acts(self.syntax_dropout_module) else None,
+            self._has_rest,
         )
+        position = None
+        if self.position_bias is not None:
+            assert syntax.position is not None
+            position = self.position_bias(syntax.position).bias
         x = attention = None
         if way == "fused":
             heads = batch, self.num_heads
-            output = fused(q.unflatten(0, heads), k.unflatten(0, heads), v.unflatten(0, heads), mixture).flatten(0, 1)
+            q, k, v = (part.unflatten(0, heads) for part in (q, k, v))
+            output = fused(q, k, v, mixture, position=position).flatten(0, 1)
         else:
-            x = scores(q, k, heads=self.num_heads)
+            x = scores(q, k, heads=self.num_heads, position=position)
             attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
             output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
         seen = {"gates": self._of_sentences(weights, key_padding_mask), "attention": attention, "scores": x}
         average = attention.mean(dim=1) if need_weights and attention is not None else None
         return output, average, *(seen[name] for name in contents)
+
+    @property
+    def tables(self) -> dict[str, BiasTable]:
+        """The tables of learned biases, by the names of their masks; that of all heads is ``position_bias``."""
+        found = {name: module for name, module in self.experts.items() if isinstance(module, BiasTable)}
+        return found if self.position_bias is None else {**found, "position_bias": self.position_bias}
+
+    def learned_biases(self, syntax: BatchMasks) -> dict[str, Tensor]:
+        """What each of :attr:`tables` adds to scores, ``(batch, heads, n, n)``, 0 in heads that a mask does not guide.
+
+        Args:
+            syntax: the batch's masks, as :meth:`forward` gets them.
+        """
+        buckets = {**dict(zip(self.mask_names, syntax.guides, strict=True)), "position_bias": syntax.position}
+        biases = {name: table(buckets[name]).bias for name, table in self.tables.items()}
+        return {
+            name: F.pad(bias, (0, 0, 0, 0, 0, self.num_heads - bias.shape[1])).expand(len(syntax.parsed), -1, -1, -1)
+            for name, bias in biases.items()
+        }
 
     def _of_sentences(self, weights: Tensor, padding: Tensor | None) -> Tensor | None:
         """Gates, ``(batch, masks, syntax_heads)``: a mean over real positions, where each query has its own."""
@@ -135,14 +165,21 @@ class SyntaxAttention(MultiheadAttention):
         return (weights * real).sum(dim=-1) / real.sum(dim=-1)
 
     def _of_this_layer(self, syntax: BatchMasks) -> BatchMasks:
-        """The batch's masks, with the parameters that this layer has of them."""
-        if not self.experts:
-            return syntax
-        guides = [
-            self.experts[name](guide).where(known) if name in self.experts else guide
-            for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True)
-        ]
-        return BatchMasks(guides, syntax.parsed, syntax.known)
+        """The batch's masks, with the parameters that this layer has of them; one, where it takes their product."""
+        if self.experts:
+            guides = []
+            for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True):
+                if name in self.experts:
+                    guide = self.experts[name](guide)
+                    guide = guide if known is None else guide.where(known)
+                guides.append(guide)
+            syntax = syntax.with_guides(guides)
+        return syntax.product if self.combination == "product" and syntax.guides else syntax
+
+    @property
+    def _has_rest(self) -> bool:
+        """Whether global attention has a weight in the heads that syntax enters."""
+        return not self.mask_names or self.combination in ("gate", "average")
 
     def _acts(self, dropout: FairseqDropout) -> bool:
         return dropout.p > 0 and (self.training or dropout.apply_during_inference)
@@ -164,8 +201,8 @@ class SyntaxAttention(MultiheadAttention):
         q, k, v = qkv.transpose(0, 1).unbind(dim=2)
         return q, k, v
 
-    def _weights(self, query: Tensor, key_padding_mask: Tensor | None) -> Tensor:
+    def _weights(self, query: Tensor, key_padding_mask: Tensor | None, *, masks: int) -> Tensor:
         """Weights of the masks, ``(batch, masks, syntax_heads)``, or with an axis of n queries after them."""
         if self.gate is not None:
             return self.gate(query, key_padding_mask)
-        return even_weights(self.combination, masks=self.num_masks, heads=self.syntax_heads, like=query)
+        return even_weights(self.combination, masks=masks, heads=self.syntax_heads, like=query)

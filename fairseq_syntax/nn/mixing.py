@@ -12,8 +12,9 @@ from torch.func import functional_call
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.nn.numerics import at_least_float32, no_autocast, padding_bias
 
-#: How masks may be mixed: by gates; the mean of A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6).
-COMBINATIONS = ("gate", "average", "pure")
+#: How masks may be mixed: by gates; the mean of A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the
+#: sum of all biases and the product of all factors, that is of the product of all masks.
+COMBINATIONS = ("gate", "average", "pure", "product")
 
 
 class _Still(torch.autograd.Function):
@@ -104,11 +105,12 @@ class SyntaxGate(nn.Module):
 
 
 def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
-    """The weights of the masks under ``average`` and ``pure``, ``(batch, masks, heads)``.
+    """The weights of the masks where no gates are, ``(batch, masks, heads)``.
 
     Args:
         combination: one of them.
+        masks: how many there are; the product of some is one, and there may be none.
         like: ``(n, batch, embed_dim)``, whose batch and device it takes.
     """
     experts = masks + (combination == "average")
-    return torch.full((like.shape[1], masks, heads), 1.0 / experts, device=like.device)
+    return torch.full((like.shape[1], masks, heads), 1.0 / max(1, experts), device=like.device)

@@ -4,7 +4,7 @@ Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_pre
 parses; and features whose source it is. Beyond that it gets what is written for it, as the others have it:
 
     a parser that reads its files          parsers/files.py, and its name in parsers/__init__.py
-    a control's parses in place of its own features/aligned.py, controls.py
+    a control's parses in place of its own controls/
     a number for people beside the counts  data_bin/split_counts.py
     a property that has its parses' type   features/aligned.py
 """

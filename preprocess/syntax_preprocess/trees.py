@@ -6,6 +6,7 @@ They come in two file formats, :mod:`~syntax_preprocess.brackets` and :mod:`~syn
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -82,11 +83,25 @@ class DependencyTree:
         """Each token's relation to its head."""
         return self.labels(_DEPREL)
 
+    def with_heads(
+        self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
+    ) -> DependencyTree:
+        """The same tokens under other heads.
 
-def sentence_sizes(heads: Sequence[int]) -> list[int]:
-    """How many words each sentence of a line has: a new one starts where the root above the words changes."""
-    if not heads:
-        return []
+        Args:
+            heads: of each token.
+            deprel: of each token; ``None``: as they are.
+            sentences: how many roots `heads` have; ``None``: as many as these.
+        """
+        columns = self.columns
+        if deprel is not None:
+            rows = columns or [["_"] * 10 for _ in self.tokens]
+            columns = [[*row[:_DEPREL], label, *row[_DEPREL + 1 :]] for row, label in zip(rows, deprel, strict=True)]
+        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth(heads))
+
+
+def roots(heads: Sequence[int]) -> list[int]:
+    """Of each word the root (from 0) above it."""
     roots: list[int] = [-1] * len(heads)
     for number in range(len(heads)):
         path_up = []
@@ -97,8 +112,14 @@ def sentence_sizes(heads: Sequence[int]) -> list[int]:
         root = word if roots[word] < 0 else roots[word]
         for below in (*path_up, word):
             roots[below] = root
-    starts = [i for i, root in enumerate(roots) if not i or root != roots[i - 1]]
-    return [end - start for start, end in zip(starts, [*starts[1:], len(roots)], strict=True)]
+    return roots
+
+
+def sentence_sizes(heads: Sequence[int]) -> list[int]:
+    """How many words each sentence of a line has: a new one starts where the root above the words changes."""
+    above = roots(heads)
+    starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
+    return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
 
 
 def depth(heads: list[int]) -> int:

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -355,7 +356,7 @@ def test_text_that_is_tokenised_differently(tmp_path):
         ((), [1, 1, 1], [0, 1, 1, 1, 0]),
         (("--binarize-trees", "left"), [1, 2, 3], [0, 1, 1, 1, 0]),
         (("--binarize-trees", "right"), [3, 2, 1], [0, 1, 1, 1, 0]),
-        (("--control", "linear"), [3, 2, 1], [0, 1, 2, 3, 0]),
+        (("--control", "right-branching"), [3, 2, 1], [0, 1, 2, 3, 0]),
     ],
 )
 def test_trees_that_are_changed(tmp_path, options, distance, head):
@@ -369,19 +370,75 @@ def test_trees_that_are_changed(tmp_path, options, distance, head):
     assert not options or options[1] in settings.values()
 
 
-def test_random_control_leaves_all_but_the_trees_alone(tmp_path):
-    for name, options in (("a", ()), ("b", ("--control", "random")), ("c", ("--control", "random", "--workers", "2"))):
+@pytest.mark.parametrize("control", ["random", "noise:50", "shuffled@3"])
+def test_controls_leave_all_but_the_parses_alone(tmp_path, control):
+    text, trees, conllu = zip(*(random_line(Random(i)) for i in range(1200)), strict=True)  # two ranges
+    found = []
+    for name, options in (("a", ()), ("b", ("--control", control)), ("c", ("--control", control, "--workers", "2"))):
         (tmp_path / name).mkdir()
-        write(tmp_path / name, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
+        write(tmp_path / name, text="".join(text), trees="".join(trees), conllu="".join(conllu))
         run(tmp_path / name, *options)
-    for feature in ("word", "deprel", "upos", "case", "position"):
-        assert rows(tmp_path / "a", feature) == rows(tmp_path / "b", feature)
-    for feature in ("distance", "head"):
-        assert rows(tmp_path / "b", feature) == rows(tmp_path / "c", feature)
-        assert rows(tmp_path / "a", feature) != rows(tmp_path / "b", feature)
-        assert [len(row) for row in rows(tmp_path / "a", feature)] == [
-            len(row) for row in rows(tmp_path / "b", feature)
-        ]
+        features = ("word", "upos", "case", "position", "distance", "head")
+        found.append({feature: rows(tmp_path / name, feature) for feature in features})
+    true, control_features, by_two_workers = found
+    assert control_features == by_two_workers
+    for feature, values in control_features.items():
+        assert (true[feature] == values) == (feature not in ("distance", "head"))
+        assert [len(row) for row in true[feature]] == [len(row) for row in values]
+    settings = json.loads((tmp_path / "b/bin/syntax.en-de.en.json").read_text())["splits"]["train"]["settings"]
+    assert settings["control"] == control
+
+
+def random_line(random: Random) -> tuple[str, str, str]:
+    """A line of text and its parses, in both formats."""
+    size = random.randint(3, 6)
+    words = [f"w{random.randrange(10**6)}" for _ in range(size)]
+    cut = random.randrange(1, size)
+    tree = f"(S {' '.join(words[:cut])} (X {' '.join(words[cut:])}))\n"
+    return f"{' '.join(words)}\n", tree, unit(words, [0, *(random.randint(1, i) for i in range(1, size))])
+
+
+def unit(words: list[str], heads: list[int]) -> str:
+    """CoNLL-U in which the parts of speech follow from the words, and the relations from the heads."""
+    pairs = enumerate(zip(words, heads, strict=True), start=1)
+    return "".join(f"{i}\t{w}\t_\tU{w[0]}\t_\t_\t{h}\td{h}\t_\t_\n" for i, (w, h) in pairs) + "\n"
+
+
+def test_shuffled_parses_are_another_lines(tmp_path, capsys):
+    # Of three words there are two sentences, one of them twice; of two words one alone.
+    trees = "(S (N a b) c)\n(S x (N y z))\n(S (N a b) c)\n(S p q)\n\n(())\n"
+    parsed = [("abc", [2, 0, 2]), ("xyz", [0, 1, 2]), ("abc", [2, 0, 2]), ("pq", [0, 1])]
+    conllu = "".join(unit([*words], heads) for words, heads in parsed) + "# text =\n\n# no_parse = failed\n"
+    write(tmp_path, text="a b c\nx y z\na b c\np q\n\nu v w\n", trees=trees, conllu=conllu)
+    run(tmp_path, "--control", "shuffled")
+    ends = [INFINITE] * 2
+    assert rows(tmp_path, "distance") == [[2, 1, *ends], [1, 2, *ends], [2, 1, *ends], [], [INFINITE], []]
+    assert rows(tmp_path, "head") == [[0, 1, 2, 0], [2, 0, 2, 0], [0, 1, 2, 0], [], [0], []]
+    signed = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())
+    assert labels(tmp_path, signed, "upos")[:2] == [["Ua", "Ub", "Uc"], ["Ux", "Uy", "Uz"]]
+    assert labels(tmp_path, signed, "deprel")[:2] == [["d0", "d1", "d2"], ["d2", "d0", "d2"]]
+    counted = signed["splits"]["train"]["counts"]["no_parse"]
+    assert counted["trees"] == {"no other of this length": 1, "not_stated": 1}
+    assert counted["conllu"] == {"no other of this length": 1, "failed": 1}
+    assert "trees: 4 parsed (66.67%), without a parse: " in capsys.readouterr().out
+    # Another run in this process draws from its own text.
+    (tmp_path / "train.en.conllu").unlink()
+    run(write(tmp_path, text="a b\nc d\n", trees="(S a b)\n(S c d)\n", conllu=None), "--control", "shuffled")
+    assert rows(tmp_path, "distance") == [[1, *ends]] * 2
+
+
+def labels(folder: Path, signed: dict, feature: str) -> list[list[str]]:
+    return [[signed["labels"][feature][number] for number in row[:-1]] for row in rows(folder, feature)]
+
+
+def test_no_parse_control(tmp_path, capsys):
+    run(write(tmp_path), "--control", "no-parse")
+    assert rows(tmp_path, "distance") == [[], [], []]
+    assert rows(tmp_path, "head") == rows(tmp_path, "upos") == [[], [], []]
+    assert rows(tmp_path, "word")[0] == [0, 1, 1, 2, 3, 4, 5]
+    assert "trees: 0 parsed (0.00%), without a parse: 2 --control no-parse" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"--control: expected right-branching, .*, found 'none'"):
+        run(tmp_path, "--control", "none")
 
 
 def test_only_the_features_that_are_asked_for(tmp_path):

@@ -64,7 +64,7 @@ def test_what_cannot_be_dumped_is_refused(plain_data_bin, checkpoint, tmp_path):
     for path, more, message in (
         (tmp_path / "checkpoint_last.pt", [], "expected a gated_syntax_transformer, found a TransformerModel"),
         (tmp_path / "none.pt", [], "expected a checkpoint, found none"),
-        (checkpoint, ["--contents", "gate"], "--contents: expected some of gates,masks,attention, found 'gate'"),
+        (checkpoint, ["--contents", "gate"], "--contents: expected some of gates,masks,biases,attention, found 'gate'"),
         (checkpoint, [], "fairseq-syntax-binarize"),  # the data-bin has no features
     ):
         with pytest.raises(SystemExit, match=message):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sentencepiece
@@ -56,6 +57,36 @@ def test_all_ways_give_the_same_translations(trained, tmp_path):
         assert hypotheses[0]["score"].item() / torch.log(torch.tensor(2.0)).item() == pytest.approx(
             expected[n][0], abs=1e-4
         )
+
+
+def test_controls_hold_for_new_text(trained, plain_data_bin, tmp_path):
+    new_text = trained.lines, tmp_path, *trained.bpe
+    noisy = commands.copy(plain_data_bin, tmp_path / "noisy")
+    commands.binarize(trained.parses.parent, noisy, "--control=noise:50@2")
+    expected = commands.generate_scored(noisy, trained.checkpoint)
+    assert expected != commands.generate_scored(trained.data, trained.checkpoint)
+    commands.assert_same(interactive(replaced(trained, noisy), *new_text)[0], expected)
+    # The same without a parser's model: trees of the parser "control".
+    made = commands.copy(plain_data_bin, tmp_path / "made")
+    (tmp_path / "bpe").symlink_to(trained.bpe_text)
+    for name in ("train", "valid", "test"):
+        text = shutil.copy(trained.parses.parent / f"{name}.src", tmp_path / f"{name}.src")
+        syntax_preprocess.commands.parse.main(["--input", str(text), "--parser=control", "--control=random@3"])
+    commands.binarize(tmp_path, made)
+    binarize.main(["-s", "src", "-t", "tgt", "--verify", "--destdir", str(made)])
+    expected = commands.generate_scored(made, trained.checkpoint)
+    commands.assert_same(interactive(replaced(trained, made), *new_text)[0], expected)
+    # Other sentences are none for new text.
+    commands.binarize(tmp_path, made, "--control=shuffled")
+    binarize.main(["-s", "src", "-t", "tgt", "--verify", "--destdir", str(made)])
+    assert commands.generate_scored(made, trained.checkpoint) != expected
+    with pytest.raises(ValueError, match=r"binarize it as a test split with this control.*fairseq-generate"):
+        interactive(replaced(trained, made), *new_text)
+
+
+def replaced(trained, data: Path) -> SimpleNamespace:
+    """The model with another data-bin."""
+    return SimpleNamespace(**{**vars(trained), "data": data})
 
 
 def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, plain_data_bin, tmp_path):
@@ -387,7 +418,8 @@ def test_a_parser_that_is_not_recorded_or_not_installed(corpus, data_bin, traine
     checkpoint = tmp_path / "run/checkpoint_last.pt"
     arguments = trained.lines[:1], data_bin, checkpoint
     with pytest.raises(
-        ValueError, match=r"trees: expected a parser that can be run here \(fake, stanza\) .*, found none; --parser"
+        ValueError,
+        match=r"trees: expected a parser that can be run here \(control, fake, stanza\) .*, found none; --",
     ):
         commands.interactive(*arguments, folder=tmp_path, more=trained.bpe)
     with pytest.raises(ValueError, match=r"found 'nobody'"):
@@ -413,7 +445,7 @@ def broken_parser(tmp_path_factory, monkeypatch) -> None:
 def test_a_broken_parser_breaks_nothing_but_itself(trained, tmp_path):
     expected = commands.generate_scored(trained.data, trained.checkpoint)
     commands.assert_same(interactive(trained, trained.lines, tmp_path, *trained.bpe)[0], expected)
-    with pytest.raises(ValueError, match=r"can be run here \(broken, fake, stanza\) .*, found 'nobody'"):
+    with pytest.raises(ValueError, match=r"can be run here \(broken, control, fake, stanza\) .*, found 'nobody'"):
         interactive(trained, [], tmp_path, *trained.bpe, "--parser=nobody")
     with pytest.raises(ValueError, match=r"the parser broken .*cannot be loaded: OSError\('libparser\.so: cannot open"):
         interactive(trained, [], tmp_path, *trained.bpe, "--parser=broken")

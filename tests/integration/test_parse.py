@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from bracketed import bracketed
 from places import TESTS
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.commands import binarize, parse
@@ -1107,13 +1108,34 @@ def test_ray_recipe(tmp_path):
 
 
 def test_names_and_help(capsys):
-    assert parser_names() == ["conllu", "fake", "stanza", "trees"]
+    assert parser_names() == ["conllu", "control", "fake", "stanza", "trees"]
     with pytest.raises(SystemExit):
         parse.main(["--parser", "fake", "--help"])
     assert "--seconds" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         parse.main(["--help"])
     assert "--stanza-dir" in capsys.readouterr().out
+
+
+def test_control_parser(tmp_path, capsys):
+    text = write(tmp_path / "x.en", "( a b_c # d\n\n_\u00a0x\n1 2 3 4\n")
+    run(text, "--control", "left-branching", parser="control")
+    dependencies, trees = units(text)
+    assert [d if isinstance(d, NoParse) else d.heads for d in dependencies][2:] == [[2, 0], [2, 3, 4, 0]]
+    assert dependencies[0].tokens == ["(", "a", "b_c", "#", "d"]
+    assert dependencies[0].heads == [2, 3, 4, 5, 0]
+    assert bracketed(trees[3][0]) == "(X (X (X 1 2) 3) 4)"
+    record = json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["trees"]
+    assert record["parser"] == {"name": "control", "control": "left-branching"}
+    assert record["counts"]["parsed"] == 3
+    # Another control is another parser: nothing is kept.
+    run(text, "--control", "flat", "--resume", parser="control")
+    assert units(text)[0][3].heads == [0, 1, 1, 1]
+    with pytest.raises(SystemExit, match=r"--parser control: expected --control right-branching, .*, found shuffled"):
+        run(text, "--control", "shuffled", parser="control")
+    with pytest.raises(SystemExit):
+        run(text, parser="control")
+    assert "required: --control" in capsys.readouterr().err
 
 
 def test_script_in_a_checkout(tmp_path):

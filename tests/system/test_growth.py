@@ -12,7 +12,7 @@ import pytest
 from syntax_preprocess.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
 from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import format_conllu, parse_conllu
-from syntax_preprocess.controls import CONTROLS, control_heads, control_trees
+from syntax_preprocess.controls import KINDS, Control, Others, control_trees
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features.distance import syntactic_distances
 from syntax_preprocess.features.heads import head_feature
@@ -20,8 +20,9 @@ from syntax_preprocess.folding import fold, same_folded, unescape_moses
 from syntax_preprocess.formats import CONLLU
 from syntax_preprocess.parsers import Line, NoParse, parse_lines
 from syntax_preprocess.parsers.files import ConlluParser, TreesParser
-from syntax_preprocess.trees import DependencyTree, merge_leaves, sentence_sizes
+from syntax_preprocess.trees import DependencyTree, Tree, merge_leaves, sentence_sizes
 
+CONTROLS = [Control(kind, percent) for kind in KINDS for percent in ([0, 30, 100] if kind == "noise" else [0])]
 #: Characters, words, brackets, … in a line.
 MANY = 30_000
 #: What they may take, of this process's time. The slowest of them takes a tenth of it; what grows with the square of
@@ -50,6 +51,16 @@ def timed(work: Callable[[], Any]) -> Any:
 
 def row(number: object, head: object, form: str = "a") -> str:
     return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_"
+
+
+def one_other(trees: list[Tree] | None, heads: DependencyTree | None) -> Others:
+    """A line of the same shape over other words, to draw."""
+    others = Others()
+    if trees is not None:
+        trees = control_trees("flat", trees, "")
+        trees[0].children[0] = "another"
+    others.add(1, trees, None if heads is None else DependencyTree(["b"] * len(heads.tokens), heads.heads))
+    return others
 
 
 def two_chains(n: int) -> list[int]:
@@ -134,7 +145,7 @@ def test_brackets(line):
     for binarize in ("none", "left", "right"):
         timed(lambda binarize=binarize: syntactic_distances(found, binarize=binarize))
     for control in CONTROLS:
-        timed(lambda control=control: control_trees(control, found, "seed"))
+        timed(lambda control=control: control.parses(found, None, text="seed", others=one_other(found, None)))
 
 
 def test_heads():
@@ -142,7 +153,7 @@ def test_heads():
     assert timed(lambda: sentence_sizes(heads)) == [MANY // 2, MANY // 2]
     tree = DependencyTree(["a"] * MANY, heads, sentences=2)
     for control in CONTROLS:
-        timed(lambda control=control: control_heads(control, tree, "seed"))
+        timed(lambda control=control: control.parses(None, tree, text="seed", others=one_other(None, tree)))
     # Half of the words have no subword, and the others hang below all of them.
     middle = MANY // 2
     below = DependencyTree(["a"] * MANY, [*range(middle), *[middle] * middle])

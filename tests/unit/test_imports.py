@@ -34,12 +34,14 @@ ROOMS = {
     "syntax_preprocess.alignment": "errors folding",
     "syntax_preprocess.record": "errors system",
     "syntax_preprocess.features": "trees formats controls alignment",
-    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats alignment record",
-    "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts alignment record features",
+    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats controls alignment record",
+    "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts controls alignment record "
+    "features",
     "syntax_preprocess.plan": "errors lines ranges formats counts record parsers",
     "syntax_preprocess.store": "errors system formats counts plan",
     "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
     "syntax_preprocess.outputs": "errors system formats counts record plan store",
+    "syntax_preprocess.scoring": "",
     "syntax_preprocess.analysis": "errors system lines translations trees formats features",
     "syntax_preprocess.commands": "…",
     "fairseq_syntax._installed": "syntax_preprocess",
@@ -50,13 +52,15 @@ ROOMS = {
     "fairseq_syntax.data": "torch fairseq nn compat syntax_preprocess.errors syntax_preprocess.features "
     "syntax_preprocess.data_bin",
     "fairseq_syntax.models": "torch fairseq options nn compat syntax_preprocess.errors",
-    "fairseq_syntax.analysis": "torch nn models",
+    "fairseq_syntax.analysis": "torch nn models syntax_preprocess.errors syntax_preprocess.lines "
+    "syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.alignment syntax_preprocess.features",
     "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
     "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.lockstep "
-    "syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers syntax_preprocess.data_bin",
+    "syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers "
+    "syntax_preprocess.data_bin",
     "fairseq_syntax.tasks": "torch fairseq compat data models inference",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
-    "syntax_preprocess.commands",
+    "syntax_preprocess.formats syntax_preprocess.data_bin syntax_preprocess.commands",
     "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything
 }
 
@@ -64,6 +68,7 @@ ROOMS = {
 BY_NAME = {
     ("syntax_preprocess.commands.dump", "fairseq_syntax.commands.dump"),
     ("syntax_preprocess.commands.average_checkpoints", "fairseq_syntax.commands.average_checkpoints"),
+    ("syntax_preprocess.commands.probe", "fairseq_syntax.commands.probe"),
 }
 
 PACKAGES = ("syntax_preprocess", "fairseq_syntax")

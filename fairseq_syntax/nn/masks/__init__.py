@@ -10,8 +10,10 @@ row is ever empty, and a sentence without a parse is not masked at all.
 """
 
 from fairseq_syntax.nn.masks.base import (
+    NO_MASKS,
     UNKNOWN,
     BatchMasks,
+    Buckets,
     Guide,
     MaskBuilder,
     SyntaxMask,
@@ -20,21 +22,33 @@ from fairseq_syntax.nn.masks.base import (
     mask_type,
     register_syntax_mask,
 )
+from fairseq_syntax.nn.masks.position import POSITIONS, RelativePosition, position_buckets
 from fairseq_syntax.nn.masks.sdoi import SyntacticDependencyOfInterest, sdoi
 from fairseq_syntax.nn.masks.slr import SyntacticLocalRange, hard_slr, soft_slr
+from fairseq_syntax.nn.masks.tree_height import TreeHeight, height_buckets
+from fairseq_syntax.nn.masks.tree_path import TreePath, path_buckets
 
 __all__ = [
+    "NO_MASKS",
+    "POSITIONS",
     "UNKNOWN",
     "BatchMasks",
+    "Buckets",
     "Guide",
     "MaskBuilder",
+    "RelativePosition",
     "SyntacticDependencyOfInterest",
     "SyntacticLocalRange",
     "SyntaxMask",
+    "TreeHeight",
+    "TreePath",
     "hard_slr",
+    "height_buckets",
     "mask_names",
     "mask_options",
     "mask_type",
+    "path_buckets",
+    "position_buckets",
     "register_syntax_mask",
     "sdoi",
     "soft_slr",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import torch
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from fairseq_syntax.nn.numerics import padding_bias
 from fairseq_syntax.options import Option, option, options_of
 from syntax_preprocess.features import FEATURES
+
+#: What a list of no masks is written as; no mask's name.
+NO_MASKS = "none"
 
 #: Marks a position that has no feature, in batches only (never in files).
 UNKNOWN = -1
@@ -60,6 +63,21 @@ class Guide:
         return self._padded[2]
 
 
+class Buckets:
+    """Which number of a table each pair of positions has, for biases that are learned.
+
+    Args:
+        numbers: ``(batch or 1, n, n)``; from 0, or :data:`UNKNOWN`: there is no bias.
+    """
+
+    def __init__(self, numbers: Tensor):
+        self.numbers = numbers
+
+    def where(self, known: Tensor) -> Buckets:
+        """These where `known`, ``(batch, 1, n, n)``, is true, and no bias elsewhere."""
+        return Buckets(self.numbers.masked_fill(~known.squeeze(1), UNKNOWN))
+
+
 class SyntaxMask:
     """A kind of mask: a dataclass whose fields are its options, registered by :func:`register_syntax_mask`.
 
@@ -69,7 +87,8 @@ class SyntaxMask:
 
     #: What ``--syntax-masks`` calls it.
     name: ClassVar[str]
-    #: The features that it is made of: keys of :data:`syntax_preprocess.features.FEATURES`.
+    #: The features that it is made of: keys of :data:`syntax_preprocess.features.FEATURES`. None: it is made of the
+    #: places of tokens alone, so that no sentence lacks what it needs.
     features: ClassVar[tuple[str, ...]] = ()
 
     def log_mask(self, *features: Tensor) -> Tensor:
@@ -78,12 +97,17 @@ class SyntaxMask:
         What it is at positions that lack a feature does not matter: these see, and are seen, as without the mask.
 
         Args:
-            features: :attr:`features`, in their order, each ``(batch, n)``.
+            features: :attr:`features`, in their order, each ``(batch, n)``. A mask that has none gets the numbers of
+                positions, ``(1, n)``, counted from 0 at the left end, padding included; what it makes of them may have
+                a batch of 1.
         """
         raise NotImplementedError
 
     def guide(self, *features: Tensor) -> Any:
-        """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of."""
+        """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of.
+
+        That holds no tensor with a gradient; :class:`Buckets` are what a table of biases takes.
+        """
         return Guide(bias=self.log_mask(*features).unsqueeze(1))
 
     def in_layer(self, *, heads: int, head_dim: int) -> nn.Module | None:
@@ -108,13 +132,26 @@ class BatchMasks:
     Args:
         guides: of each mask, what :meth:`SyntaxMask.guide` made.
         parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``.
-        known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``.
+        known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where its
+            guide says so itself, or it needs none.
+        position: of relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
+        of_batch: those that these are a layer's form of; what holds of both is found out once.
     """
 
-    def __init__(self, guides: Sequence[Any], parsed: Tensor, known: Sequence[Tensor] = ()):
+    def __init__(
+        self,
+        guides: Sequence[Any],
+        parsed: Tensor,
+        known: Sequence[Tensor | None] = (),
+        *,
+        position: Buckets | None = None,
+        of_batch: BatchMasks | None = None,
+    ):
         self.guides = tuple(guides)
         self.parsed = parsed
         self.known = tuple(known)
+        self.position = position
+        self._of_batch = of_batch
         self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
 
     @classmethod
@@ -140,9 +177,28 @@ class BatchMasks:
                 raise ValueError("a mask is no matrix that all heads and layers share, which could be shown")
         return torch.cat([guide.mask for guide in self.guides], dim=1)
 
+    def with_guides(self, guides: Sequence[Guide]) -> BatchMasks:
+        """The same masks in one layer, where their guides are these."""
+        return BatchMasks(guides, self.parsed, position=self.position, of_batch=self)
+
+    @cached_property
+    def _any_parsed(self) -> BatchMasks:
+        return BatchMasks((), self.parsed.any(dim=1, keepdim=True))
+
+    @cached_property
+    def product(self) -> BatchMasks:
+        """One mask in the place of all, each a :class:`Guide` here: biases are summed, factors multiplied."""
+        biases = [guide.bias for guide in self.guides if guide.bias is not None]
+        factors = [guide.factor for guide in self.guides if guide.factor is not None]
+        guide = Guide(bias=reduce(torch.add, biases) if biases else None,
+                      factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
+        return (self._of_batch or self)._any_parsed.with_guides([guide])
+
     @cached_property
     def all_parsed(self) -> bool:
         """Whether all sentences have all parses; finding out makes a GPU wait, once a batch."""
+        if self._of_batch is not None:
+            return self._of_batch.all_parsed
         return bool(self.parsed.all())
 
     def hidden_keys(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -150,6 +206,8 @@ class BatchMasks:
 
         It is made once for all layers.
         """
+        if self._of_batch is not None:
+            return self._of_batch.hidden_keys(padding, dtype)
         if self._hidden is None or self._hidden[0] is not padding or self._hidden[1] != dtype:
             hidden = None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
             self._hidden = padding, dtype, hidden
@@ -161,10 +219,12 @@ class MaskBuilder:
 
     Args:
         masks: in the order in which gates have them.
+        position: makes the buckets of a bias by relative position, of positions' numbers ``(1, n)``, if there is one.
     """
 
-    def __init__(self, masks: Sequence[SyntaxMask]):
+    def __init__(self, masks: Sequence[SyntaxMask], *, position: Callable[[Tensor], Buckets] | None = None):
         self.masks = tuple(masks)
+        self.position = position
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -176,26 +236,42 @@ class MaskBuilder:
         """The features that they are made of, each once."""
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
 
-    def __call__(self, syntax: Mapping[str, Tensor] | None) -> BatchMasks:
-        """The masks of features of shape ``(batch, n)``.
+    def __call__(self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None) -> BatchMasks:
+        """The masks of a batch.
+
+        Args:
+            syntax: the features, each ``(batch, n)``; ``None`` will do where no mask needs any.
+            tokens: ``(batch, n)``, whose values do not matter; by default one of the features.
 
         Raises:
             ValueError: features are missing: it does not run neutrally instead.
         """
-        missing = [name for name in self.features if name not in (syntax or {})]
-        if syntax is None or missing:
+        syntax = syntax or {}
+        missing = [name for name in self.features if name not in syntax]
+        if missing:
             raise ValueError(
                 f"the model's syntax masks ({', '.join(self.names)}) need net_input['src_syntax'] to hold "
                 f"{', '.join(self.features)}; missing: {', '.join(missing)}. Does the data come from "
                 "--task syntax_translation?"
             )
-        features = [[syntax[name] for name in mask.features] for mask in self.masks]
-        parsed = [torch.stack([f.ne(UNKNOWN).any(dim=1) for f in of_mask]).all(dim=0) for of_mask in features]
-        positions = [torch.stack([f != UNKNOWN for f in of_mask]).all(dim=0) for of_mask in features]
-        known = [(at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1) for at in positions]
-        guides = [mask.guide(*of_mask) for mask, of_mask in zip(self.masks, features, strict=True)]
-        there = [g.where(k) if isinstance(g, Guide) else g for g, k in zip(guides, known, strict=True)]
-        return BatchMasks(there, torch.stack(parsed, dim=1), known)
+        if tokens is None:
+            tokens = next(iter(syntax.values()))
+        place = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
+        parsed = torch.ones(len(tokens), len(self.masks), dtype=torch.bool, device=tokens.device)
+        guides: list[Any] = []
+        known: list[Tensor | None] = []
+        for k, mask in enumerate(self.masks):
+            features = [syntax[name] for name in mask.features]
+            made, pairs = mask.guide(*(features or [place])), None
+            if features:
+                parsed[:, k] = torch.stack([f.ne(UNKNOWN).any(dim=1) for f in features]).all(dim=0)
+                at = torch.stack([f != UNKNOWN for f in features]).all(dim=0)
+                pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
+                if isinstance(made, (Guide, Buckets)):
+                    made, pairs = made.where(pairs), None
+            guides.append(made)
+            known.append(pairs)
+        return BatchMasks(guides, parsed, known, position=None if self.position is None else self.position(place))
 
 
 _MASKS: dict[str, type[SyntaxMask]] = {}
@@ -214,9 +290,9 @@ def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
     """
 
     def register(mask: _Mask) -> _Mask:
-        if not name.isidentifier() or name in _MASKS:
+        if not name.isidentifier() or name in _MASKS or name == NO_MASKS:
             raise ValueError(f"expected a new name for a syntax mask, in letters, digits and _, found {name!r}")
-        if not mask.features or not set(mask.features) <= FEATURES.keys():
+        if not set(mask.features) <= FEATURES.keys():
             raise ValueError(f"{name}: expected features among {', '.join(FEATURES)}, found {mask.features!r}")
         made = cast(_Mask, dataclasses.dataclass(frozen=True, kw_only=True)(mask))
         taken = {o.key for other in _MASKS for o in mask_options(other)}

@@ -50,6 +50,25 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
         ValueError: the heads of a sentence lead into a cycle; names it.
     """
     batch, n = word.shape
+    visible, first = ancestors(word, head)
+    if subwords == "share":
+        visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
+    else:
+        visible = visible | torch.eye(n, dtype=torch.bool, device=word.device)
+    return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
+
+
+def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
+    """Words and their ancestors in the dependency tree; `word` and `head` are those of :func:`sdoi`.
+
+    Returns:
+        whether the word that begins at j is i's word or an ancestor of it, ``(batch, n, n)``; and where i's word
+        begins, ``(batch, n)``.
+
+    Raises:
+        ValueError: the heads of a sentence lead into a cycle; names it.
+    """
+    batch, n = word.shape
     position = torch.arange(n, device=word.device).expand(batch, n)
     starts_word = word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
     first = position.masked_fill(~starts_word, 0).cummax(dim=1).values  # first subword of one's own word
@@ -71,11 +90,7 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
                 break
             if level >= n:
                 raise _cycle(word, ancestor)
-    if subwords == "share":
-        visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
-    else:
-        visible = visible[:, :, :n] | torch.eye(n, dtype=torch.bool, device=word.device)
-    return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
+    return visible[:, :, :n], first
 
 
 def _cycle(word: Tensor, ancestor: Tensor) -> ValueError:

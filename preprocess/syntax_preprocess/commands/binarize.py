@@ -28,7 +28,7 @@ from typing import Any
 import syntax_preprocess
 from syntax_preprocess.alignment import SUBWORDS
 from syntax_preprocess.commands.main import run
-from syntax_preprocess.controls import CONTROLS
+from syntax_preprocess.controls import Control
 from syntax_preprocess.data_bin.encoding import Split, write_split
 from syntax_preprocess.data_bin.places import TokenFiles, signature_path
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
@@ -95,9 +95,12 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--control",
-        choices=CONTROLS,
-        help="for ablations, in the place of the real trees and heads write those of right-branching or random "
-        "trees of the same sizes (default: the real ones)",
+        metavar="KIND",
+        help="for comparisons, in the place of the real trees and heads write others: right-branching, left-branching, "
+        "random or flat ones over the same words; shuffled: those of another sentence of the split with as many words; "
+        "noise:P: P percent of the heads and brackets are random wrong ones; no-parse: none. random@2 draws other ones "
+        "than random does, likewise shuffled@2 and noise:P@2; what each keeps and destroys is in "
+        "docs/raw-text-to-data-bin.md (default: the real ones)",
     )
     parser.add_argument(
         "--parser-name",
@@ -192,6 +195,7 @@ def binarize(args: argparse.Namespace) -> None:
     most = max(64, 4 * (os.cpu_count() or 1))
     if not 1 <= args.workers <= most:
         raise ValueError(f"--workers: expected 1 to {most}, found {args.workers}")
+    control = str(Control.read(args.control)) if args.control is not None else None
     splits = find_splits(args)
     if args.parser_name:
         _check_use_of_name(splits)
@@ -200,7 +204,7 @@ def binarize(args: argparse.Namespace) -> None:
     found = (TokenFiles.find(args.destdir, split.name, *languages) for split in splits)
     pair = next((files.pair for files in found if files), languages)
     places = [TokenFiles(args.destdir, split.name, pair, args.source_lang) for split in splits]
-    settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, args.control)
+    settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, control)
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(splits, places, target)
     make_folder(args.destdir)

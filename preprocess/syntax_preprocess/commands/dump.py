@@ -5,10 +5,12 @@ the last) and in this order of axes,
 
     ID/tokens      n strings
     ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
-    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries
+    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries; none if one is learned
+    ID/biases      layers × tables × heads × n × n    learned biases, as they are added to scores, where there are some
     ID/attention   layers × heads × n × n    the mixed attention A (eq. 10), as it weighs the values
 
-in float32, and the names of the first axes in `layers` (numbers from 1; only those that syntax enters) and `masks`.
+in float32, and the names of these axes in `layers` (numbers from 1; only those that syntax enters), `masks`, and
+`biases` (the tables: masks that are learned, and `position_bias`).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
     parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
-    parser.add_argument("--contents", metavar="LIST", help="some of gates,masks,attention (default: all)")
+    parser.add_argument("--contents", metavar="LIST", help="some of gates,masks,biases,attention (default: all)")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")

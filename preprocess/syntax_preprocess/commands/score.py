@@ -17,16 +17,16 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal
 
 from syntax_preprocess.commands.main import run
 from syntax_preprocess.commands.scoring_options import add_scoring_options
 from syntax_preprocess.errors import InputError
+from syntax_preprocess.scoring import TESTS, ScoreSettings, corpus_scores, paired_test
 from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_preprocess.translations import read_references, read_translations, restore
 
-_TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomisation"}
-_SAMPLES = {"bs": 1000, "ar": 10000}
+_SAMPLES: dict[Literal["bs", "ar"], int] = {"bs": 1000, "ar": 10000}
 _MOST_SAMPLES = 100_000
 #: Tokenisers of BLEU that find words where spaces are, and letters of texts that have none.
 _BY_SPACES = ("none", "13a", "intl")
@@ -35,9 +35,6 @@ _CJ = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 def score(args: argparse.Namespace) -> dict[str, Any]:
     """The scores of all systems, as ``--format json`` prints them."""
-    from sacrebleu.metrics import BLEU, CHRF, TER
-    from sacrebleu.significance import PairedTest, Result
-
     samples = {"bs": args.paired_bs_n, "ar": args.paired_ar_n}
     if args.baseline is None and any(samples.values()):
         raise ValueError("expected --paired-bs-n and --paired-ar-n with --baseline only, found no --baseline")
@@ -65,36 +62,20 @@ def score(args: argparse.Namespace) -> dict[str, Any]:
             "(--tokenize zh, ja-mecab, char?)",
             file=sys.stderr,
         )
-    metrics = {
-        "BLEU": BLEU(lowercase=args.lowercase, tokenize=args.tokenize),
-        "CHRF": CHRF(lowercase=args.lowercase),
-        "TER": TER(case_sensitive=args.ter_case_sensitive),
-    }
+    settings = ScoreSettings(
+        tokenize=args.tokenize, lowercase=args.lowercase, ter_case_sensitive=args.ter_case_sensitive
+    )
     if args.output is not None:
         with atomic_write(args.output) as path, open(path, "w", encoding="utf-8") as file:
             file.writelines(f"{text}\n" for text in systems[-1][1])
     restored = f"remove-bpe:{args.remove_bpe or 'no'}|detokenize:{args.detokenize or 'no'}"
-    result: dict[str, Any] = {"restored": restored, "scores": {path: {} for path in paths}, "tests": {}}
-    for metric in metrics.values():
-        for path, texts in systems:
-            found = metric.corpus_score(texts, references)
-            result["scores"][path][found.name] = {
-                "score": found.score,
-                "signature": metric.get_signature().format(),
-            }
+    scores = {path: corpus_scores(texts, references, settings=settings) for path, texts in systems}
+    result: dict[str, Any] = {"restored": restored, "scores": scores, "tests": {}}
     if args.baseline is not None:
-        for kind, name in _TESTS.items():
-            number = samples[kind] or _SAMPLES[kind]
-            try:
-                signatures, found = PairedTest(systems, metrics, references, test_type=kind, n_samples=number)()
-            except MemoryError:
-                raise ValueError(f"{number} samples of {count} sentences do not fit into memory: {name}") from None
-            result["tests"][name] = {
-                metric: {
-                    "signature": signatures[metric].format(),
-                    "p": {path: cast(Result, r).p_value for path, r in zip(paths[1:], found[metric][1:], strict=True)},
-                }
-                for metric in signatures
+        for kind, usual in _SAMPLES.items():
+            found = paired_test(dict(systems), references, settings=settings, kind=kind, samples=samples[kind] or usual)
+            result["tests"][TESTS[kind]] = {
+                metric: {"signature": of.signature, "p": of.p} for metric, of in found.items()
             }
     return result
 

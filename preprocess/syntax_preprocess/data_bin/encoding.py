@@ -12,7 +12,9 @@ import numpy as np
 from tqdm import tqdm
 
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
+from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.data_bin.mmap import MmapWriter
+from syntax_preprocess.data_bin.others_of_split import read_others, write_others
 from syntax_preprocess.data_bin.places import TokenFiles
 from syntax_preprocess.data_bin.split_counts import SplitCounts
 from syntax_preprocess.data_bin.text_hashes import HASH, text_hashes, word_hash
@@ -78,9 +80,10 @@ class EncodedLines:
 class SplitEncoder:
     """Encodes lines of a split one by one, and counts them."""
 
-    def __init__(self, split: Split, settings: Settings):
+    def __init__(self, split: Split, settings: Settings, others: Others | None = None):
         self.split = split
         self.settings = settings
+        self.others = others
         self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
         self.labels: dict[str, dict[str, int]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
         self.word_hashes: list[int] = []
@@ -95,7 +98,7 @@ class SplitEncoder:
             kind: FORMATS[kind].parse(unit, path=self.split.parses[kind], line=place)
             for kind, (place, unit) in parses.items()
         }
-        sentence = align_sentence(text, subwords, found, settings=self.settings)
+        sentence = align_sentence(text, subwords, found, settings=self.settings, others=self.others)
         if self.settings.on_mismatch == "fail":
             for kind, error in sentence.mismatches.items():
                 raise InputError(
@@ -147,9 +150,12 @@ class SplitEncoder:
         )
 
 
-def encode_lines(ranges: Mapping[str, Range], *, split: Split, settings: Settings) -> EncodedLines:
-    """Reads, checks and aligns the parses of some lines of a split, which lie at `ranges`."""
-    encoder = SplitEncoder(split, settings)
+def encode_lines(
+    ranges: Mapping[str, Range], *, split: Split, settings: Settings, others: str | None = None
+) -> EncodedLines:
+    """Reads, checks and aligns the parses of some lines of a split, which lie at `ranges`; `others` is a path of
+    :func:`~syntax_preprocess.data_bin.others_of_split.write_others`."""
+    encoder = SplitEncoder(split, settings, read_others(others) if others else None)
     parses = {kind: FORMATS[kind].units(ranges[kind].lines()) for kind in split.parses}
     for (number, text), *row in zip(ranges["text"].lines(), *parses.values(), strict=False):
         encoder.add(number, text, dict(zip(parses, row, strict=True)))
@@ -171,7 +177,10 @@ def write_split(
     """
     counts = SplitCounts.of_kinds(list(split.parses))
     writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
-    work = partial(encode_lines, split=split, settings=settings)
+    others = None
+    if settings.control and Control.read(settings.control).kind == "shuffled":
+        others = write_others(files.data, split.text, split.parses, units=LINES_AT_ONCE, workers=workers)
+    work = partial(encode_lines, split=split, settings=settings, others=others)
     ranges = in_lockstep(split.text, split.parses, LINES_AT_ONCE)
     with open(split.text, "rb") as file:
         sentences = sum(1 for _ in file)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from syntax_preprocess.alignment import SUBWORDS
+from syntax_preprocess.controls import Control
 from syntax_preprocess.data_bin.mmap import check_size
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.features import FEATURES
@@ -92,6 +93,11 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
     check_types(f"settings of {split}", settings, types)
     if settings["subwords"] not in SUBWORDS:
         raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
+    if control is not None:
+        try:
+            Control.read(control)
+        except ValueError:
+            raise ValueError(f"{shown(control)} in the place of the control of {split}") from None
 
 
 def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syntax_preprocess.alignment import AlignmentError, Subwords, align
-from syntax_preprocess.controls import control_heads, control_trees
+from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.features.distance import syntactic_distances
 from syntax_preprocess.features.feature import INFINITE
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
@@ -62,12 +62,14 @@ def align_sentence(
     parses: Mapping[str, Any],
     *,
     settings: Settings,
+    others: Others | None = None,
 ) -> AlignedSentence:
     """Aligns the subwords of `text` with its parses.
 
     Args:
         parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
             left out, and told of in ``mismatches``.
+        others: what ``--control shuffled`` draws from.
     """
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {})
     for kind in FORMATS:
@@ -83,10 +85,12 @@ def align_sentence(
             except AlignmentError as error:
                 parse, aligned.mismatches[kind] = NoParse("mismatch"), error
         aligned.parses[kind] = parse
-    if settings.control and isinstance(aligned.trees, list):
-        aligned.parses[TREES.name] = control_trees(settings.control, aligned.trees, text)
-    if settings.control and isinstance(aligned.dependencies, DependencyTree):
-        aligned.parses[CONLLU.name] = control_heads(settings.control, aligned.dependencies, text)
+    if settings.control:
+        control = Control.read(settings.control)
+        plain = " ".join(text.split())  # the same in a file and at inference
+        trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, others=others)
+        made = {TREES.name: trees, CONLLU.name: dependencies}
+        aligned.parses = {kind: made[kind] for kind in aligned.parses}
     if isinstance(aligned.trees, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
     return aligned

@@ -32,6 +32,7 @@ _OURS = {
     "stanza": "syntax_preprocess.parsers.stanza:StanzaParser",
     "conllu": "syntax_preprocess.parsers.files:ConlluParser",
     "trees": "syntax_preprocess.parsers.files:TreesParser",
+    "control": "syntax_preprocess.parsers.control:ControlParser",
 }
 
 

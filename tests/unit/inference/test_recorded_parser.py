@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from bracketed import bracketed
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.features.aligned import Settings
-from syntax_preprocess.parsers import Parser
+from syntax_preprocess.parsers import Line, Parser
+from syntax_preprocess.trees import NoParse
 
 RECORDED = {
     "name": "stanza",
@@ -64,16 +66,17 @@ def start(tmp_path, monkeypatch, caplog):
     limits, and what the log says."""
     monkeypatch.setattr("syntax_preprocess.parsers.stanza.StanzaParser", StandIn)
 
-    def start(recorded: dict[str, dict[str, Any]], **options: Any) -> tuple[list[Any], list[str]]:
-        split = SplitSignature(
-            features=[], parser=recorded, settings=asdict(Settings()), versions={}, counts={}, files={}
-        )
+    def start(
+        recorded: dict[str, dict[str, Any]], *, control: str | None = None, **options: Any
+    ) -> tuple[list[Any], list[str]]:
+        settings = asdict(Settings(control=control))
+        split = SplitSignature(features=[], parser=recorded, settings=settings, versions={}, counts={}, files={})
         Signature({"train": split}).write(str(tmp_path / "syntax.src-tgt.src.json"))
         cfg = SyntaxTranslationConfig(data=str(tmp_path), source_lang="src", target_lang="tgt", **options)
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             reader = source_reader(cfg, ["distance", "head", "word"])
-        return list(reader.source.parsers), [record.getMessage() for record in caplog.records]
+        return list(getattr(reader.source, "parsers", ())), [record.getMessage() for record in caplog.records]
 
     return start
 
@@ -145,3 +148,31 @@ def test_a_parser_that_cannot_be_started_from_a_record_is_not_offered(start, mon
     with pytest.raises(ValueError, match=rf"{said}installed: (?!.*stanza).*; --parser NAME runs another") as caught:
         start(both(RECORDED))
     assert "expected a parser that can be run here" not in str(caught.value)
+
+
+def test_a_control_parses_new_text_as_it_parsed_the_training_data(start):
+    ((parser, kinds, _),), said = start(both({"name": "control", "control": "left-branching", "settings": {}}))
+    assert said == []
+    assert set(kinds) == {"trees", "conllu"}
+    found, empty = parser.parse([Line(1, "a b c"), Line(2, " ")])
+    assert found.dependencies.heads == [2, 3, 0]
+    assert bracketed(found.trees[0]) == "(X (X a b) c)"
+    assert empty == NoParse("empty")
+    with pytest.raises(ValueError, match="the parser control: expected one that is recorded of the training data"):
+        start(both(RECORDED), parser="control")
+    with pytest.raises(ValueError, match=r"--parser control: expected --control right-branching, .*, found noise:5"):
+        start(both({"name": "control", "control": "noise:5"}))
+
+
+def test_a_control_of_the_binarizer_holds_for_new_text(start):
+    assert start(both(RECORDED), control="flat")[0]
+    message = "--control shuffled@2.*binarize it as a test split .*translate it with fairseq-generate; --parser none"
+    with pytest.raises(ValueError, match=message):
+        start(both(RECORDED), control="shuffled@2")
+    with pytest.raises(ValueError, match=message):
+        start(both(RECORDED), control="shuffled@2", input_parses="x")
+    parsers, said = start(both(RECORDED), control="shuffled@2", parser="none")
+    assert (parsers, said) == ([], ["--parser none: the model translates without syntax, as a plain Transformer"])
+    parsers, (warning,) = start(both(RECORDED), control="no-parse")
+    assert parsers == []
+    assert warning.startswith("--control no-parse of the training data: the model translates without syntax")

@@ -64,6 +64,9 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
         {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2},
         {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
         {"syntax_masks": "slr,sdoi", "gate_batch_norm_statistics": "batch"},
+        {"syntax_masks": "none", "position_bias": True},
+        {"syntax_masks": "position,slr", "position_bias": True},
+        {"syntax_masks": "tree_height,tree_path", "syntax_combination": "product"},
     ):
         logits, net, asked = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
         assert logits.device.type == "meta"
@@ -73,6 +76,7 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
             if isinstance(norm, GateBatchNorm):
                 assert norm.running_mean.device.type == "meta"
                 assert norm.running_mean.dtype == torch.float32
-        # One wait tells whether SDOI's trees are deeper than 8, one whether all sentences are parsed.
+        # One wait tells whether dependency trees are deeper than 8, one whether all sentences are parsed.
         waits = asked - waits_of_stock(dtype, training, dropout)
-        assert waits == ("sdoi" in more["syntax_masks"]) + (training and dropout > 0)
+        masks = more["syntax_masks"]
+        assert waits == ("sdoi" in masks or "tree_path" in masks) + (training and dropout > 0 and masks != "none")

@@ -14,7 +14,18 @@ import small
 from fairseq_syntax.models.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
-from fairseq_syntax.nn.masks import UNKNOWN, Guide, MaskBuilder, SyntacticLocalRange, SyntaxMask
+from fairseq_syntax.nn.masks import (
+    UNKNOWN,
+    Guide,
+    MaskBuilder,
+    RelativePosition,
+    SyntacticDependencyOfInterest,
+    SyntacticLocalRange,
+    SyntaxMask,
+    TreeHeight,
+    TreePath,
+    position_buckets,
+)
 from fairseq_syntax.nn.masks.base import mask_names, register_syntax_mask
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.options import option
@@ -87,7 +98,17 @@ class OfEachQuery(nn.Module):
 def attention(masks, **options) -> SyntaxAttention:
     torch.manual_seed(2)
     defaults = {"masks": masks, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
-    return SyntaxAttention(16, 4, **{**defaults, **options})
+    net = SyntaxAttention(16, 4, **{**defaults, **options})
+    return trained(net)
+
+
+def trained(net):
+    """With tables of biases that are not 0 any more."""
+    generator = torch.Generator().manual_seed(8)
+    for name, weight in net.state_dict().items():
+        if ".experts." in f".{name}" or "position_bias" in name:
+            weight.copy_(torch.randn(weight.shape, generator=generator))
+    return net
 
 
 def padded_batch():
@@ -101,27 +122,68 @@ KINDS = {
     "bias of each head": [Slopes()],
     "parameters": [Buckets()],
     "all": [Gaussian(), Slopes(), Buckets(), SyntacticLocalRange()],
+    "relative position": [RelativePosition()],
+    "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
+    "trees": [TreeHeight(), TreePath()],
+    "shared": [SyntacticLocalRange(), SyntacticDependencyOfInterest()],
+    "none": [],
 }
 
 
 @pytest.mark.parametrize("of_each_query", [False, True])
 @pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind, masks in KINDS.items() if masks])
 def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_each_query):
     masks = KINDS[kind]
     syntax, padding = padded_batch()
     net = attention(masks, implementation=implementation).double()
     if of_each_query:
         net.gate = OfEachQuery(len(masks), 4).double()
+    compare(net, masks, syntax, padding)
+
+
+#: Of each kind how many heads it may guide; one with a bias for each head is made for all of them.
+HEADS = [(kind, heads) for kind in KINDS for heads in (4, 3) if heads == 4 or kind not in ("bias of each head", "all")]
+
+
+@pytest.mark.parametrize("combination", ["gate", "average", "pure", "product"])
+@pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
+@pytest.mark.parametrize(("kind", "heads"), HEADS)
+def test_a_bias_by_position_is_added_to_the_scores_of_all_experts(kind, implementation, heads, combination):
+    masks = KINDS[kind]
+    syntax, padding = padded_batch()
+    net = attention(
+        masks, implementation=implementation, syntax_heads=heads, combination=combination, position_bias=True
+    ).double()
+    compare(net, masks, syntax, padding)
+
+
+@pytest.mark.parametrize("combination", ["average", "pure", "product"])
+@pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
+@pytest.mark.parametrize(("kind", "heads"), [(kind, heads) for kind, heads in HEADS if KINDS[kind]])
+def test_mixtures_without_gates_are_the_formula(kind, implementation, heads, combination):
+    masks = KINDS[kind]
+    syntax, padding = padded_batch()
+    net = attention(masks, implementation=implementation, syntax_heads=heads, combination=combination).double()
+    compare(net, masks, syntax, padding)
+
+
+def compare(net, masks, syntax, padding):
+    """The output and the gradients of all parameters with those of the formula."""
+    torch.manual_seed(6)
     x = torch.randn(8, 3, 16, dtype=torch.float64)
-    built = MaskBuilder(masks)(syntax)
+    built = MaskBuilder(masks, position=position_buckets if net.position_bias else None)(syntax)
     results = []
     for compute in (lambda: net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built)[0],
                     lambda: by_the_formula(net, x, padding, masks, built)):  # fmt: skip
         net.zero_grad()
         real = compute().transpose(0, 1)[~padding]
         (real * torch.linspace(-1, 1, real.numel(), dtype=torch.float64).view_as(real)).sum().backward()
-        results.append([real, *(parameter.grad.clone() for parameter in net.parameters())])
+        grads = [p.grad.clone() for p in net.parameters()]
+        assert all(
+            g.any() for (name, _), g in zip(net.named_parameters(), grads, strict=True) if name.endswith("weight")
+        )
+        results.append([real, *grads])
     for found, expected in zip(*results, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -129,33 +191,50 @@ def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_
 def by_the_formula(net, x, padding, masks, built):
     """softmax(f ⊙ x + b + padding) for each expert, weighted and summed, sentence by sentence and head by head."""
     q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
-    weights = net.gate(x, padding)
+    weights = by_hand(net, x, padding, len(masks))
     guides = [
-        net.experts[mask.name](guide).where(known) if mask.name in net.experts else guide
-        for mask, guide, known in zip(masks, built.guides, built.known, strict=True)
+        net.experts[mask.name](guide) if mask.name in net.experts else guide
+        for mask, guide in zip(masks, built.guides, strict=True)
     ]
+    guides = [g if known is None else g.where(known) for g, known in zip(guides, built.known, strict=True)]
     sentences = []
     for b in range(x.shape[1]):
         heads = []
         for h in range(4):
             part = slice(4 * h, 4 * h + 4)
             scores = q[:, b, part] @ k[:, b, part].T / 2
+            if net.position_bias is not None:
+                scores = scores + net.position_bias.weight[h][built.position.numbers[0]]
             hidden = torch.zeros(8, dtype=x.dtype).masked_fill(padding[b], -torch.inf)
             experts = [scores]
-            for guide in guides:
+            factors, biases = [], []
+            for guide in guides if h < net.syntax_heads else []:
                 factor, bias = (
-                    None if part is None else part[b, h % part.shape[1]].double() for part in (guide.factor, guide.bias)
+                    None if part is None else part[b % len(part), h % part.shape[1]].double()
+                    for part in (guide.factor, guide.bias)
                 )
-                guided = scores if factor is None else factor * scores
-                experts.append(guided if bias is None else guided + bias)
+                factors.append(torch.ones_like(scores) if factor is None else factor)
+                biases.append(torch.zeros_like(scores) if bias is None else bias)
+            if net.combination == "product" and factors:
+                factors, biases = [torch.stack(factors).prod(0)], [torch.stack(biases).sum(0)]
+            experts += [factor * scores + bias for factor, bias in zip(factors, biases, strict=True)]
             probabilities = [(expert + hidden).softmax(-1) for expert in experts]
-            w = weights[b, :, h] if weights.dim() == 4 else weights[b, :, h, None]  # (masks, n or 1)
+            of_head = weights[b, :, h] if h < net.syntax_heads else weights[b, :0, 0]
+            w = of_head if weights.dim() == 4 else of_head[:, None]  # (masks, n or 1)
             mixed = (1 - w.sum(0))[:, None] * probabilities[0]
             for k_, probability in enumerate(probabilities[1:]):
                 mixed = mixed + w[k_][:, None] * probability
             heads.append(mixed @ v[:, b, part])
         sentences.append(torch.cat(heads, dim=-1))
     return net.out_proj(torch.stack(sentences, dim=1))
+
+
+def by_hand(net, x, padding, masks):
+    if net.gate is not None:
+        return net.gate(x, padding)
+    parts = {"gate": 1, "average": masks + 1, "pure": masks, "product": 1}[net.combination]
+    experts = min(1, masks) if net.combination == "product" else masks
+    return torch.full((x.shape[1], experts, net.syntax_heads), 1 / max(1, parts), dtype=x.dtype)
 
 
 def test_a_factor_of_zero_leaves_no_number_where_padding_is():
@@ -172,7 +251,7 @@ def test_a_factor_of_zero_leaves_no_number_where_padding_is():
     torch.testing.assert_close(weights[:2][~padding[:2]], expected[:2, None].expand(-1, 8, -1)[~padding[:2]])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["factor", "bias of each head", "parameters", "all", "trees", "shared"])
 def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
     """Whatever a mask makes of unknown positions: they see, and are seen, as in a plain Transformer."""
     masks = KINDS[kind]
@@ -298,7 +377,7 @@ def test_a_trace_changes_nothing_and_keeps_what_was_asked_for():
     [
         ("slr", ("word",), "expected a new name for a syntax mask"),
         ("my-mask", ("word",), "expected a new name for a syntax mask"),
-        ("mine", (), "mine: expected features among"),
+        ("none", ("word",), "expected a new name for a syntax mask"),
         ("mine", ("tree",), "mine: expected features among word, distance"),
     ],
 )

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from forked import Forked
-from syntax_preprocess.commands import average_checkpoints, binarize, dump, parse, score
+from syntax_preprocess.commands import average_checkpoints, binarize, dump, parse, probe, score
 from syntax_preprocess.commands.main import UsageError, command, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.workers import WorkerDied
@@ -21,6 +21,7 @@ COMMANDS = {
     "parse": (parse.main, ["--parser", "trees", "--parse-file", "x", "--input", "x"]),
     "average-checkpoints": (average_checkpoints.main, ["--inputs", "x", "--output", "y"]),
     "dump": (dump.main, ["x", "--path", "x", "--output", "y"]),
+    "probe": (probe.main, ["x", "--path", "x", "--output", "y", "--parses", "z"]),
     "score": (score.main, ["--hypotheses", __file__, "--references", os.devnull]),
 }
 

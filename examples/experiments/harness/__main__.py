@@ -1,0 +1,88 @@
+"""Runs a recipe and prints its table.
+
+    python -m harness RECIPE [--smoke] [options of snakemake]
+
+RECIPE is a name in recipes/ or a YAML file. Everything is made in the folder of all work (--work), which recipes share:
+what two have in common is made once. A stopped run goes on where it was. Options that are not named here go to
+snakemake, such as -n (what would be done), --cores 8, --executor slurm, --keep-going.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import archive, smoke
+from harness.engine import run_plan, tells_only
+from harness.locks import held
+from harness.plan import Plan, existing, make_plan
+from harness.recipe import read_recipe
+from syntax_preprocess.errors import InputError
+
+WORK = Path(__file__).resolve().parent.parent / "work"
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="experiment", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or a YAML file")
+    parser.add_argument(
+        "--work", type=Path, default=WORK, metavar="DIR", help="folder of all work (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="every step on a few hundred made-up lines, tiny models, offline"
+    )
+    parser.add_argument(
+        "--so-far", action="store_true", help="train nothing; the table of those runs that are there already"
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="pack the finished runs (.tar.xz), and do no more")
+    parser.add_argument("--load", type=Path, metavar="FILE", help="first take in runs that --save packed")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command line."""
+    args, engine = get_parser().parse_known_args(argv)
+    try:
+        sys.exit(_run(args, engine))
+    except (InputError, ValueError) as error:
+        sys.exit(f"experiment: {error}")
+    except KeyboardInterrupt:
+        sys.exit("\nstopped; the same command goes on where it was")
+
+
+def _run(args: argparse.Namespace, engine: list[str]) -> int:
+    recipe = read_recipe(args.recipe)
+    work: Path = args.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    if args.smoke:
+        recipe = smoke.small(recipe, work)
+    plan = make_plan(recipe)
+    with held(".lock", busy=f"{work}: another experiment works in this folder", wait=False):
+        if args.load:
+            archive.unpack(plan, args.load)
+        if args.save:
+            archive.pack(plan, args.save)
+            return 0
+        if args.so_far:
+            there = existing(list(plan.runs.values()), ".")
+            plan = make_plan(recipe, only={at for at, run in plan.runs.items() if run.path in there})
+        status = run_plan(plan, engine)
+        if status == 0 and not tells_only(engine):
+            _show(plan)
+    return status
+
+
+def _show(plan: Plan) -> None:
+    print((Path(plan.table.path) / "table.md").read_text(encoding="utf-8"))
+    print(f"tables, CSV and LaTeX: {Path(plan.recipe.name).resolve()}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

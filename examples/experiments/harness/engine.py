@@ -1,0 +1,70 @@
+"""Hands a plan to Snakemake, which makes what is not there yet."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.make import spec_path
+from harness.plan import Artefact, Plan
+from harness.progress import Progress
+
+_HERE = Path(__file__).resolve().parent.parent
+#: With one of them, Snakemake tells or draws something, and makes nothing.
+_TELLS = {"-n", "--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--summary", "--lint", "--report"}
+
+
+def tells_only(options: Sequence[str]) -> bool:
+    """Whether under these options Snakemake makes nothing."""
+    return not _TELLS.isdisjoint(word.partition("=")[0] for word in options)
+
+
+def run_plan(plan: Plan, options: Sequence[str]) -> int:
+    """Makes the plan's table, and all that it needs, in the current folder; returns Snakemake's exit status.
+
+    Args:
+        options: of Snakemake, from the user.
+    """
+    artefacts = plan.artefacts
+    for artefact in artefacts:
+        _write(spec_path(artefact.path), artefact.spec)
+    _index(plan, artefacts)
+    tells = tells_only(options)
+    given = {word.partition("=")[0] for word in options}
+    command = [
+        sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
+        "--config", f"target={plan.table.path}", "--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime",
+        *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
+        "--quiet", "rules" if tells else "all", *options,
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")]))
+    with Progress(artefacts, active=not tells):
+        # It holds the lock of this folder, too: killed, this process leaves it at work.
+        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, close_fds=False).returncode
+
+
+def _write(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(value, indent=1)
+    if not path.exists() or path.read_text() != text:
+        part = path.with_name(f"{path.name}.part")
+        part.write_text(text)
+        os.replace(part, path)
+
+
+def _index(plan: Plan, artefacts: Sequence[Artefact]) -> None:
+    """Links, in a folder of the recipe's name, that tell what each artefact is."""
+    folder = Path(plan.recipe.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for artefact in artefacts:
+        name = artefact.label.replace("/", "-").replace(" ", "_").replace(",", "")
+        link = folder / f"{name}.{artefact.key[:4]}"
+        link.symlink_to(Path("..", artefact.path))
+    for ending in ("md", "csv", "tex"):
+        (folder / f"table.{ending}").symlink_to(Path("..", plan.table.path, f"table.{ending}"))

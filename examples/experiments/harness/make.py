@@ -1,0 +1,78 @@
+"""Makes one artefact: python -m harness.make KIND/KEY, in the folder of all work.
+
+It is made in a hidden folder beside, KIND/.KEY, which is moved into place when it is whole. What was left there by a
+step that was stopped is gone on with, if the step can, or deleted. A lock keeps two processes from making the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.locks import held
+from syntax_preprocess.errors import InputError
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step is told; see :class:`harness.plan.Artefact`.
+
+    Attributes:
+        folder: where to put what it makes.
+    """
+
+    settings: dict[str, Any]
+    inputs: dict[str, Path]
+    places: dict[str, Any]
+    threads: int
+    gpus: int
+    label: str
+    folder: Path
+
+
+def spec_path(path: str) -> Path:
+    """Where it stands what the artefact at `path` is made of."""
+    return Path("specs", f"{path}.json")
+
+
+def make(path: str) -> None:
+    """Makes the artefact `path`, unless it is made."""
+    from harness.steps import RESUMABLE, STEPS
+
+    spec = json.loads(spec_path(path).read_text())
+    final = Path(path)
+    hidden = final.with_name(f".{final.name}")
+    final.parent.mkdir(exist_ok=True)
+    busy = f"{hidden}: another process makes it; waiting for its end"
+    with held(f"{hidden}.lock", busy=busy, wait=True):
+        if (final / "made.json").exists():  # by whoever was there before
+            return
+        if spec["kind"] not in RESUMABLE:
+            shutil.rmtree(hidden, ignore_errors=True)
+        hidden.mkdir(exist_ok=True)
+        inputs = {name: Path(of) for name, of in spec["inputs"].items()}
+        told = spec["settings"], inputs, spec["places"], spec["threads"], spec["gpus"], spec["label"]
+        STEPS[spec["kind"]](Step(*told, hidden))
+        # Last, since by this file one sees that it is made.
+        (hidden / "made.json").write_text(json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1))
+        shutil.rmtree(final, ignore_errors=True)  # an empty folder, which the engine makes
+        os.rename(hidden, final)
+
+
+def main() -> None:
+    """Runs the step that the command line names; broken input ends it with a message and exit status 1."""
+    try:
+        make(sys.argv[1])
+    except (InputError, ValueError) as error:
+        sys.exit(f"{sys.argv[1]}: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+"""What a recipe makes: artefacts, each in a folder named by all that it depends on.
+
+An artefact's key is a hash of its kind, its settings and the keys of what it is made of. So a changed option makes
+anew what it concerns and nothing else, and two recipes share what they have in common.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.recipe import Parser, Recipe, System, folder_of
+from syntax_preprocess.errors import InputError
+from syntax_preprocess.record import file_hash
+
+#: Is part of every key: another number, where the steps change what they make.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What one step makes.
+
+    Attributes:
+        kind: name of the step.
+        settings: all that it depends on beside `inputs`; JSON.
+        inputs: what it is made of, by name.
+        label: for people.
+        places: where things lie here; they do not change what comes out.
+        threads: cores that making it takes.
+        gpus: that it takes, if there are some.
+        priority: what is greater is made first.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Artefact] = field(default_factory=dict)
+    label: str = ""
+    places: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 1
+    gpus: int = 0
+    priority: int = 0
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = [VERSION, self.kind, self.settings, {name: a.key for name, a in self.inputs.items()}]
+        text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
+        object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest()[:16])
+
+    @property
+    def path(self) -> str:
+        """Its folder, in the folder of all work."""
+        return f"{self.kind}/{self.key}"
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the step is told."""
+        return {
+            "kind": self.kind,
+            "key": self.key,
+            "label": self.label,
+            "settings": self.settings,
+            "inputs": {name: a.path for name, a in self.inputs.items()},
+            "places": self.places,
+            "threads": self.threads,
+            "gpus": self.gpus,
+            "priority": self.priority,
+        }
+
+
+@dataclass
+class Plan:
+    """The artefacts of a recipe.
+
+    Attributes:
+        runs: by system and seed.
+        scores: of them.
+        comparisons: by system, baseline and seed.
+    """
+
+    recipe: Recipe
+    runs: dict[tuple[str, int], Artefact]
+    scores: dict[tuple[str, int], Artefact]
+    comparisons: dict[tuple[str, str, int], Artefact]
+    table: Artefact
+
+    @property
+    def artefacts(self) -> list[Artefact]:
+        """All, each once, what they are made of before them."""
+        found: dict[str, Artefact] = {}
+
+        def add(artefact: Artefact) -> None:
+            if artefact.path not in found:
+                for source in artefact.inputs.values():
+                    add(source)
+                found[artefact.path] = artefact
+
+        add(self.table)
+        return list(found.values())
+
+
+def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Plan:
+    """Plans a recipe.
+
+    Args:
+        only: the runs, by system and seed, that the table is to have; ``None``: all.
+
+    Raises:
+        InputError: a file that is to be read is not there.
+    """
+    base = _text(recipe)
+    parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
+    text, parses = _selected(recipe, base, parses)
+    languages = _languages(recipe)
+    subwords = Artefact("subwords", {"subwords": _told(recipe.subwords)} | languages, {"text": text}, "subwords")
+    settings = {"tests": recipe.tests, "joint": recipe.subwords.joint} | languages
+    tokens = Artefact("tokens", settings, {"subwords": subwords}, "data-bin without parses")
+    measured = Artefact("subsets", _subsets(recipe), {"text": text, **_first(parses)}, "subsets of the test sets")
+    runs = {}
+    for name, system in recipe.systems.items():
+        for seed in system.seeds or recipe.seeds:
+            if only is None or (name, seed) in only:
+                data = _data(recipe, system, tokens, subwords, parses)
+                runs[name, seed] = _run(recipe, name, system, seed, data, text)
+    with_parts = {"text": text, "subsets": measured}
+    scores = {
+        at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}")
+        for at, run in runs.items()
+    }
+    comparisons = {
+        (name, baseline, seed): Artefact(
+            "comparisons",
+            _scoring(recipe),
+            {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text},
+            f"{name} beside {baseline}, seed {seed}",
+        )
+        for name, baseline in _compared(recipe)
+        for seed in (seed for of, seed in runs if of == name)
+        if (baseline, seed) in runs
+    }
+    inputs = {
+        **{f"run {name} {seed}": run for (name, seed), run in runs.items()},
+        **{f"scores {name} {seed}": found for (name, seed), found in scores.items()},
+        **{f"comparison {a} {b} {seed}": c for (a, b, seed), c in comparisons.items()},
+        "text": text,
+        "subsets": measured,
+    }
+    settings = {
+        "title": recipe.title or recipe.name,
+        "about": recipe.about,
+        "systems": {
+            name: {"label": s.label or name, "group": s.group, "published": s.published}
+            for name, s in recipe.systems.items()
+        },
+        "seeds": {name: s.seeds or recipe.seeds for name, s in recipe.systems.items()},
+        "tables": {title: _told(of) for title, of in recipe.of_tables.items()},
+        "tests": recipe.tests,
+        "subsets": list(recipe.subsets),
+        "published": recipe.published,
+        "score": _told(recipe.score),
+    } | _languages(recipe)
+    table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
+    return Plan(recipe, runs, scores, comparisons, table)
+
+
+def _compared(recipe: Recipe) -> list[tuple[str, str]]:
+    """The pairs of a system and its baseline in some table, each once."""
+    return list(
+        dict.fromkeys(
+            (name, baseline)
+            for table in recipe.of_tables.values()
+            for baseline in table.baselines
+            for name in table.systems or recipe.systems
+            if name != baseline
+        )
+    )
+
+
+def _told(value: Any) -> dict[str, Any]:
+    """What a part of a recipe says, less what it leaves at the default: a new key does not change old artefacts."""
+    fields = {f.name: f for f in dataclasses.fields(value)}
+    told = dataclasses.asdict(value)
+    return {name: v for name, v in told.items() if v != _default(fields[name])}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _languages(recipe: Recipe) -> dict[str, Any]:
+    return {"source": recipe.source, "target": recipe.target}
+
+
+def _text(recipe: Recipe) -> Artefact:
+    corpus = recipe.corpus
+    downloads = {
+        name: Artefact("downloads", _told(d), label=f"download of {name}") for name, d in corpus.downloads.items()
+    }
+    folder = folder_of(recipe)
+    inputs = dict(downloads)
+    if corpus.command is not None:
+        command = corpus.command.replace("{here}", recipe.here)
+        scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(command) if os.path.isfile(word)}
+        settings = {"command": corpus.command, "scripts": scripts}
+        inputs["generated"] = Artefact("generated", settings, label="corpus", places={"command": command})
+    local = {
+        file: _hash_of(folder, file)
+        for file in _files_of(recipe)
+        if folder is not None and file.partition("!")[0] not in downloads
+    }
+    settings = {"splits": {name: _told(split) for name, split in corpus.splits.items()}, "files": local}
+    raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
+    settings = {"text": _told(recipe.text)} | _languages(recipe)
+    return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
+
+
+def _files_of(recipe: Recipe) -> Iterator[str]:
+    for split in recipe.corpus.splits.values():
+        yield from (*split.source, *split.target, *(split.reference or ()))
+
+
+def _hash_of(folder: str, file: str) -> str:
+    path = os.path.join(folder, file)
+    if not os.path.isfile(path):
+        raise InputError(path, None, "expected a file of the corpus, found none")
+    return file_hash(path)
+
+
+def _parsers_in_use(recipe: Recipe) -> list[str]:
+    default = next(iter(recipe.parsers), None)
+    used = {system.parser or default for system in recipe.systems.values()} - {"none", None}
+    if default is not None and (recipe.subsets or recipe.select):
+        used.add(default)
+    return [name for name in recipe.parsers if name in used]
+
+
+def _parses(recipe: Recipe, name: str, text: Artefact) -> dict[str, Artefact]:
+    """The parses of each split."""
+    parser = recipe.parsers[name]
+    make = _parses_from_files if parser.name == "files" else _parses_by_parser
+    return {split: make(recipe, parser, split, text) for split in recipe.corpus.splits}
+
+
+def _parses_from_files(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
+    prefix = parser.files[split]
+    settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "files": prefix}
+    inputs = {"text": text}
+    folder = folder_of(recipe)
+    if recipe.corpus.command is not None:
+        inputs["generated"] = text.inputs["corpus"].inputs["generated"]
+    else:
+        settings["hashes"] = {kind: file_hash(_parse_file(folder, prefix, kind)) for kind in parser.kinds}
+    return Artefact("parses", settings, inputs, f"parses of {split}", {"folder": folder})
+
+
+def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
+    places: dict[str, Any] = {}
+    settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "parser": parser.name}
+    settings["options"] = _expanded(parser.options, places)
+    label, threads = f"parses of {split}", recipe.threads.parse
+    whole = Artefact("parses", settings, {"text": text}, label, places, threads)
+    if parser.shards == 1:
+        return whole
+    shards = {
+        f"shard {i}": Artefact(
+            "shards",
+            {**settings, "shard": i, "shards": parser.shards},
+            {"text": text},
+            f"{label}, shard {i}",
+            {**places, "parses": whole.path},
+            threads,
+        )
+        for i in range(parser.shards)
+    }
+    # In however many shards they were made, the parses are the same.
+    merged = Artefact("parses", settings, {"text": text}, label, {**places, "shards": parser.shards}, threads)
+    object.__setattr__(merged, "inputs", {"text": text, **shards})
+    return merged
+
+
+def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, Any]:
+    """Options without the folders that the environment names, which go to `places`."""
+    here = {name: os.path.expandvars(v) for name, v in options.items() if isinstance(v, str) and "$" in v}
+    for name, value in here.items():
+        if "$" in value:
+            raise ValueError(f"parsers: expected the environment to say where {name} is: {value}")
+    if here:
+        places["options"] = here
+    return {name: value for name, value in options.items() if name not in here}
+
+
+def _parse_file(folder: str | None, prefix: str, kind: str) -> str:
+    path = os.path.join(folder or "", f"{prefix}.{kind}")
+    for candidate in (path, f"{path}.gz"):
+        if os.path.isfile(candidate):
+            return candidate
+    raise InputError(path, None, "expected a file of parses, found none")
+
+
+def _selected(
+    recipe: Recipe, text: Artefact, parses: dict[str, dict[str, Artefact]]
+) -> tuple[Artefact, dict[str, dict[str, Artefact]]]:
+    if not recipe.select:
+        return text, parses
+    settings = {"select": {name: _told(s) for name, s in recipe.select.items()}, "splits": list(recipe.corpus.splits)}
+    settings |= _languages(recipe)
+    lines = Artefact("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
+
+    def chosen(what: str, artefact: Artefact, **more: str) -> Artefact:
+        inputs = {what: artefact, "lines": lines}
+        return Artefact("selected", {"what": what, **more, **settings}, inputs, f"selected {artefact.label}")
+
+    return chosen("text", text), {
+        name: {split: chosen("parses", p, split=split) for split, p in of_parser.items()}
+        for name, of_parser in parses.items()
+    }
+
+
+def _first(parses: Mapping[str, Mapping[str, Artefact]]) -> dict[str, Artefact]:
+    """The parses of the first parser, by split."""
+    of_first = next(iter(parses.values()), {})
+    return {f"parses of {split}": artefact for split, artefact in of_first.items()}
+
+
+def _subsets(recipe: Recipe) -> dict[str, Any]:
+    settings = {"subsets": {name: _told(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
+    return settings | _languages(recipe)
+
+
+def _data(
+    recipe: Recipe,
+    system: System,
+    tokens: Artefact,
+    subwords: Artefact,
+    parses: Mapping[str, Mapping[str, Artefact]],
+) -> Artefact:
+    name = system.parser or next(iter(parses), "none")
+    if name == "none":
+        return tokens
+    settings = {"control": system.control, "subwords": recipe.subwords.kind, "tests": recipe.tests} | _languages(recipe)
+    inputs = {"tokens": tokens, "subwords": subwords}
+    inputs |= {f"parses of {split}": artefact for split, artefact in parses[name].items()}
+    return Artefact(
+        "data", settings, inputs, f"data-bin, {system.control or 'the parses'}", threads=recipe.threads.text
+    )
+
+
+def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, text: Artefact) -> Artefact:
+    given = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
+    options = {name: value for name, value in given.items() if value is not None}
+    seeds = system.seeds or recipe.seeds
+    cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": 1, "priority": len(seeds) - seeds.index(seed)}
+    training = Artefact(
+        "models",
+        {"options": options, "average": recipe.average} | _languages(recipe),
+        {"data": data},
+        f"training of {name}, seed {seed}",
+        **cost,
+    )
+    settings = {
+        "generate": recipe.generate,
+        "tests": recipe.tests,
+        "subwords": recipe.subwords.kind,
+        "detokenize": recipe.score.detokenize,
+    } | _languages(recipe)
+    return Artefact(
+        "runs",
+        settings,
+        {"model": training, "data": data, "text": text},
+        f"translations by {name}, seed {seed}",
+        {"system": name, "seed": seed},  # no part of the key: a system may be called otherwise elsewhere
+        **cost,
+    )
+
+
+def _scoring(recipe: Recipe) -> dict[str, Any]:
+    return {"score": _told(recipe.score), "tests": recipe.tests} | _languages(recipe)
+
+
+def existing(artefacts: Sequence[Artefact], work: str) -> set[str]:
+    """The paths of those that are made."""
+    made = {os.path.relpath(os.path.dirname(p), work) for p in glob.glob(os.path.join(work, "*", "*", "made.json"))}
+    return made & {artefact.path for artefact in artefacts}

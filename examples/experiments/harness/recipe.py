@@ -1,0 +1,280 @@
+"""What a recipe says: one YAML file, one comparison."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.schema import build, read_node
+from syntax_preprocess.errors import InputError, shown
+
+RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+
+#: From, to, both included; nothing: no bound.
+Range = list[int | None]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that is fetched once, resumed where it was cut off, and checked."""
+
+    url: str
+    sha256: str | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """Where a split's lines come from.
+
+    A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
+    Several files are joined. `format`: ``lines``; ``tags``: lines that begin with ``<`` are left out (IWSLT); ``seg``:
+    what stands between ``<seg>`` tags (SGML, XML). `every`: only each k-th line; `but_every`: all but these.
+    `reference`: what translations are scored against, by default the raw target.
+    """
+
+    source: list[str]
+    target: list[str]
+    reference: list[str] | None = None
+    format: str = "lines"
+    every: int | None = None
+    but_every: int | None = None
+
+    def __post_init__(self) -> None:
+        _choice("format", self.format, ("lines", "tags", "seg"))
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where text comes from: downloads, a local folder, or a command that writes it to ``{output}``."""
+
+    splits: dict[str, SplitFiles]
+    downloads: dict[str, Download] = field(default_factory=dict)
+    folder: str | None = None
+    command: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and self.command is not None:
+            raise ValueError("expected a folder or a command, found both")
+        if not {"train", "valid"} < self.splits.keys():
+            raise ValueError("expected the splits train, valid, and at least one more, which is a test set")
+
+
+@dataclass(frozen=True)
+class Text:
+    """How raw text becomes words: by sacremoses, or not at all. `words` and `ratio` are limits of training pairs."""
+
+    tokenize: str = "moses"
+    normalize: bool = True
+    lowercase: bool = False
+    dashes: bool = False
+    words: Range | None = None
+    ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        _choice("tokenize", self.tokenize, ("moses", "none"))
+
+
+@dataclass(frozen=True)
+class Parser:
+    """Who parses: a parser of fairseq-syntax-parse; or ``files``, by split PREFIX of PREFIX.conllu[.gz] and .trees."""
+
+    name: str = "stanza"
+    kinds: list[str] = field(default_factory=lambda: ["conllu", "trees"])
+    files: dict[str, str] = field(default_factory=dict)
+    shards: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            _choice("kinds", kind, ("conllu", "trees"))
+        if (self.name == "files") != bool(self.files):
+            raise ValueError("expected files if, and only if, the parser's name is files")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Lines of a split: those whose measures lie within ranges (`harness.measures`), and of these at random so many."""
+
+    words: Range | None = None
+    depth: Range | None = None
+    dependency_depth: Range | None = None
+    attachments: Range | None = None
+    clauses: Range | None = None
+    lines: int | None = None
+    seed: int = 1
+
+    @property
+    def ranges(self) -> dict[str, Range]:
+        """The ranges that are asked for, by measure."""
+        names = ("words", "depth", "dependency_depth", "attachments", "clauses")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def __post_init__(self) -> None:
+        for name, bounds in self.ranges.items():
+            if len(bounds) != 2:
+                raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {len(bounds)}")
+
+
+@dataclass(frozen=True)
+class Subwords:
+    """Subword units: of `kind` ``subword_nmt`` or ``sentencepiece``, so many merges or pieces, or ``none``.
+
+    `joint`: one model and one dictionary for both languages.
+    """
+
+    kind: str = "subword_nmt"
+    size: int = 10000
+    joint: bool = True
+
+    def __post_init__(self) -> None:
+        _choice("kind", self.kind, ("subword_nmt", "sentencepiece", "none"))
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of the table: an architecture with its options, trained on parses or on a control of them.
+
+    `parser` ``none``: the data have no features, as a system needs none.
+    """
+
+    architecture: str
+    label: str = ""
+    group: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    control: str | None = None
+    parser: str | None = None
+    seeds: list[int] | None = None
+    published: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How translations are scored (sacreBLEU's names), and by which further commands, by the name of their metric."""
+
+    tokenize: str = "13a"
+    lowercase: bool = False
+    detokenize: bool = True
+    exact_match: bool = False
+    metrics: dict[str, str] = field(default_factory=dict)
+    bootstrap: int = 1000
+    randomisation: int = 10000
+
+
+@dataclass(frozen=True)
+class TableOf:
+    """One of several tables of a comparison: some of its systems (all, if none is named), beside some baselines."""
+
+    baselines: list[str]
+    systems: list[str] = field(default_factory=list)
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Threads:
+    """How many cores a job of each kind has."""
+
+    text: int = 2
+    parse: int = 2
+    train: int = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A comparison; see the README of the experiments for every key."""
+
+    source: str
+    target: str
+    corpus: Corpus
+    systems: dict[str, System]
+    title: str = ""
+    about: str = ""
+    text: Text = field(default_factory=Text)
+    parsers: dict[str, Parser] = field(default_factory=lambda: {"stanza": Parser()})
+    select: dict[str, Selection] = field(default_factory=dict)
+    subwords: Subwords = field(default_factory=Subwords)
+    seeds: list[int] = field(default_factory=lambda: [1])
+    train: dict[str, Any] = field(default_factory=dict)
+    average: int | None = None
+    generate: dict[str, Any] = field(default_factory=dict)
+    score: Scoring = field(default_factory=Scoring)
+    subsets: dict[str, Selection] = field(default_factory=dict)
+    baselines: list[str] = field(default_factory=list)
+    tables: dict[str, TableOf] = field(default_factory=dict)
+    published: dict[str, dict[str, float]] = field(default_factory=dict)
+    threads: Threads = field(default_factory=Threads)
+    #: Where the recipe stands; a command of it may name this folder as ``{here}``.
+    here: str = ""
+    name: str = ""
+
+    @property
+    def tests(self) -> list[str]:
+        """The test sets: all splits but train and valid."""
+        return [name for name in self.corpus.splits if name not in ("train", "valid")]
+
+    @property
+    def of_tables(self) -> dict[str, TableOf]:
+        """The tables: those that the recipe names, or one of all systems."""
+        return self.tables or {"": TableOf(self.baselines)}
+
+    def __post_init__(self) -> None:
+        for table in self.of_tables.values():
+            for name in (*table.baselines, *table.systems):
+                _choice("tables", name, tuple(self.systems))
+        for name, system in self.systems.items():
+            if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
+                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")
+            if system.parser not in (None, "none", *self.parsers):
+                raise ValueError(f"systems.{name}.parser: expected one of {', '.join(self.parsers)} or none")
+        for name in self.select:
+            _choice("select", name, tuple(self.corpus.splits))
+        splits = set(self.corpus.splits)
+        for name, parser in self.parsers.items():
+            if parser.files and set(parser.files) != splits:
+                raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
+        downloads = self.corpus.downloads
+        for split in self.corpus.splits.values():
+            for file in (*split.source, *split.target, *(split.reference or ())):
+                if "!" in file and file.partition("!")[0] not in downloads:
+                    raise ValueError(f"corpus: expected a download before the ! of {file!r}")
+
+
+def read_recipe(name: str) -> Recipe:
+    """The recipe of a name, or in the file of that path.
+
+    Raises:
+        InputError: there is none; or it says what cannot be meant, with file and line.
+    """
+    path = Path(name) if name.endswith((".yaml", ".yml")) else RECIPES / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.yaml")))
+        raise InputError(str(path), None, f"expected a recipe, found none; there are {known}, or name a file")
+    recipe: Recipe = build(Recipe, read_node(str(path)), "the recipe")
+    object.__setattr__(recipe, "here", str(path.resolve().parent))
+    object.__setattr__(recipe, "name", path.stem)
+    return recipe
+
+
+def folder_of(recipe: Recipe) -> str | None:
+    """The corpus' local folder, variables of the environment in its name replaced.
+
+    Raises:
+        InputError: a variable is not set, or there is no such folder.
+    """
+    if recipe.corpus.folder is None:
+        return None
+    folder = os.path.expandvars(recipe.corpus.folder.replace("{here}", recipe.here))
+    if "$" in folder:
+        raise InputError(recipe.name, None, f"expected the environment to say where the data is: {folder}")
+    if not os.path.isdir(folder):
+        raise InputError(recipe.name, None, f"expected the data in the folder {folder}, found none")
+    return os.path.abspath(folder)
+
+
+def _choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, found {shown(value)}")

@@ -1,0 +1,2 @@
+def small(recipe, work):
+    return recipe

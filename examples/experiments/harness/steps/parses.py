@@ -1,0 +1,61 @@
+"""Parses of a split: by a parser, in shards if there are some, or from files that were made elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+from harness.commands import options, run
+from harness.make import Step
+
+
+def parse(step: Step) -> None:
+    """Writes ``SPLIT.LANG.conllu`` and ``.trees``, those kinds that are wanted."""
+    settings = step.settings
+    if "files" in settings:
+        _copy(step)
+        return
+    if step.places.get("shards"):
+        _run(step, step.folder, "--num-shards", str(step.places["shards"]), "--merge")
+    else:
+        _run(step, step.folder, "--resume")
+
+
+def parse_shard(step: Step) -> None:
+    """Parses one of the shards, in the folder where the parses will be made."""
+    common = Path(step.places["parses"])
+    common = common.with_name(f".{common.name}")
+    common.mkdir(parents=True, exist_ok=True)
+    numbers = ["--num-shards", str(step.settings["shards"]), "--shard-id", str(step.settings["shard"])]
+    _run(step, common, *numbers, "--resume", log=step.folder / "log")
+
+
+def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
+    settings = step.settings
+    text = f"{settings['split']}.{settings['lang']}"
+    run(
+        "fairseq-syntax-parse",
+        "--input",
+        step.inputs["text"] / text,
+        "--output-prefix",
+        folder / text,
+        "--parser",
+        settings["parser"],
+        "--kinds",
+        ",".join(settings["kinds"]),
+        *options({**settings["options"], **step.places.get("options", {})}),
+        *more,
+        log=log or folder / "log",
+        threads=step.threads,
+    )
+
+
+def _copy(step: Step) -> None:
+    settings = step.settings
+    prefix = Path(step.inputs.get("generated", step.places.get("folder", ".")), settings["files"])
+    for kind in settings["kinds"]:
+        target = step.folder / f"{settings['split']}.{settings['lang']}.{kind}"
+        path = Path(f"{prefix}.{kind}")
+        with open(path, "rb") if path.exists() else gzip.open(f"{path}.gz") as source, open(target, "wb") as copy:
+            shutil.copyfileobj(source, copy)

@@ -1,0 +1,88 @@
+"""Translates the test sets by a trained system, and records what the run was."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from harness.commands import options, run
+from harness.gpus import on_a_gpu
+from harness.make import Step
+from syntax_preprocess.commands.score import read_translations, restore
+
+_PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
+
+
+def translate(step: Step) -> None:
+    """Writes ``TEST.txt``, the translations, one a line, and ``run.json``."""
+    settings, data = step.settings, step.inputs["data"]
+    with on_a_gpu():
+        for i, test in enumerate(settings["tests"]):
+            output = step.folder / f"{test}.generate.log"
+            run(
+                "fairseq-generate", data, "--user-dir", "fairseq_syntax", "--task", "syntax_translation",
+                "--source-lang", settings["source"], "--target-lang", settings["target"],
+                "--gen-subset", f"test{i or ''}", "--path", step.inputs["model"] / "checkpoint.pt",
+                *options(settings["generate"]), log=step.folder / "log", stdout=output, threads=step.threads,
+            )  # fmt: skip
+            reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()
+            subwords = None if settings["subwords"] == "none" else settings["subwords"]
+            language = settings["target"] if settings["detokenize"] else None
+            raw = read_translations(str(output), len(reference))
+            texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
+            (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            output.unlink()
+    record = read_log(step.inputs["model"] / "train.log")
+    record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
+    record |= {"device": device(), "versions": versions()}
+    (step.folder / "run.json").write_text(json.dumps(record, indent=1))
+
+
+def read_log(path: Path) -> dict[str, Any]:
+    """What fairseq-train's log (``--log-format json``) says of a training; of an epoch that was resumed, the end."""
+    epochs: dict[int, dict[str, Any]] = {}
+    record: dict[str, Any] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        if match := re.search(r"num\. shared model params: ([\d,]+)", line):
+            record["parameters"] = int(match[1].replace(",", ""))
+        match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
+        if not match:
+            continue
+        logged = json.loads(match[2])
+        of_epoch = epochs.setdefault(int(logged["epoch"]), {"epoch": int(logged["epoch"])})
+        if match[1] == "train":
+            of_epoch |= {"updates": int(logged["train_num_updates"]), "train_loss": float(logged["train_loss"])}
+            record |= {
+                "updates": int(logged["train_num_updates"]),
+                "words_per_second": float(logged["train_wps"]),
+                "hours": float(logged["train_wall"]) / 3600,
+            }
+        else:
+            of_epoch["valid_loss"] = float(logged["valid_loss"])
+            gates = {k.removeprefix("valid_"): float(v) for k, v in logged.items() if "gate_" in k}
+            if gates:
+                of_epoch["gates"] = gates
+    record["epochs"] = list(epochs.values())
+    record["valid_loss"] = min(e["valid_loss"] for e in record["epochs"] if "valid_loss" in e)
+    return record
+
+
+def device() -> str:
+    """What this machine computes with."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cpu = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", cpu.read_text()) if cpu.exists() else None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Of what a run depends on."""
+    installed = {d.name: d.version for d in metadata.distributions() if d.name in _PACKAGES}
+    return {"python": platform.python_version(), **dict(sorted(installed.items()))}

@@ -1,0 +1,80 @@
+"""The tables of a comparison: of each test set, and of each subset of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from harness.make import Step
+from harness.recipe import TableOf
+from harness.run_record import Run, load_run
+from harness.table import LOSS, System, long_csv, make_table, summary_csv
+
+
+def write(step: Step) -> None:
+    """Writes ``table.md``, ``table.tex``, ``table.csv`` (all numbers), ``summary.csv`` (means and differences)."""
+    settings = step.settings
+    runs: list[Run] = []
+    scores: list[dict[str, Any]] = []
+    comparisons: list[dict[str, Any]] = []
+    for name, path in step.inputs.items():
+        kind, *of = name.split(" ")
+        if kind == "run":
+            runs.append(dataclasses.replace(load_run(path), system=of[0], seed=int(of[1])))
+        elif kind == "scores":
+            scores += _named(path / "scores.json", system=of[0], seed=int(of[1]))
+        elif kind == "comparison":
+            comparisons += _named(path / "comparison.json", system=of[0], baseline=of[1], seed=int(of[2]))
+    systems = [
+        System(name=name, label=of["label"], group=of["group"] or None, paper=of["published"])
+        for name, of in settings["systems"].items()
+    ]
+    seeds = sorted({seed for of_system in settings["seeds"].values() for seed in of_system})
+    parts = [_heading(settings)]
+    tables = []
+    for title, told in settings["tables"].items():
+        one = TableOf(**told)
+        names = one.systems or [system.name for system in systems]
+        some = [
+            make_table(
+                [run for run in runs if run.system in names],
+                [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
+                scores=[found for found in scores if found["system"] in names],
+                systems=[system for system in systems if system.name in names],
+                baselines=one.baselines,
+                seeds=seeds,
+                test=test,
+                subset=subset,
+                compared=("BLEU", LOSS),
+            )
+            for test in settings["tests"]
+            for subset in (None, *settings["subsets"])
+        ]
+        tables += some
+        parts += [f"## {title}\n"] if title else []
+        parts += [f"{_paragraph(one.about)}\n"] if one.about else []
+        parts += [table.markdown() for table in some]
+    written = {
+        "table.md": "\n".join(parts),
+        "table.tex": "\n".join(table.latex() for table in tables),
+        "table.csv": long_csv(tables),
+        "summary.csv": summary_csv(tables),
+    }
+    for name, text in written.items():
+        Path(step.folder, name).write_text(text, encoding="utf-8")
+
+
+def _named(path: Path, **names: Any) -> list[dict[str, Any]]:
+    return [{**found, **names} for found in json.loads(path.read_text())]
+
+
+def _heading(settings: dict[str, Any]) -> str:
+    about = _paragraph(settings["about"])
+    return f"# {settings['title']}\n" + (f"\n{about}\n" if about else "")
+
+
+def _paragraph(text: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", text.strip())

@@ -1,0 +1,298 @@
+"""Probing tasks, on every chosen layer and several times, with what they are compared with."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_syntax.analysis.probing import labels, probes
+from fairseq_syntax.analysis.probing.labels import NONE
+from fairseq_syntax.analysis.probing.probes import Outcome, summary
+from fairseq_syntax.analysis.probing.sentences import Sentence
+from fairseq_syntax.analysis.probing.states import States
+
+SENTENCE_TASKS = ("depth", "top-constituents", "bigram-shift")
+WORD_TASKS = ("distance", "head")
+TASKS = (*SENTENCE_TASKS, *WORD_TASKS)
+#: The formats of parses of which each task needs one; what it is made of is the first that is there.
+SOURCES: dict[str, tuple[str, ...]] = {
+    "depth": ("trees", "conllu"),
+    "top-constituents": ("trees",),
+    "bigram-shift": (),
+    "distance": ("trees", "conllu"),
+    "head": ("conllu",),
+}
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How probes are trained.
+
+    Attributes:
+        c: scikit-learn's C.
+        repeats: with how many splits, control tasks and samples.
+        seed: of the first of them.
+        most_pairs: of words, in training and in testing.
+        held_out: the share of sentences for testing where the split for testing is not given.
+    """
+
+    c: float
+    repeats: int
+    seed: int
+    most_pairs: int
+    held_out: float = 0.2
+
+
+class Corpus:
+    """Sentences with the states of all layers.
+
+    Args:
+        states: of the sentences as they are.
+        exchanged: of the sentences, some with two words exchanged, for ``bigram-shift``; and which are, ``(S,)``,
+            :data:`~fairseq_syntax.analysis.probing.labels.NONE` for those where it cannot be asked.
+        train: which sentences are for training, ``(S,)``; ``None``: they are divided at random.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        states: States,
+        exchanged: tuple[States, np.ndarray] | None = None,
+        train: np.ndarray | None = None,
+    ):
+        self.sentences = sentences
+        self.states = states
+        self.exchanged = exchanged
+        self.train = train
+        lengths = [len(s.words) for s in sentences]
+        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.sentence_of = np.repeat(np.arange(len(sentences)), lengths)
+        number: dict[str, int] = {}
+        self.types = np.array(
+            [number.setdefault(w.casefold(), len(number)) for s in sentences for w in s.words], dtype=np.int64
+        )
+
+    @property
+    def surface(self) -> np.ndarray:
+        """What the surface tells of sentences: how many words and subwords, and their logarithms, ``(S, 4)``."""
+        counts = np.array([(len(s.words), len(s.word_of)) for s in self.sentences], dtype=np.float64)
+        return np.concatenate([counts, np.log(counts)], axis=1)
+
+    def heads(self) -> np.ndarray:
+        """Of each word in the row, the index of its head there."""
+        rows = [
+            np.full(len(s.words), NONE)
+            if s.labels.heads is None
+            else np.where(s.labels.heads == NONE, NONE, s.labels.heads + start)
+            for s, start in zip(self.sentences, self.starts[:-1], strict=True)
+        ]
+        return np.concatenate(rows)
+
+    def distances(self) -> np.ndarray:
+        """Of each word in the row, the distance to the next."""
+        rows = [
+            np.full(len(s.words), NONE) if s.labels.distances is None else np.append(s.labels.distances, NONE)
+            for s in self.sentences
+        ]
+        return np.concatenate(rows)
+
+    def division(self, settings: ProbeSettings, repeat: int) -> np.ndarray:
+        """Which sentences are for training, ``(S,)``, the same for all tasks and layers."""
+        if self.train is not None:
+            return self.train
+        count = len(self.sentences)
+        train = np.ones(count, dtype=bool)
+        held_out = max(1, round(settings.held_out * count))
+        train[np.random.default_rng([settings.seed + repeat, 0]).permutation(count)[:held_out]] = False
+        return train
+
+
+#: A task made ready: from layer (``None``: the surface), division, whether it is the control, and random numbers.
+_Ask = Callable[[int | None, np.ndarray, bool, int], Outcome]
+
+
+def probe(corpus: Corpus, tasks: Sequence[str], layers: Sequence[int], settings: ProbeSettings) -> dict[str, Any]:
+    """For each task what its classes are, and of every layer accuracy, that of the control task, and selectivity.
+
+    Selectivity is accuracy less the control task's (Hewitt and Liang 2019). ``majority`` is the most frequent answer,
+    ``surface`` the same probe on lengths and places instead of states. Everything is a mean over `settings.repeats`.
+
+    Raises:
+        ValueError: there are too few sentences with labels.
+    """
+    found: dict[str, Any] = {}
+    rounds = range(settings.repeats)
+    work = tqdm(total=len(tasks) * settings.repeats * (2 * len(layers) + 2), unit=" probes", disable=None)
+    with work:
+        for task in tasks:
+            ready = _READY[task](corpus, settings)
+            divisions = [corpus.division(settings, r) for r in rounds]
+            for train in divisions:
+                _check_counts(task, ready.labelled, train)
+
+            def asked(layer: int | None, control: bool, ready: _Ready = ready, d: Any = divisions) -> list[Outcome]:
+                outcomes = []
+                for r in rounds:
+                    outcomes.append(ready.ask(layer, d[r], control, settings.seed + r))
+                    work.update()
+                return outcomes
+
+            surface = asked(None, False), asked(None, True)
+            found[task] = {
+                **ready.about,
+                "majority": summary([ready.majority(train) for train in divisions]),
+                "surface": _result(*surface),
+                "layers": {str(k): _result(asked(k, False), asked(k, True)) for k in layers},
+            }
+    return found
+
+
+def _result(outcomes: list[Outcome], controls: list[Outcome]) -> dict[str, Any]:
+    accuracy, control = ([o.accuracy for o in of] for of in (outcomes, controls))
+    rho = [o.spearman for o in outcomes if o.spearman is not None]
+    return {
+        "accuracy": summary(accuracy),
+        "control": summary(control),
+        "selectivity": summary([a - b for a, b in zip(accuracy, control, strict=True)]),
+        **({"spearman": summary(rho)} if rho else {}),
+        "not_converged": sum(not o.converged for o in [*outcomes, *controls]),
+    }
+
+
+@dataclass(frozen=True)
+class _Ready:
+    ask: _Ask
+    majority: Callable[[np.ndarray], float]
+    labelled: np.ndarray  # whether each sentence has a label
+    about: Mapping[str, Any]
+
+
+def _check_counts(task: str, labelled: np.ndarray, train: np.ndarray) -> None:
+    counts = int((labelled & train).sum()), int((labelled & ~train).sum())
+    if counts[0] < 2 or counts[1] < 1:
+        raise ValueError(
+            f"{task}: expected at least two sentences to train its probe on and one to test it on, found "
+            f"{counts[0]} and {counts[1]} with a label"
+        )
+
+
+def _sentence_task(
+    corpus: Corpus, settings: ProbeSettings, states: States, given: np.ndarray, about: Mapping[str, Any]
+) -> _Ready:
+    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
+        asked = labels.shuffled(given, np.random.default_rng([seed, 1])) if control else given
+        x = corpus.surface if layer is None else states.sentences[layer]
+        return probes.probe_sentences(x, asked, train, c=settings.c)
+
+    labelled = given != NONE
+    return _Ready(
+        ask, lambda train: probes.majority(given, train), labelled, {**about, "examples": int(labelled.sum())}
+    )
+
+
+def _depth(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+    found = np.array([NONE if s.labels.depth is None else s.labels.depth for s in corpus.sentences], dtype=np.int64)
+    bins = labels.balanced_bins(found[found != NONE], labels.DEPTHS)
+    given = np.where(found == NONE, NONE, labels.in_bins(found, bins))
+    return _sentence_task(corpus, settings, corpus.states, given, {"classes": _spelled(bins)})
+
+
+def _top(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+    given, names = labels.frequent_classes([s.labels.top for s in corpus.sentences], labels.TOPS)
+    return _sentence_task(corpus, settings, corpus.states, given, {"classes": names})
+
+
+def _shift(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+    if corpus.exchanged is None:
+        raise ValueError("bigram-shift: expected the states of sentences with two words exchanged, found none")
+    return _sentence_task(corpus, settings, *corpus.exchanged, {"classes": ["as it was", "two words exchanged"]})
+
+
+def _distance(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+    distances = corpus.distances()
+    places = probes.pairs_of_places(corpus.starts)
+    bins = labels.balanced_bins(distances[distances != NONE], labels.DISTANCES)
+    given = np.where(distances == NONE, NONE, labels.in_bins(distances, bins))
+    pairs = np.stack([corpus.types, np.roll(corpus.types, -1)])  # of a word and the next
+    pair_types = np.unique(pairs, axis=1, return_inverse=True)[1]
+
+    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
+        asked = labels.by_word_type(given, pair_types, np.random.default_rng([seed, 1])) if control else given
+        return probes.probe_distances(
+            places if layer is None else probes.pairs_of_states(corpus.states.words[layer]),
+            distances,
+            asked,
+            corpus.sentence_of,
+            train,
+            c=settings.c,
+            most_pairs=settings.most_pairs,
+            random=np.random.default_rng([seed, 2]),
+        )
+
+    def majority(train: np.ndarray) -> float:
+        return probes.majority(given, train[corpus.sentence_of])
+
+    labelled = np.bincount(corpus.sentence_of[given != NONE], minlength=len(corpus.sentences)) > 0
+    return _Ready(ask, majority, labelled, {"classes": _spelled(bins), "examples": int((given != NONE).sum())})
+
+
+def _head(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+    heads, starts = corpus.heads(), corpus.starts
+    places = probes.pairs_of_places(starts)
+
+    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
+        asked = heads
+        if control:
+            asked = labels.heads_by_word_type(heads, starts, corpus.types, np.random.default_rng([seed, 1]))
+        random = np.random.default_rng([seed, 2])
+        features = places if layer is None else probes.bilinear_pairs(corpus.states.words[layer])
+        return probes.probe_heads(
+            features, asked, starts, train, c=settings.c, most_pairs=settings.most_pairs, random=random
+        )
+
+    labelled = np.bincount(corpus.sentence_of[heads != NONE], minlength=len(corpus.sentences)) > 0
+    about = {"examples": int((heads != NONE).sum())}
+    return _Ready(ask, lambda train: probes.most_frequent_step(heads, starts, train), labelled, about)
+
+
+_READY: dict[str, Callable[[Corpus, ProbeSettings], _Ready]] = {
+    "depth": _depth,
+    "top-constituents": _top,
+    "bigram-shift": _shift,
+    "distance": _distance,
+    "head": _head,
+}
+
+
+def _spelled(bins: np.ndarray) -> list[str]:
+    """What the classes of :func:`~fairseq_syntax.analysis.probing.labels.balanced_bins` hold: ``up to 2``, ``3``, …"""
+    if len(bins) == 1:
+        return ["all"]
+    between = [str(b) if a + 1 == b else f"{a + 1}–{b}" for a, b in itertools.pairwise(bins[:-1])]
+    return [f"up to {bins[0]}", *between, f"{bins[-2] + 1} or more"]
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """The table of what :func:`probe` found, in percent; ρ as it is."""
+
+    def percent(found: Mapping[str, Any], *, of: float = 100, digits: int = 1) -> str:
+        return f"{of * found['mean']:.{digits}f} ± {of * found['sd']:.{digits}f}"
+
+    lines = [
+        "| task | states | accuracy | control task | selectivity | ρ |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for task, found in results.items():
+        lines.append(f"| {task} | most frequent answer | {percent(found['majority'])} | | | |")
+        rows = {"none: lengths and places": found["surface"]}
+        rows.update({f"layer {k}{' (embeddings)' * (k == '0')}": layer for k, layer in found["layers"].items()})
+        for name, row in rows.items():
+            cells = [percent(row[key]) for key in ("accuracy", "control", "selectivity")]
+            rho = percent(row["spearman"], of=1, digits=3) if "spearman" in row else ""
+            lines.append(f"| {task} | {name} | {' | '.join(cells)} | {rho} |")
+    return "\n".join(lines)

@@ -1,0 +1,81 @@
+"""A checkpoint and a data-bin, opened for looking at what the model does; nothing is trained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils, tasks, utils
+from torch import nn
+
+from fairseq_syntax.compat.safe_loading import weights_of
+from syntax_preprocess.errors import InputError
+
+
+def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
+    """A checkpoint's content, and its task on the data-bin `data`, with other options changed to `overrides`.
+
+    Raises:
+        InputError: the checkpoint lacks its configuration, or the data-bin does not fit it.
+    """
+    state = checkpoint_utils.load_checkpoint_to_cpu(path, {"data": data, **overrides})
+    if state.get("cfg") is None:
+        raise InputError(path, None, "expected a checkpoint with its configuration, found none")
+    with of_data_bin(data):
+        return state, tasks.setup_task(state["cfg"].task)
+
+
+def files_of_data_bin(data: str) -> list[str]:
+    """All files in the folders `data`."""
+    return [os.path.join(folder, name) for folder in utils.split_paths(data) for name in os.listdir(folder)]
+
+
+def build_trained(path: str, data: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
+    """The checkpoint's model, ready to be evaluated, on a GPU if there is one and not `cpu`.
+
+    Raises:
+        InputError: the weights do not fit.
+    """
+    with weights_of(path, f"its configuration and the dictionaries of {data}"):
+        (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
+    return _placed(model, cpu=cpu)
+
+
+def build_untrained(path: str, data: str, state: dict[str, Any], task: Any, *, seed: int, cpu: bool) -> nn.Module:
+    """The checkpoint's model as training would begin it with `seed`; else as :func:`build_trained`."""
+    torch.manual_seed(seed)
+    with weights_of(path, f"its configuration and the dictionaries of {data}"):
+        return _placed(task.build_model(state["cfg"].model), cpu=cpu)
+
+
+def _placed(model: nn.Module, *, cpu: bool) -> nn.Module:
+    model.eval()
+    if torch.cuda.is_available() and not cpu:
+        model.cuda()
+    return model
+
+
+def load_split(task: Any, data: str, split: str) -> Any:
+    """A split, as the task loads it.
+
+    Raises:
+        InputError: the data-bin has none that can be read.
+    """
+    with of_data_bin(data):
+        task.load_dataset(split)
+    return task.dataset(split)
+
+
+@contextmanager
+def of_data_bin(path: str) -> Iterator[None]:
+    """Inside the block, what fairseq says of a data-bin that it cannot read is an :class:`InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # of many kinds, plain ones and assertions too
+        said = " ".join(str(error).split())
+        raise InputError(path, None, f"expected a data-bin of the model's, found: {said}") from error

@@ -1,0 +1,155 @@
+"""Probes find what is in states, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from fairseq_syntax.analysis.probing import labels, probes
+from fairseq_syntax.analysis.probing.experiment import Corpus, ProbeSettings, markdown, probe
+from fairseq_syntax.analysis.probing.labels import NONE, Labels
+from fairseq_syntax.analysis.probing.sentences import Sentence
+from fairseq_syntax.analysis.probing.states import States
+
+SETTINGS = ProbeSettings(c=1.0, repeats=2, seed=1, most_pairs=6000)
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(7)
+
+
+def made(random, *, sentences=300, words=8, width=12):
+    """Sentences with random labels; in layer 1 states from which these can be read, in layer 0 only noise."""
+    states: dict[int, list] = {0: [], 1: []}
+    of_words: dict[int, list] = {0: [], 1: []}
+    found = []
+    for number in range(sentences):
+        count = int(random.integers(3, words + 1))
+        depth = int(random.integers(2, 7))
+        heads = np.array([random.choice([j for j in range(count) if j != i]) for i in range(count)])
+        heads[random.integers(count)] = NONE
+        distances = random.integers(1, 5, size=count - 1)
+        noise = random.normal(size=(count, width))
+        names = random.normal(size=(count, width // 3))  # of each word, a direction of its own
+        names /= np.linalg.norm(names, axis=1, keepdims=True)
+        there = np.concatenate([names, names[heads] * (heads != NONE)[:, None], np.zeros((count, width // 3))], axis=1)
+        there[:-1, -1] = distances
+        of_words[0].append(noise)
+        of_words[1].append(there)
+        states[0].append(random.normal(size=width))
+        states[1].append(np.append(random.normal(size=width - 5), np.eye(5)[depth - 2]))
+        tops = Labels(depth, ["NP VP", "VP"][depth % 2], distances, heads)
+        text = [f"w{random.integers(20)}" for _ in range(count)]
+        found.append(Sentence(number, text, np.arange(count), tops))
+    return Corpus(
+        found,
+        States(
+            {k: np.stack(v).astype(np.float32) for k, v in states.items()},
+            {k: np.concatenate(v).astype(np.float32) for k, v in of_words.items()},
+        ),
+    )
+
+
+def test_what_is_there_is_found_and_what_is_not_is_not(random):
+    corpus = made(random)
+    found = probe(corpus, ["depth", "top-constituents", "distance", "head"], [0, 1], SETTINGS)
+    for task, chance, least in (
+        ("depth", 0.3, 1),
+        ("top-constituents", 0.7, 1),
+        ("distance", 0.4, 1),
+        ("head", 0.35, 0.97),
+    ):
+        noise, there = found[task]["layers"]["0"], found[task]["layers"]["1"]
+        assert noise["accuracy"]["mean"] < chance, task
+        assert there["accuracy"]["mean"] >= least, task
+        assert there["control"]["mean"] < chance + 0.1, task  # random labels are not in the states
+        assert abs(noise["selectivity"]["mean"]) < 0.15, task
+        assert there["selectivity"]["mean"] > 0.3, task
+        assert found[task]["surface"]["accuracy"]["mean"] < chance + 0.05, task  # nor do lengths and places tell
+        assert found[task]["majority"]["mean"] < chance + 0.05, task
+    assert found["distance"]["layers"]["1"]["spearman"]["mean"] > 0.9  # equal distances are ties
+    assert abs(found["distance"]["layers"]["0"]["spearman"]["mean"]) < 0.15
+    assert found["depth"]["classes"] == ["up to 2", "3", "4", "5", "6 or more"]
+    json.dumps(found, allow_nan=False)
+    rows = markdown(found).splitlines()
+    assert len(rows) == 2 + 4 * 4
+    assert sum("| layer 0 (embeddings) |" in row for row in rows) == 4
+
+
+def test_a_planted_bilinear_form_is_found(random):
+    """A word's head is that with the greatest p_iᵀ·W·p_j, which no product entry by entry tells."""
+    count, length, width = 400, 6, 8
+    starts = np.arange(count + 1) * length
+    states = random.normal(size=(count * length, width)).astype(np.float32)
+    form = np.roll(np.eye(width), 1, axis=0)
+    heads = np.empty(len(states), dtype=np.int64)
+    for start in starts[:-1]:
+        h = states[start : start + length]
+        odds = h @ form @ h.T
+        np.fill_diagonal(odds, -np.inf)
+        heads[start : start + length] = start + odds.argmax(axis=1)
+    train = np.arange(count) < 300
+    asked = {"c": 1.0, "most_pairs": 10000, "random": random}
+    assert probes.probe_heads(probes.bilinear_pairs(states), heads, starts, train, **asked).accuracy > 0.9
+    assert probes.probe_heads(probes.pairs_of_states(states), heads, starts, train, **asked).accuracy < 0.4
+    other = random.normal(size=states.shape)
+    assert probes.probe_heads(probes.bilinear_pairs(other), heads, starts, train, **asked).accuracy < 0.3
+
+
+def test_places_alone_find_the_word_before(random):
+    corpus = made(random, sentences=100)
+    starts = corpus.starts
+    heads = np.arange(starts[-1]) - 1
+    heads[starts[:-1]] = NONE
+    train = np.arange(100) < 80
+    assert probes.most_frequent_step(heads, starts, train) == 1
+    found = probes.probe_heads(
+        probes.pairs_of_places(starts), heads, starts, train, c=1.0, most_pairs=3000, random=random
+    )
+    assert found.accuracy == 1
+
+
+def test_control_tasks_can_be_learned_by_heart_where_states_tell_the_word(random):
+    """One-hot states of twenty word types: the control is all there is to learn."""
+    corpus = made(random, sentences=300)
+    one_hot = np.eye(20)[[int(w[1:]) for s in corpus.sentences for w in s.words]]
+    asked = labels.by_word_type(corpus.distances(), corpus.types, random)
+    train = np.arange(300) < 240
+    found = probes.probe_distances(
+        probes.pairs_of_states(one_hot),
+        corpus.distances(),
+        asked,
+        corpus.sentence_of,
+        train,
+        c=1.0,
+        most_pairs=5000,
+        random=random,
+    )
+    assert found.accuracy > 0.97
+
+
+def test_results_are_the_same_again_and_of_held_out_sentences(random):
+    corpus = made(random, sentences=60)
+    first, second = (probe(corpus, ["depth", "head"], [1], SETTINGS) for _ in range(2))
+    assert first == second
+    divisions = [corpus.division(SETTINGS, r) for r in range(2)]
+    assert all((~train).sum() == 12 for train in divisions)
+    assert (divisions[0] != divisions[1]).any()
+    given = np.arange(60) < 50
+    assert Corpus(corpus.sentences, corpus.states, None, given).division(SETTINGS, 1) is given
+
+
+def test_too_few_sentences_are_refused(random):
+    corpus = made(random, sentences=2)
+    with pytest.raises(
+        ValueError, match=r"depth: expected at least two sentences to train .* found 1 and 1 with a label"
+    ):
+        probe(corpus, ["depth"], [1], SETTINGS)
+
+
+def test_one_class_is_no_error(random):
+    x, train = random.normal(size=(10, 3)), np.arange(10) < 6
+    assert probes.probe_sentences(x, np.full(10, 4), train, c=1.0).accuracy == 1

@@ -1,0 +1,111 @@
+"""Tests of differences, held to numbers that others have computed."""
+
+from __future__ import annotations
+
+import json
+import math
+from random import Random
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from harness.significance import adjust, compare, over_seeds, spread
+from syntax_preprocess.scoring import ScoreSettings
+
+WORDS = [f"wort{number}" for number in range(50)]
+REFERENCES = [" ".join(Random(seed).choices(WORDS, k=9)) for seed in range(40)]
+
+
+def worse(*, share: float, seed: int) -> list[str]:
+    random = Random(seed)
+    return [" ".join(word if random.random() > share else "falsch" for word in line.split()) for line in REFERENCES]
+
+
+def compared(system: list[str], baseline: list[str], **samples: int) -> dict:
+    return compare(system, baseline, REFERENCES, settings=ScoreSettings(), **samples)
+
+
+def test_a_comparison_of_very_different_systems():
+    baseline, system = worse(share=0.6, seed=1), worse(share=0.1, seed=2)
+    found = compared(system, baseline, bootstrap=99, randomisation=199)
+    assert found["sentences"] == 40
+    assert list(found["metrics"]) == ["BLEU", "chrF2", "TER"]
+    for metric, of in found["metrics"].items():
+        assert of["difference"] == of["system"] - of["baseline"]
+        assert (of["difference"] < -20) if metric == "TER" else (of["difference"] > 20)
+        assert (of["bootstrap"]["p"], of["randomisation"]["p"]) == (1 / 100, 1 / 200)
+        assert "|bs:99|seed:12345" in of["bootstrap"]["signature"]
+        assert "|ar:199|seed:12345" in of["randomisation"]["signature"]
+    again = compared(system, baseline, bootstrap=99, randomisation=199)
+    assert json.dumps(found) == json.dumps(again)
+
+
+def test_a_system_compared_with_itself():
+    system = worse(share=0.3, seed=1)
+    for of in compared(system, list(system), bootstrap=50, randomisation=50)["metrics"].values():
+        assert (of["difference"], of["bootstrap"]["p"], of["randomisation"]["p"]) == (0, 1, 1)
+
+
+def test_texts_of_different_lengths_and_no_samples_are_refused():
+    with pytest.raises(ValueError, match="found 39 system, 40 baseline, 40 references"):
+        compared(REFERENCES[1:], REFERENCES)
+    with pytest.raises(ValueError, match="and at least one, found 0 system, 0 baseline, 0 references"):
+        compare([], [], [], settings=ScoreSettings())
+    with pytest.raises(ValueError, match="at least 1 sample for randomisation, found 0"):
+        compared(REFERENCES, REFERENCES, randomisation=0)
+
+
+def test_mean_and_standard_deviation():
+    found = spread([2.0, 4.0, 9.0])  # deviations −3, −1, 4; 26 / (3 − 1) = 13
+    assert (found.mean, found.sd, found.n) == (5, pytest.approx(math.sqrt(13)), 3)
+    alone = spread([7.0])
+    assert (alone.mean, alone.sd, alone.n) == (7, None, 1)
+    assert spread([]) is None
+
+
+def test_welch_on_students_sleep_data():
+    # "Student" (1908); R 4: t.test(extra ~ group, data = sleep) gives t = -1.8608, df = 17.776, p-value = 0.07939,
+    # 95 percent confidence interval -3.3654832 0.2054832.
+    first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+    second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+    found = over_seeds(first, second)
+    assert found.difference == pytest.approx(0.75 - 2.33)
+    assert found.p == pytest.approx(0.07939, abs=5e-6)
+    assert (found.low, found.high) == (pytest.approx(-3.3654832, abs=1e-7), pytest.approx(0.2054832, abs=1e-7))
+    assert found.why == ""
+
+
+def test_welch_by_its_formula():
+    from scipy.stats import t as student
+
+    system, baseline = [30.1, 29.4, 31.0, 30.2, 29.9], [28.1, 27.0, 28.8]
+    shares = [spread(side).sd ** 2 / len(side) for side in (system, baseline)]
+    freedom = sum(shares) ** 2 / (shares[0] ** 2 / 4 + shares[1] ** 2 / 2)
+    difference = sum(system) / 5 - sum(baseline) / 3
+    found = over_seeds(system, baseline)
+    assert found.difference == pytest.approx(difference)
+    assert found.p == pytest.approx(2 * student.sf(difference / math.sqrt(sum(shares)), freedom))
+    half = student.ppf(0.975, freedom) * math.sqrt(sum(shares))
+    assert (found.low, found.high) == (pytest.approx(difference - half), pytest.approx(difference + half))
+
+
+def test_what_cannot_be_tested_over_seeds_says_why():
+    alone = over_seeds([30.0], [28.0, 29.0])
+    assert (alone.difference, alone.p, alone.low, alone.high) == (1.5, None, None, None)
+    assert alone.why == "1 against 2 seeds, 2 a side are needed"
+    constant = over_seeds([30.0, 30.0], [28.0, 28.0])
+    assert (constant.difference, constant.p, constant.why) == (2, None, "no seed differs from another")
+    assert over_seeds([], [1.0, 2.0]) is None
+    assert over_seeds([1.0, 2.0], []) is None
+
+
+def test_adjusted_p_by_hand():
+    # Sorted 0.01, 0.02, 0.03, 0.5, times 4 / rank: 0.04, 0.04, 0.04, 0.5; none above a later one.
+    assert adjust({"a": 0.03, "b": 0.5, "c": 0.01, "d": 0.02}) == pytest.approx(
+        {"a": 0.04, "b": 0.5, "c": 0.04, "d": 0.04}
+    )
+    assert adjust({"alone": 0.2}) == {"alone": 0.2}
+    assert adjust({}) == {}
+    with pytest.raises(ValueError, match=r"expected p-values, found {'a': nan}"):
+        adjust({"a": math.nan})

@@ -1,0 +1,331 @@
+"""The table of a small experiment, as Markdown, CSV and LaTeX; what is missing in it, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scipy")
+
+import scipy
+
+from harness.grid import Grid, latex
+from harness.run_record import Run
+from harness.significance import adjust, over_seeds
+from harness.table import System, Table, long_csv, make_table, summary_csv
+
+STOCK, SLR = System(name="stock", label="stock"), System(name="slr", label="`slr`, τ = 10", group="masks")
+SDOI = System(name="sdoi", label="sdoi", group="masks", paper={"BLEU": 28.25})
+BLEU = {"stock": [28.0, 27.0, 29.0], "slr": [30.0, 31.0, 29.5]}
+SETTINGS = "case:mixed|tok:13a|version:2.6.0"
+
+
+def run(system: str, seed: int) -> Run:
+    return Run(
+        system=system,
+        seed=seed,
+        parameters=1_234_567,
+        updates=1440,
+        words_per_second=5000.0 + 1000 * seed,
+        hours=0.25,
+        device="2 cores",
+        versions={"fairseq-syntax": "1.0", "torch": "2.7.0"},
+        valid_loss=5 - BLEU[system][seed - 1] / 50,
+        epochs=[],
+        tests=["flickr"],
+    )
+
+
+def scored(system: str, seed: int, **other: Any) -> dict[str, Any]:
+    bleu = BLEU[system][seed - 1]
+    values = {"BLEU": bleu, "chrF2": bleu + 20, "TER": 90 - bleu}
+    metrics = {metric: {"score": value, "signature": SETTINGS} for metric, value in values.items()}
+    return {"metrics": metrics, "system": system, "seed": seed, "test": "flickr", "subset": None} | other
+
+
+def compared(system: str, baseline: str, seed: int, *, p: float, **other: Any) -> dict[str, Any]:
+    metrics = {}
+    for metric, of in scored(system, seed)["metrics"].items():
+        base = scored(baseline, seed)["metrics"][metric]["score"]
+        tests = {
+            name: {"p": value, "signature": f"{kind}|seed:12345|{SETTINGS}"}
+            for name, kind, value in (("bootstrap", "bs:1000", p), ("randomisation", "ar:10000", p / 2))
+        }
+        metrics[metric] = {"system": of["score"], "baseline": base, "difference": of["score"] - base, **tests}
+    place = {"system": system, "baseline": baseline, "seed": seed, "test": "flickr", "subset": None}
+    return {"metrics": metrics, **place} | other
+
+
+def experiment(*, seeds: tuple[int, ...] = (1, 2, 3), **other: Any) -> dict[str, Any]:
+    """Arguments of make_table: stock and slr ran, sdoi did not."""
+    done = [(system, seed) for system in BLEU for seed in seeds]
+    return {
+        "runs": [run(*place) for place in done],
+        "comparisons": [compared("slr", "stock", seed, p=0.04 * seed) for seed in seeds],
+        "scores": [scored(*place) for place in done],
+        "systems": [STOCK, SLR, SDOI],
+        "baselines": ["stock"],
+        "seeds": list(seeds),
+        "test": "flickr",
+    } | other
+
+
+MARKDOWN = """\
+### flickr
+
+| system        |       BLEU ↑ | BLEU (paper) |      chrF2 ↑ |        TER ↓ | valid. loss (bits) ↓ | Δ BLEU to stock |     p |  seeds | parameters | words/s | hours |
+| ------------- | -----------: | -----------: | -----------: | -----------: | -------------------: | --------------: | ----: | -----: | ---------: | ------: | ----: |
+| stock         | 28.00 ± 1.00 |              | 48.00 ± 1.00 | 62.00 ± 1.00 |        4.440 ± 0.020 |                 |       |      3 |     1.23 M |   7,000 |  0.25 |
+| **masks**     |              |              |              |              |                      |                 |       |        |            |         |       |
+| `slr`, τ = 10 | 30.17 ± 0.76 |              | 50.17 ± 0.76 | 59.83 ± 0.76 |        4.397 ± 0.015 |           +2.17 | 0.044 |      3 |     1.23 M |   7,000 |  0.25 |
+| sdoi          |              |        28.25 |              |              |                      |                 |       | 0 of 3 |            |         |       |
+
+### flickr, against stock
+
+| system        |         Δ BLEU [95%] |     p |      bs |      ar |            Δ loss [95%] |     p |
+| ------------- | -------------------: | ----: | ------: | ------: | ----------------------: | ----: |
+| **masks**     |                      |       |         |         |                         |       |
+| `slr`, τ = 10 | +2.17 [+0.09, +4.24] | 0.044 | +1 of 3 | +2 of 3 | −0.043 [−0.085, −0.002] | 0.044 |
+| sdoi          |                      |       |         |         |                         |       |
+
+- ±: standard deviation over seeds (n − 1).
+- Δ: difference of the means over seeds, with its 95% confidence interval (not adjusted); p: Welch's t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
+- No runs: sdoi.
+- BLEU: `case:mixed|tok:13a|version:2.6.0`
+- chrF2: `case:mixed|tok:13a|version:2.6.0`
+- TER: `case:mixed|tok:13a|version:2.6.0`
+- Within a seed: bs, paired bootstrap resampling (`bs:1000|seed:12345`), and ar, approximate randomisation (`ar:10000|seed:12345`), both sacreBLEU's. In how many of the seeds compared p < 0.05, + with a greater score than the baseline's, − with a smaller; p itself of one seed.
+- Software: fairseq-syntax 1.0, torch 2.7.0.
+- Words/s (target words of training) and hours of training on: 2 cores.
+"""  # noqa: E501
+
+LATEX = r"""\begin{table}
+\centering
+\begin{tabular}{lrrrrrr}
+\toprule
+system & $\Delta$ BLEU [95\%] & p & bs & ar & $\Delta$ loss [95\%] & p \\
+\midrule
+\multicolumn{7}{l}{\textbf{masks}} \\
+\texttt{slr}, $\tau$ = 10 & +2.17 [+0.09, +4.24] & 0.044 & +1 of 3 & +2 of 3 & $-$0.043 [$-$0.085, $-$0.002] & 0.044 \\
+sdoi &  &  &  &  &  &  \\
+\bottomrule
+\end{tabular}
+\caption{flickr, against stock.}
+\end{table}
+"""
+
+LONG = """\
+system,seed,test,subset,metric,value
+stock,1,flickr,,BLEU,28.0
+stock,1,flickr,,chrF2,48.0
+stock,1,flickr,,TER,62.0
+stock,1,,,valid_loss,4.5
+stock,1,,,parameters,1234567
+stock,1,,,updates,1440
+stock,1,,,words_per_second,6000.0
+stock,1,,,hours,0.25
+"""
+
+SUMMARY = """\
+system,label,group,test,subset,metric,mean,sd,n,seeds,paper,baseline,difference,low,high,p,p_adjusted,not_tested,\
+bootstrap_n,bootstrap_better,bootstrap_worse,bootstrap_p_by_seed,\
+randomisation_n,randomisation_better,randomisation_worse,randomisation_p_by_seed
+slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,,,,,,,,,,,,,,,
+slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,stock,2.0,,,,,"1 against 1 seeds, 2 a side are needed",\
+1,1,0,1:0.04,1,1,0,1:0.02
+slr,"`slr`, τ = 10",masks,flickr,,chrF2,50.0,,1,1,,,,,,,,,,,,,,,,
+"""
+
+
+def cells(markdown: str, label: str) -> list[str]:
+    """The cells of the first row with this label."""
+    row = next(line for line in markdown.splitlines() if line.startswith(f"| {label} "))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def summary(table: Table) -> dict[tuple[str, str, str], dict[str, str]]:
+    """Rows of the summary by system, metric and baseline."""
+    rows = csv.DictReader(io.StringIO(table.summary_csv()))
+    return {(row["system"], row["metric"], row["baseline"]): row for row in rows}
+
+
+def test_markdown():
+    assert make_table(**experiment()).markdown() == MARKDOWN.replace("VERSION", scipy.__version__)
+
+
+def test_latex():
+    main, against = make_table(**experiment()).latex().split("\n\n")
+    assert against == LATEX
+    assert "\nstock & 28.00 $\\pm$ 1.00 &  & 48.00 $\\pm$ 1.00 & " in main
+    assert "BLEU: \\texttt{case:mixed\\textbar{}\\allowbreak{}tok:13a\\textbar{}" in main
+    assert "adjusted by Benjamini-Hochberg" in main
+
+
+def test_csv():
+    table = make_table(**experiment(seeds=(1,), systems=[replace(STOCK, label="x"), SLR]))
+    slr = "".join(f"{line}\n" for line in LONG.splitlines()[1:] if "loss" not in line).replace("stock", "slr")
+    slr = slr.replace("28.0", "30.0").replace("48.0", "50.0").replace("62.0", "60.0")
+    loss = "slr,1,,,valid_loss,4.4\n"
+    found = table.csv().replace("4.4399999999999995", "4.5")
+    assert sorted(found.splitlines()) == sorted((LONG + slr + loss).splitlines())
+    lines = table.summary_csv().splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("slr"))
+    assert "".join(f"{line}\n" for line in [lines[0], *lines[begin : begin + 3]]) == SUMMARY
+
+
+def test_the_csv_of_several_tables_has_each_row_once():
+    whole = make_table(**experiment())
+    deep = {"test": "flickr", "subset": "deep"}
+    arguments = experiment(scores=[scored(system, 1, **deep) for system in BLEU], comparisons=[], subset="deep")
+    part = make_table(**arguments)
+    assert part.title == "flickr, deep"
+    for rows in (long_csv([whole, part]).splitlines(), summary_csv([whole, part]).splitlines()):
+        assert len(rows) == len(set(rows))
+    assert "stock,1,flickr,deep,BLEU,28.0" in long_csv([whole, part]).splitlines()
+    assert len(long_csv([whole, part]).splitlines()) == len(whole.csv().splitlines()) + 2 * 3
+
+
+def test_numbers_are_those_of_the_statistics():
+    loss = {system: [5 - value / 50 for value in values] for system, values in BLEU.items()}
+    found = summary(make_table(**experiment()))
+    for metric, values in (("BLEU", BLEU), ("valid_loss", loss)):
+        expected = over_seeds(values["slr"], values["stock"])
+        row = found["slr", metric, "stock"]
+        names = ("difference", "low", "high", "p")
+        assert [float(row[name]) for name in names] == pytest.approx([getattr(expected, name) for name in names])
+    ter = found["slr", "TER", "stock"]
+    assert (ter["bootstrap_better"], ter["bootstrap_worse"], ter["bootstrap_p_by_seed"]) == (
+        "0",
+        "1",
+        "1:0.04 2:0.08 3:0.12",
+    )
+
+
+def test_p_is_adjusted_for_the_systems_compared_with_one_baseline(monkeypatch):
+    monkeypatch.setitem(BLEU, "sdoi", [28.5, 27.9, 29.1])
+    places = [(system, seed) for system in BLEU for seed in (1, 2, 3)]
+    ran = {"runs": [run(*place) for place in places], "scores": [scored(*place) for place in places]}
+    table = make_table(**experiment(**ran, baselines=["stock", "slr"]))
+    found = summary(table)
+    for baseline in ("stock", "slr"):
+        others = [name for name in BLEU if name != baseline]
+        expected = adjust({name: over_seeds(BLEU[name], BLEU[baseline]).p for name in others})
+        adjusted = {name: float(found[name, "BLEU", baseline]["p_adjusted"]) for name in others}
+        assert adjusted == pytest.approx(expected)
+        assert adjusted != pytest.approx({name: float(found[name, "BLEU", baseline]["p"]) for name in others})
+    assert any("(2 with stock, 2 with `slr`, τ = 10)" in line for line in table.caption)
+    assert "Missing comparisons within a seed: sdoi to stock (seed 1, 2, 3)." in table.caption
+    assert cells(table.markdown(), "stock")[5:9] == ["4.440 ± 0.020", "", "", "−2.17"]
+
+
+def test_missing_runs_and_scores_are_shown():
+    arguments = experiment()
+    del arguments["runs"][-1], arguments["scores"][-2:], arguments["comparisons"][-2:]
+    table = make_table(**arguments)
+    row = cells(table.markdown(), "`slr`, τ = 10")
+    assert (row[1], row[5], row[8]) == ("30.00 (1 of 2)", "4.390 ± 0.014", "2 of 3")
+    assert "Missing runs: `slr`, τ = 10 (seed 3)." in table.caption
+    assert "Not tested over seeds (1 against 3 seeds, 2 a side are needed): `slr`, τ = 10 to stock." in table.caption
+    row = cells(table.markdown().partition("against stock")[2], "`slr`, τ = 10")
+    assert row[1:5] == ["+2.00", "", "0.040", "0.020"]
+    arguments["scores"].append(scored("slr", 2))
+    caption = make_table(**arguments).caption
+    assert "Missing comparisons within a seed: `slr`, τ = 10 to stock (seed 2)." in caption
+
+
+def test_a_recipe_that_has_not_run_has_the_papers_numbers():
+    table = make_table(**experiment(runs=[], scores=[], comparisons=[]))
+    row = cells(table.markdown(), "sdoi")
+    assert row == ["sdoi", "", "28.25", *[""] * 5, "0 of 3", "", "", ""]
+    assert "No runs: stock; `slr`, τ = 10; sdoi." in table.caption
+
+
+def test_own_metrics_have_columns():
+    arguments = experiment()
+    for one in arguments["scores"]:
+        one["metrics"]["comet"] = {"score": 0.8 + one["seed"] / 100, "signature": "comet-score {hypotheses} | tail -1"}
+    arguments["compared"] = ["comet", "BLEU"]
+    table = make_table(**arguments)
+    markdown = table.markdown()
+    assert cells(markdown, "stock")[5] == "0.8200 ± 0.0100"
+    assert "Δ comet to stock" in markdown
+    assert "- comet: `comet-score {hypotheses} | tail -1`" in markdown
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"systems": [STOCK, STOCK, SLR]}, "each system once, found stock again"),
+        ({"systems": [STOCK]}, "runs of the systems and seeds given, found slr, seed 1"),
+        ({"runs": [replace(run("stock", 1), seed=4)]}, "runs of the systems and seeds given, found stock, seed 4"),
+        ({"baselines": ["transformer"]}, "a baseline among the systems stock, slr, sdoi, found 'transformer'"),
+        ({"systems": [SLR, STOCK]}, "systems without a group first, found stock after slr"),
+        ({"compared": ["bleu"]}, "found 'bleu'"),
+        ({"compared": []}, "expected a metric to compare, found none"),
+        ({"runs": [run("stock", 1), run("stock", 1)]}, "each run once, found ('stock', 1) again"),
+        ({"runs": [run("stock", 1)]}, "scores of runs, found those of slr, seed 1, and no run of it"),
+        ({"scores": [scored("slr", 1), scored("slr", 1)]}, "each score once, found ('slr', 1) again"),
+        ({"comparisons": [compared("slr", "stock", 1, p=1)] * 2}, "each comparison once, found ('slr', 'stock', 1)"),
+        (
+            {"comparisons": [compared("slr", "stock", 1, p=1) | {"system": "sdo"}]},
+            "comparisons of the systems given, found 'sdo'",
+        ),
+        (
+            {"comparisons": [compared("slr", "stock", 1, p=1) | {"seed": 2}]},
+            "texts that were scored, found BLEU 30.0",
+        ),
+        (
+            {"scores": [scored("slr", 1)]},
+            "texts that were scored, found BLEU 28.0 there and None of stock",
+        ),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(change, expected):
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        make_table(**experiment(**change))
+
+
+def test_other_signatures_and_sizes_are_refused():
+    arguments = experiment()
+    arguments["scores"][0]["metrics"]["TER"]["signature"] = "case:lc"
+    with pytest.raises(ValueError, match="expected one signature of TER, found case:lc and case:mixed"):
+        make_table(**arguments)
+    arguments = experiment()
+    arguments["runs"][0] = replace(arguments["runs"][0], parameters=7)
+    with pytest.raises(ValueError, match=r"as many parameters in all runs of stock, found \[7, 1234567\]"):
+        make_table(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "50% & $5 #1 a_b {x} ~ ^ \\",
+            r"50\% \& \$5 \#1 a\_b \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{}",
+        ),
+        ("`tree_path`, τ ≥ 1", r"\texttt{tree\_path}, $\tau$ $\geq$ 1"),
+        ("a < b | c → Ä", r"a \textless{} b \textbar{}\allowbreak{} c $\rightarrow$ Ä"),
+        ("one ` alone", "one ` alone"),
+    ],
+)
+def test_what_means_something_to_latex_is_escaped(text, expected):
+    assert latex(text) == expected
+
+
+def test_cells_that_would_break_a_table():
+    grid = Grid(headings=["system", "n"], rows=["a|b", ["[x] `c|d`", "1"], ["two\nlines", "2"]], title="t")
+    assert grid.markdown().splitlines() == [
+        "| system     |   n |",
+        "| ---------- | --: |",
+        r"| **a\|b**   |     |",
+        r"| [x] `c\|d` |   1 |",
+        "| two lines  |   2 |",
+    ]
+    rows = grid.latex().splitlines()
+    assert r"{[}x] \texttt{c\textbar{}\allowbreak{}d} & 1 \\" in rows
+    assert r"two lines & 2 \\" in rows
