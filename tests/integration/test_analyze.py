@@ -62,12 +62,16 @@ def generate_log(texts: list[str]) -> str:
 def write_dump(path: Path, masks: list[str]) -> None:
     rng = np.random.default_rng(1)
     arrays = {"layers": np.array([1, 2]), "masks": np.array(masks)}
+    if len(masks) > 1:
+        arrays["biases"] = np.array(["position_bias"])
     for i, line in enumerate(SOURCE):
         tokens = [*line.split(), "</s>"]
         scores = rng.random((2, 2, len(tokens), len(tokens))).astype(np.float32)
         arrays[f"{i}/tokens"] = np.array(tokens)
         arrays[f"{i}/gates"] = np.full((2, len(masks), 2), 0.25, dtype=np.float32)
         arrays[f"{i}/masks"] = np.tile(np.eye(len(tokens), dtype=np.float32), (len(masks), 1, 1))
+        if len(masks) > 1:
+            arrays[f"{i}/biases"] = scores[:, None] - np.float32(0.5)
         arrays[f"{i}/attention"] = scores / scores.sum(-1, keepdims=True)
     np.savez(path, **arrays)
 
@@ -164,7 +168,18 @@ def test_the_page_has_every_picture_and_nothing_else_is_there(page):
         ("sweep-2-location", ["location", "1-2"]),
         ("sentence-1-constituents", ["SBAR", "sleeps"]),
         ("sentence-1-dependencies", ["acl:relcl", "sleeps", "root"]),
-        ("sentence-3-attention", ["query", "key", "attention weight", "slr & sdoi: mask sdoi", "$5", "</s>"]),
+        (
+            "sentence-3-attention",
+            [
+                "query",
+                "key",
+                "attention weight",
+                "slr & sdoi: mask sdoi",
+                "learned bias (added to scores)",
+                "$5",
+                "</s>",
+            ],
+        ),
         ("sentence-3-heads-1-slr", ["head 2", "query", "key"]),
     ],
 )

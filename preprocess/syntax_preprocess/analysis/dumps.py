@@ -18,6 +18,7 @@ class Dump:
         path: where it is.
         layers: the numbers of the layers that syntax enters, from 1.
         masks: the masks' names.
+        biases: the names of the tables of learned biases.
         sentences: the sentences' numbers in the split, from 0.
 
     Raises:
@@ -31,12 +32,13 @@ class Dump:
             self._names = frozenset(self._file.files)
             self.layers = [int(layer) for layer in self._file["layers"]]
             self.masks = [str(mask) for mask in self._file["masks"]]
+            self.biases = [str(bias) for bias in self._file["biases"]] if "biases" in self._names else []
             self.sentences = sorted(
                 int(name.removesuffix("/tokens")) for name in self._names if name.endswith("/tokens")
             )
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
-        """``tokens``, ``gates``, ``masks`` or ``attention`` of a sentence; ``None`` if the dump lacks them.
+        """``tokens``, ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence; ``None`` if it lacks them.
 
         Raises :class:`InputError` for a sentence that it does not have, and for one of another shape.
         """
@@ -48,11 +50,12 @@ class Dump:
         with self._readable():
             found: np.ndarray = self._file[f"{sentence}/{name}"]
             n = len(found) if name == "tokens" else len(self._file[f"{sentence}/tokens"])
-            heads = found.shape[-1 if name == "gates" else 1] if found.ndim > 1 else 0
+            heads = found.shape[{"gates": -1, "biases": -3}.get(name, 1)] if found.ndim > 2 else 0
             expected = {
                 "tokens": (n,),
                 "gates": (len(self.layers), len(self.masks), heads),
                 "masks": (len(self.masks), n, n),
+                "biases": (len(self.layers), len(self.biases), heads, n, n),
                 "attention": (len(self.layers), heads, n, n),
             }[name]
             if found.shape != expected or (name != "tokens" and found.dtype.kind != "f"):

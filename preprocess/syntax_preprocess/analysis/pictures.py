@@ -138,8 +138,9 @@ def of_sentence(inputs: Inputs, sentence: int) -> Iterator[Picture]:
         table = replace(table, notes=notes)
         yield Picture(
             f"sentence-{sentence}-attention", f"Sentence {sentence}: masks and attention",
-            "Rows are queries, columns keys. Attention is the mixed one that weighs the values, the mean over heads; "
-            f"its colours are the same for all systems. Of more than {MOST_LAYERS} layers, the first and the last.",
+            "Rows are queries, columns keys. Learned biases and attention (the mixed one, which weighs the values) are "
+            f"means over heads; colours are the same for all systems. Of more than {MOST_LAYERS} layers, the first and "
+            "the last.",
             table, matrices_figure.draw(table),
         )  # fmt: skip
     for number, (system, dump) in enumerate(dumps.items(), start=1):

@@ -17,7 +17,7 @@ _CELL = ("query", "key", "query_token", "key_token", "value")
 
 
 def attention_and_masks(dumps: Mapping[str, Dump], sentence: int) -> Table:
-    """Each system's masks, and the mean attention over heads of its layers, cell by cell.
+    """Each system's masks, and the means over heads of its learned biases and attention, cell by cell.
 
     Of more than :data:`MOST_LAYERS` layers the first and the last. Queries and keys are numbered from 0.
     """
@@ -27,10 +27,19 @@ def attention_and_masks(dumps: Mapping[str, Dump], sentence: int) -> Table:
         masks, attention = dump.array(sentence, "masks"), dump.array(sentence, "attention")
         for name, matrix in zip(dump.masks, () if masks is None else masks, strict=False):
             rows += [(system, f"mask {name}", *cell) for cell in _cells(matrix, tokens)]
-        layers = list(zip(dump.layers, () if attention is None else attention, strict=False))
-        for layer, matrices in layers if len(layers) <= MOST_LAYERS else (layers[0], layers[-1]):
+        biases = dump.array(sentence, "biases")
+        for layer, tables in _some(dump.layers, biases):
+            for name, matrices in zip(dump.biases, tables, strict=False):
+                rows += [(system, f"bias {name}, layer {layer}", *c) for c in _cells(matrices.mean(axis=0), tokens)]
+        for layer, matrices in _some(dump.layers, attention):
             rows += [(system, f"attention, layer {layer}", *cell) for cell in _cells(matrices.mean(axis=0), tokens)]
     return Table(("system", "matrix", *_CELL), rows)
+
+
+def _some(layers: Sequence[int], arrays: np.ndarray | None) -> list[tuple[int, np.ndarray]]:
+    """The layers that are compared, each with its array; none without arrays."""
+    found = list(zip(layers, () if arrays is None else arrays, strict=False))
+    return found if len(found) <= MOST_LAYERS else [found[0], found[-1]]
 
 
 def attention_of_heads(dump: Dump, sentence: int) -> Table:

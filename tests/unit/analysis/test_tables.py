@@ -101,6 +101,18 @@ def test_cells_of_a_sentence(dump):
         attention_and_masks({"slr": dump}, 1)
 
 
+def test_learned_biases_are_drawn_where_there_is_no_mask(tmp_path):
+    biases = np.arange(2 * 1 * 2 * 4, dtype=np.float32).reshape(2, 1, 2, 2, 2)
+    dump = write_dump(
+        tmp_path / "d.npz", layers=np.array([1, 2]), masks=np.array(["position"]), biases=np.array(["position"]),
+        **{"0/tokens": np.array(["a", "b"]), "0/biases": biases},
+    )  # fmt: skip
+    table = attention_and_masks({"x": dump}, 0)
+    assert table.values("matrix") == ["bias position, layer 1", "bias position, layer 2"]
+    [found] = table.records(matrix="bias position, layer 2", query=1, key=0)
+    assert found["value"] == (10 + 14) / 2
+
+
 def test_of_many_layers_the_first_and_the_last_are_compared(tmp_path):
     dump = write_dump(
         tmp_path / "d.npz", layers=np.arange(1, 7), masks=np.array(["slr"]),

@@ -8,10 +8,15 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from syntax_preprocess.analysis.figures.style import MATRIX, panels
+from syntax_preprocess.analysis.figures.style import MATRIX, SIGNED, panels
 from syntax_preprocess.analysis.table import Table, distinct
 
 _INCHES = 0.145  # a token
+_KINDS = {
+    "mask": "mask (0: hidden, 1: visible)",
+    "bias": "learned bias (added to scores)",
+    "attention": "attention weight",
+}
 
 
 def draw(table: Table) -> Figure:
@@ -20,7 +25,7 @@ def draw(table: Table) -> Figure:
     Queries are named once a row, if all systems have the same; keys under the lowest matrix of each column.
     """
     systems = table.values("system")
-    names = sorted(table.values("matrix"), key=lambda name: not name.startswith("mask"))
+    names = sorted(table.values("matrix"), key=lambda name: list(_KINDS).index(_kind(name)))
     matrices: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in table.records():
         matrices.setdefault((record["matrix"], record["system"]), []).append(record)
@@ -34,15 +39,18 @@ def draw(table: Table) -> Figure:
         width=(side + 0.15) * len(systems) + margin * (1 if once else len(systems)) + 0.8,
         height=(side + 0.3) * len(names) + margin,
     )
-    greatest = max((r["value"] for r in table.records() if not r["matrix"].startswith("mask")), default=1.0)
+    greatest = {"mask": 1.0}
+    for r in table.records():
+        kind = _kind(r["matrix"])
+        greatest[kind] = max(greatest.get(kind, 0.0), abs(r["value"]))
     images: dict[str, tuple[Any, list[Axes]]] = {}
     for row, name in zip(grid, names, strict=True):
-        kind = name.partition(",")[0].partition(" ")[0]
+        kind = _kind(name)
         for axes, system in zip(row, systems, strict=True):
             if (name, system) not in matrices:
                 axes.set_visible(False)
                 continue
-            image = show(axes, matrices[name, system], top=1.0 if kind == "mask" else greatest)
+            image = show(axes, matrices[name, system], top=greatest[kind], signed=kind == "bias")
             images.setdefault(kind, (image, []))[1].append(axes)
             axes.set_title(f"{system}: {name}" if len(systems) > 1 else name)
             labels = tokens[name, system]
@@ -52,9 +60,12 @@ def draw(table: Table) -> Figure:
             axes.set_ylabel("query" if leftmost else "")
             axes.set_xlabel("key" if lowest else "")
     for kind, (image, used) in images.items():
-        label = "mask (0: hidden, 1: visible)" if kind == "mask" else "attention weight"
-        figure.colorbar(image, ax=used, label=label, pad=0.02, shrink=0.6, aspect=25)
+        figure.colorbar(image, ax=used, label=_KINDS[kind], pad=0.02, shrink=0.6, aspect=25)
     return figure
+
+
+def _kind(name: str) -> str:
+    return name.partition(",")[0].partition(" ")[0]
 
 
 def _label(axes: Axes, queries: list[str], keys: list[str]) -> None:
@@ -63,14 +74,16 @@ def _label(axes: Axes, queries: list[str], keys: list[str]) -> None:
     axes.tick_params(left=False, bottom=False, labelsize=7)
 
 
-def show(axes: Axes, records: Sequence[dict[str, Any]], *, top: float) -> Any:
-    """Draws the matrix of a table's cells, values from 0 to `top`."""
+def show(axes: Axes, records: Sequence[dict[str, Any]], *, top: float, signed: bool = False) -> Any:
+    """Draws the matrix of a table's cells, values from 0 to `top`; `signed`: from its negative."""
     length = 1 + max(r["query"] for r in records)
     matrix = [[0.0] * length for _ in range(length)]
     for r in records:
         matrix[r["query"]][r["key"]] = r["value"]
     axes.spines[:].set_visible(False)
-    return axes.imshow(matrix, cmap=MATRIX, vmin=0, vmax=top, interpolation="none")
+    return axes.imshow(
+        matrix, cmap=SIGNED if signed else MATRIX, vmin=-top if signed else 0, vmax=top, interpolation="none"
+    )
 
 
 def _tokens(records: Sequence[dict[str, Any]]) -> list[str]:

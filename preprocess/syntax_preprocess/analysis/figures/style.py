@@ -32,6 +32,8 @@ _MARKERS = "osD^vPX*"
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 #: Of matrices; equally bright steps for everybody.
 MATRIX = matplotlib.colormaps["viridis"].resampled(64)
+#: Of matrices with negative numbers, too.
+SIGNED = matplotlib.colormaps["PuOr_r"].resampled(64)
 #: Width of a picture in inches: its text is as large as a paper's where it fills the column, and readable on a phone.
 WIDTH = 5.0
 _LETTERS = 70  # that such a width has room for
