@@ -174,7 +174,7 @@ def test_the_page_has_every_picture_and_nothing_else_is_there(page):
                 "query",
                 "key",
                 "attention weight",
-                "slr & sdoi: mask sdoi",
+                "slr: mask slr",
                 "learned bias (added to scores)",
                 "$5",
                 "</s>",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,14 +52,14 @@ def draw(table: Table) -> Figure:
                 axes.set_visible(False)
                 continue
             image = show(axes, matrices[name, system], top=greatest[kind], signed=kind == "bias")
-            images.setdefault(kind, (image, []))[1].append(axes)
-            axes.set_title(f"{system}: {name}" if len(systems) > 1 else name)
+            axes.set_title(textwrap.fill(f"{system}: {name}" if len(systems) > 1 else name, int(side / 0.08)))
             labels = tokens[name, system]
             leftmost = next(other for other in systems if (name, other) in matrices) == system
             lowest = next(other for other in reversed(names) if (other, system) in matrices) == name
             _label(axes, labels if leftmost or not once else [], labels if lowest else [])
             axes.set_ylabel("query" if leftmost else "")
             axes.set_xlabel("key" if lowest else "")
+        images.setdefault(kind, (image, []))[1].extend(row)
     for kind, (image, used) in images.items():
         figure.colorbar(image, ax=used, label=_KINDS[kind], pad=0.02, shrink=0.6, aspect=25)
     return figure
