@@ -37,20 +37,14 @@ setup(
     extras_require={
         "analysis": ["jinja2", "matplotlib", "nltk", "scikit-learn"],  # for fairseq-syntax-analyze and -probe
         "dev": [
-            "fastapi",
+            "fairseq-syntax[analysis,experiments,serve]",
             "httpx",
             "hypothesis",
-            "jinja2",
-            "matplotlib",
             "mypy",
-            "nltk",
             "playwright",
             "pytest",
             "pytest-xdist",
             "ruff",
-            "scikit-learn",
-            "scipy>=1.11",
-            "uvicorn",
         ],
         "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
         "ray": ["ray[data]"],  # for examples/parse_at_scale
