@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.recipe import Parser, Recipe, System, folder_of
+from harness.recipe import Download, Parser, Recipe, System, folder_of
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.record import file_hash
 
@@ -202,9 +202,7 @@ def _languages(recipe: Recipe) -> dict[str, Any]:
 
 def _text(recipe: Recipe) -> Artefact:
     corpus = recipe.corpus
-    downloads = {
-        name: Artefact("downloads", _told(d), label=f"download of {name}") for name, d in corpus.downloads.items()
-    }
+    downloads = {name: _download(name, asked) for name, asked in corpus.downloads.items()}
     folder = folder_of(recipe)
     inputs = dict(downloads)
     if corpus.command is not None:
@@ -217,10 +215,21 @@ def _text(recipe: Recipe) -> Artefact:
         for file in _files_of(recipe)
         if folder is not None and file.partition("!")[0] not in downloads
     }
-    settings = {"splits": {name: _told(split) for name, split in corpus.splits.items()}, "files": local}
+    told = {name: _told(split) for name, split in corpus.splits.items()}
+    every = {name: {k: split.pop(k) for k in ("every", "but_every") if k in split} for name, split in told.items()}
+    settings = {"splits": told, "files": local}
     raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
     settings = {"text": _told(recipe.text)} | _languages(recipe)
+    if any(every.values()):
+        settings["every"] = every
     return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
+
+
+def _download(name: str, asked: Download) -> Artefact:
+    known = {"sha256": asked.sha256, "md5": asked.md5}
+    # A file whose hash is known is the same wherever it lies.
+    settings = {"name": asked.file_name, **known} if any(known.values()) else {"url": asked.url}
+    return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
 
 
 def _files_of(recipe: Recipe) -> Iterator[str]:

@@ -9,6 +9,9 @@ from pathlib import Path
 from harness.commands import options, run
 from harness.make import Step
 
+#: What of stanza makes each kind of parse.
+_PROCESSORS = {"conllu": "depparse", "trees": "constituency"}
+
 
 def parse(step: Step) -> None:
     """Writes ``SPLIT.LANG.conllu`` and ``.trees``, those kinds that are wanted."""
@@ -33,18 +36,25 @@ def parse_shard(step: Step) -> None:
 
 def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
     settings = step.settings
-    text = f"{settings['split']}.{settings['lang']}"
+    name = f"{settings['split']}.{settings['lang']}"
+    text = step.inputs["text"] / name
+    cased = text.with_name(f"{name}.cased")
+    asked = {**settings["options"], **step.places.get("options", {})}
+    if settings["parser"] == "stanza":
+        asked = {
+            "lang": settings["lang"],
+            "processors": ",".join((_PROCESSORS[kind] for kind in settings["kinds"])),
+            **asked,
+        }
     run(
         "fairseq-syntax-parse",
         "--input",
-        step.inputs["text"] / text,
+        cased if cased.exists() else text,  # parsers know words by their capitals
         "--output-prefix",
-        folder / text,
+        folder / name,
         "--parser",
         settings["parser"],
-        "--kinds",
-        ",".join(settings["kinds"]),
-        *options({**settings["options"], **step.places.get("options", {})}),
+        *options(asked),
         *more,
         log=log or folder / "log",
         threads=step.threads,
