@@ -43,7 +43,7 @@ def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
     if settings["parser"] == "stanza":
         asked = {
             "lang": settings["lang"],
-            "processors": ",".join((_PROCESSORS[kind] for kind in settings["kinds"])),
+            "processors": ",".join(_PROCESSORS[kind] for kind in settings["kinds"]),
             **asked,
         }
     run(
