@@ -296,11 +296,19 @@ def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact
     return merged
 
 
+#: Options of parsers that do not change parses.
+_OF_THIS_MACHINE = {"download", "stanza-dir", "device"}
+
+
 def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-    """Options without the folders that the environment names, which go to `places`."""
-    here = {name: os.path.expandvars(v) for name, v in options.items() if isinstance(v, str) and "$" in v}
+    """Options without those that say where things are done here, which go to `places`."""
+    here = {
+        name: os.path.expandvars(v) if isinstance(v, str) else v
+        for name, v in options.items()
+        if name in _OF_THIS_MACHINE or (isinstance(v, str) and "$" in v)
+    }
     for name, value in here.items():
-        if "$" in value:
+        if isinstance(value, str) and "$" in value:
             raise ValueError(f"parsers: expected the environment to say where {name} is: {value}")
     if here:
         places["options"] = here

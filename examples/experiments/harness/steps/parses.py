@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from harness.commands import options, run
+from harness.locks import held
 from harness.make import Step
 
 #: What of stanza makes each kind of parse.
@@ -46,6 +50,9 @@ def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
             "processors": ",".join(_PROCESSORS[kind] for kind in settings["kinds"]),
             **asked,
         }
+    log = log or folder / "log"
+    if asked.pop("download", False) and "--merge" not in more:
+        _fetch_models(settings["parser"], asked, log)
     run(
         "fairseq-syntax-parse",
         "--input",
@@ -56,9 +63,17 @@ def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
         settings["parser"],
         *options(asked),
         *more,
-        log=log or folder / "log",
+        log=log,
         threads=step.threads,
     )
+
+
+def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
+    """Downloads a parser's models, by parsing nothing; one process at a time, as they write to the same files."""
+    with held(".models.lock", busy="waiting for another download of models", wait=True), TemporaryDirectory() as empty:
+        text = Path(empty, "text")
+        text.touch()
+        run("fairseq-syntax-parse", "--input", text, "--parser", parser, "--download", *options(asked), log=log)
 
 
 def _copy(step: Step) -> None:
