@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: argparse.Namespace, engine: list[str]) -> int:
     recipe = read_recipe(args.recipe)
-    work: Path = args.work.resolve()
+    work: Path = args.work.resolve() / "smoke" if args.smoke else args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
     if args.smoke:
