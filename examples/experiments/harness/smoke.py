@@ -10,8 +10,8 @@ from typing import Any
 from harness.made_up import make_up
 from harness.recipe import Parser, Recipe, Selection, System, TableOf, Threads
 
-#: Systems at most.
-_SYSTEMS = 4
+#: Systems, unless the command line says another number.
+SYSTEMS = 4
 _TRAIN: dict[str, Any] = {
     **{f"{side}-{size}": value for side in ("encoder", "decoder")
        for size, value in (("embed-dim", 16), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 4))},
@@ -26,14 +26,17 @@ _TRAIN: dict[str, Any] = {
 _DROPPED = {"fp16", "bf16", "memory-efficient-fp16", "batch-size", "save-interval-updates", "validate-interval-updates"}
 
 
-def small(recipe: Recipe, work: Path) -> Recipe:
+def small(recipe: Recipe, work: Path, *, systems: int = SYSTEMS) -> Recipe:
     """The recipe with few made-up sentences, few systems and small numbers; its files are made in `work`.
 
     Every file that it names is made anew, in its format and archive, and every parser of text is replaced by random
     trees. A command that makes a corpus runs, smaller if the recipe says how.
+
+    Args:
+        systems: how many at most; the first one, the first with parses and the first with a control of them come first.
     """
-    systems = _systems(recipe)
-    baselines = [name for name in recipe.baselines if name in systems]
+    kept = _systems(recipe, systems)
+    baselines = [name for name in recipe.baselines if name in kept]
     train = {**{k: v for k, v in recipe.train.items() if k not in _DROPPED}, **_TRAIN}
     if "total-num-update" in train:
         train["total-num-update"] = _TRAIN["max-update"]
@@ -41,7 +44,7 @@ def small(recipe: Recipe, work: Path) -> Recipe:
         recipe,
         about="A smoke test: made-up text and tiny models. The numbers mean nothing.",
         corpus=make_up(recipe, (work / "sources" / recipe.name).resolve()),
-        systems=systems,
+        systems=kept,
         parsers={name: _parser(parser) for name, parser in recipe.parsers.items()},
         select={name: _selection(of, 150 if name == "train" else 10) for name, of in recipe.select.items()},
         subsets={name: _selection(of, 5) for name, of in recipe.subsets.items()},
@@ -51,25 +54,29 @@ def small(recipe: Recipe, work: Path) -> Recipe:
         generate={**recipe.generate, "beam": 2, "max-len-a": 0, "max-len-b": 20},
         score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10),
         baselines=baselines,
-        tables=_tables(recipe.tables, systems),
+        tables=_tables(recipe.tables, kept),
         threads=Threads(text=1, parse=1, train=1),
     )
 
 
-def _systems(recipe: Recipe) -> dict[str, System]:
-    """The first system of each architecture, control and parser; two of them with two seeds."""
+def _systems(recipe: Recipe, number: int) -> dict[str, System]:
+    """So many systems, of as many architectures, controls and parsers as may be; the first two with two seeds."""
     kinds: dict[Any, str] = {}
     for name, system in recipe.systems.items():
         kinds.setdefault((system.architecture, system.control, system.parser), name)
-    names = sorted(list(kinds.values())[:_SYSTEMS], key=list(recipe.systems).index)
+    parsed = [name for name in kinds.values() if recipe.systems[name].parser != "none"]
+    controlled = [name for name in parsed if recipe.systems[name].control]
+    first = [*list(kinds.values())[:1], *parsed[:1], *controlled[:1]]
+    chosen = list(dict.fromkeys([*first, *kinds.values()]))[:number]
     return {
         name: replace(
-            recipe.systems[name],
-            seeds=[1, 2] if names.index(name) < 2 else [1],
-            train=_without_sizes(recipe.systems[name].train),
-            options=_without_sizes(recipe.systems[name].options),
+            system,
+            seeds=[1, 2] if number > 2 and name in chosen[:2] else [1],
+            train=_without_sizes(system.train),
+            options=_without_sizes(system.options),
         )
-        for name in names
+        for name, system in recipe.systems.items()
+        if name in chosen
     }
 
 
