@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from multiprocessing import Pool
 from typing import TextIO
@@ -15,6 +16,8 @@ from tqdm import tqdm
 from harness.make import Step
 from harness.recipe import Text
 
+#: Pairs in memory.
+_CHUNK = 50_000
 #: One a language of the pair.
 _tokenizers: list[Callable[[str], str]]
 
@@ -82,15 +85,17 @@ def _words(step: Step, split: str, asked: Text, pairs: Iterator[tuple[str, str]]
         yield from ([line.lower() for line in pair] for pair in stripped) if asked.lowercase_first else stripped
         return
     languages = step.settings["source"], step.settings["target"]
-    bar = tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None)
-    with bar, Pool(step.threads, _set_up, (languages, asked)) as pool:
-        while chunk := list(islice(stripped, _CHUNK)):  # no more in memory at a time
-            yield from pool.imap(_tokenized, chunk, chunksize=_CHUNK // (8 * step.threads) or 1)
+    with ExitStack() as stack:
+        bar = stack.enter_context(tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None))
+        mapped: Callable[..., Iterator[tuple[str, ...]]] = map
+        if step.threads > 1:
+            pool = stack.enter_context(Pool(step.threads, _set_up, (languages, asked)))
+            mapped = partial(pool.imap, chunksize=1000)
+        else:
+            _set_up(languages, asked)
+        while chunk := list(islice(stripped, _CHUNK)):
+            yield from mapped(_tokenized, chunk)
             bar.update(len(chunk))
-
-
-#: Pairs in memory.
-_CHUNK = 50_000
 
 
 def _set_up(languages: tuple[str, ...], asked: Text) -> None:
