@@ -32,9 +32,9 @@ LINES = ["I saw men of Ann who sleep with telescopes", "It ends", "I saw men of 
 
 def conllu(*sentences):
     """A line's sentences in one block, their words counted on."""
-    rows: list[str] = []
+    rows = [f"# sentences = {len(sentences)}"]
     for sentence in sentences:
-        before = len(rows)
+        before = len(rows) - 1
         for i, (word, tag, head, relation) in enumerate(sentence, before + 1):
             columns = (i, word, "_", tag, "_", "_", head + before if head else 0, relation, "_", "_")
             rows.append("\t".join(map(str, columns)))
