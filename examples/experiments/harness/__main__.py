@@ -38,6 +38,9 @@ def get_parser() -> argparse.ArgumentParser:
         "--smoke", action="store_true", help="every step on a few hundred made-up lines, tiny models, offline"
     )
     parser.add_argument(
+        "--smoke-systems", type=int, default=smoke.SYSTEMS, metavar="N", help="of --smoke (default: %(default)s)"
+    )
+    parser.add_argument(
         "--so-far", action="store_true", help="train nothing; the table of those runs that are there already"
     )
     parser.add_argument("--save", type=Path, metavar="FILE", help="pack the finished runs (.tar.xz), and do no more")
@@ -58,11 +61,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(args: argparse.Namespace, engine: list[str]) -> int:
     recipe = read_recipe(args.recipe)
-    work: Path = args.work.resolve()
+    work: Path = args.work.resolve() / "smoke" if args.smoke else args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
     if args.smoke:
-        recipe = smoke.small(recipe, work)
+        recipe = smoke.small(recipe, work, systems=args.smoke_systems)
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # what takes a second needs no GPU
     plan = make_plan(recipe)
     with held(".lock", busy=f"{work}: another experiment works in this folder", wait=False):
         if args.load:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.recipe import Parser, Recipe, System, folder_of
+from harness.recipe import Download, Parser, Recipe, System, folder_of
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.record import file_hash
 
@@ -208,9 +208,7 @@ def _languages(recipe: Recipe) -> dict[str, Any]:
 
 def _text(recipe: Recipe) -> Artefact:
     corpus = recipe.corpus
-    downloads = {
-        name: Artefact("downloads", _told(d), label=f"download of {name}") for name, d in corpus.downloads.items()
-    }
+    downloads = {name: _download(name, asked) for name, asked in corpus.downloads.items()}
     folder = folder_of(recipe)
     inputs = dict(downloads)
     if corpus.command is not None:
@@ -221,9 +219,13 @@ def _text(recipe: Recipe) -> Artefact:
         for file in _files_of(recipe)
         if folder is not None and file.partition("!")[0] not in downloads
     }
-    settings = {"splits": {name: _told(split) for name, split in corpus.splits.items()}, "files": local}
+    told = {name: _told(split) for name, split in corpus.splits.items()}
+    every = {name: {k: split.pop(k) for k in ("every", "but_every") if k in split} for name, split in told.items()}
+    settings = {"splits": told, "files": local}
     raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
     settings = {"text": _told(recipe.text)} | _languages(recipe)
+    if any(every.values()):
+        settings["every"] = every
     return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
@@ -232,6 +234,13 @@ def _command(recipe: Recipe, command: str) -> tuple[dict[str, Any], dict[str, An
     here = command.replace("{here}", recipe.here)
     scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(here) if os.path.isfile(word)}
     return {"command": command, "scripts": scripts}, {"command": here}
+
+
+def _download(name: str, asked: Download) -> Artefact:
+    known = {"sha256": asked.sha256, "md5": asked.md5}
+    # A file whose hash is known is the same wherever it lies.
+    settings = {"name": asked.file_name, **known} if any(known.values()) else {"url": asked.url}
+    return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
 
 
 def _files_of(recipe: Recipe) -> Iterator[str]:
@@ -298,11 +307,19 @@ def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact
     return merged
 
 
+#: Options of parsers that do not change parses.
+_OF_THIS_MACHINE = {"download", "stanza-dir", "device"}
+
+
 def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, Any]:
-    """Options without the folders that the environment names, which go to `places`."""
-    here = {name: os.path.expandvars(v) for name, v in options.items() if isinstance(v, str) and "$" in v}
+    """Options without those that say where things are done here, which go to `places`."""
+    here = {
+        name: os.path.expandvars(v) if isinstance(v, str) else v
+        for name, v in options.items()
+        if name in _OF_THIS_MACHINE or (isinstance(v, str) and "$" in v)
+    }
     for name, value in here.items():
-        if "$" in value:
+        if isinstance(value, str) and "$" in value:
             raise ValueError(f"parsers: expected the environment to say where {name} is: {value}")
     if here:
         places["options"] = here

@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from harness.formats import READERS
 from harness.schema import build, read_node
 from syntax_preprocess.errors import InputError, shown
 
@@ -19,11 +21,21 @@ Range = list[int | None]
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is fetched once, resumed where it was cut off, and checked."""
+    """A file that is fetched once, resumed where it was cut off, and checked by what is said of it.
+
+    `size` is in bytes. `mirrors`: other addresses of the very same file.
+    """
 
     url: str
     sha256: str | None = None
     md5: str | None = None
+    size: int | None = None
+    mirrors: list[str] = field(default_factory=list)
+
+    @property
+    def file_name(self) -> str:
+        """What the file is called."""
+        return os.path.basename(urlsplit(self.url).path)
 
 
 @dataclass(frozen=True)
@@ -31,8 +43,8 @@ class SplitFiles:
     """Where a split's lines come from.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
-    Several files are joined. `format`: ``lines``; ``tags``: lines that begin with ``<`` are left out (IWSLT); ``seg``:
-    what stands between ``<seg>`` tags (SGML, XML). `every`: only each k-th line; `but_every`: all but these.
+    Several files are joined. `format`: one of `harness.formats.READERS`. `replace`: texts in raw lines by others.
+    `every`: only each k-th pair; `but_every`: all but these; both count the pairs that the text's limits leave.
     `reference`: what translations are scored against, by default the raw target.
     """
 
@@ -40,21 +52,29 @@ class SplitFiles:
     target: list[str]
     reference: list[str] | None = None
     format: str = "lines"
+    replace: dict[str, str] = field(default_factory=dict)
     every: int | None = None
     but_every: int | None = None
 
     def __post_init__(self) -> None:
-        _choice("format", self.format, ("lines", "tags", "seg"))
+        _choice("format", self.format, tuple(READERS))
+        for name, step in (("every", self.every), ("but_every", self.but_every)):
+            if step is not None and step < 2:
+                raise ValueError(f"{name}: expected a number of at least 2, found {step}")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where text comes from: downloads, a local folder, or a command that writes it to ``{output}``."""
+    """Where text comes from: downloads, a local folder, or a command that writes it to ``{output}``.
+
+    `smoke_command`: one that writes less, for a smoke test.
+    """
 
     splits: dict[str, SplitFiles]
     downloads: dict[str, Download] = field(default_factory=dict)
     folder: str | None = None
     command: str | None = None
+    smoke_command: str | None = None
 
     def __post_init__(self) -> None:
         if self.folder is not None and self.command is not None:
@@ -65,22 +85,34 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Text:
-    """How raw text becomes words: by sacremoses, or not at all. `words` and `ratio` are limits of training pairs."""
+    """How raw text becomes words: by sacremoses, or not at all; parsers see them before they are lower-cased.
+
+    `normalize`: punctuation. `lowercase_first`: before all else. `dashes`: split at hyphens. `words` (of a
+    sentence) and `ratio` (of the longer to the shorter) are limits of pairs of train and valid.
+    """
 
     tokenize: str = "moses"
     normalize: bool = True
     lowercase: bool = False
+    lowercase_first: bool = False
     dashes: bool = False
     words: Range | None = None
     ratio: float | None = None
 
     def __post_init__(self) -> None:
         _choice("tokenize", self.tokenize, ("moses", "none"))
+        if self.words is not None and len(self.words) != 2:
+            raise ValueError(f"words: expected two numbers, the least and the greatest, found {len(self.words)}")
+        if self.lowercase and self.lowercase_first:
+            raise ValueError("expected lowercase or lowercase_first, found both")
 
 
 @dataclass(frozen=True)
 class Parser:
-    """Who parses: a parser of fairseq-syntax-parse; or ``files``, by split PREFIX of PREFIX.conllu[.gz] and .trees."""
+    """Who parses: a parser of fairseq-syntax-parse with its options, in shards.
+
+    Or ``files``: by split the prefix of PREFIX.conllu[.gz] and PREFIX.trees[.gz] in the corpus' folder.
+    """
 
     name: str = "stanza"
     kinds: list[str] = field(default_factory=lambda: ["conllu", "trees"])

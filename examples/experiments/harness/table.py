@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +40,7 @@ class Table:
         seeds: those that each system is to have.
         compared: metrics whose differences are shown, the most important first; the CSV has all.
         results: values, differences, signatures.
+        published: rows of what others report, without runs; their numbers are in `paper`.
         caption: what the numbers are and rest on, one statement a line.
     """
 
@@ -51,6 +52,7 @@ class Table:
     compared: Sequence[str]
     results: Results
     caption: Sequence[str]
+    published: Sequence[System] = ()
 
     @property
     def title(self) -> str:
@@ -95,6 +97,10 @@ class Table:
     def summary_rows(self) -> list[tuple[Any, ...]]:
         """Rows of :func:`summary_csv`."""
         rows: list[tuple[Any, ...]] = []
+        for one in self.published:
+            for metric, value in one.paper.items():
+                reported = one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value
+                rows.append((*reported, *[None] * (len(_SUMMARY) - len(reported))))
         for system in self.systems:
             for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)
@@ -120,7 +126,8 @@ class Table:
     def _main(self) -> Grid:
         whole = self.subset is None  # what is measured, loss and costs belong to runs: once is enough
         columns = [*self.results.metrics, *([*self.results.measured, LOSS] if whole else [])]
-        paper = [name for name in columns if any(name in system.paper for system in self.systems)]
+        reported = [*self.systems, *self.published]
+        paper = [name for name in columns if any(name in one.paper for one in reported)]
         headings = ["system"]
         for metric in columns:
             headings += [heading(metric), *([f"{short_name(metric)} (paper)"] if metric in paper else [])]
@@ -143,7 +150,16 @@ class Table:
                 row += [self._cell(system, cost) for cost in _SHOWN_COSTS]
             return row
 
-        return Grid(headings=headings, rows=_grouped(self.systems, row_of), title=self.title)
+        def published_row(one: System) -> list[str]:
+            row = [one.label]
+            for metric in columns:
+                row += ["", number(one.paper.get(metric), metric)] if metric in paper else [""]
+            return [*row, *[""] * (len(headings) - len(row))]
+
+        rows = _grouped(self.systems, row_of)
+        if self.published:
+            rows += ["published", *map(published_row, self.published)]
+        return Grid(headings=headings, rows=rows, title=self.title)
 
     def _against(self, baseline: str) -> Grid:
         compared = [metric for metric in self.compared if metric != LOSS or self.subset is None]
@@ -198,6 +214,7 @@ def make_table(
     test: str,
     subset: str | None = None,
     compared: Sequence[str] = ("BLEU", LOSS),
+    published: Sequence[System] = (),
 ) -> Table:
     """The table of a test set.
 
@@ -213,6 +230,7 @@ def make_table(
         test: name of the test set.
         subset: name of the subset; ``None``: all sentences.
         compared: metrics whose differences are shown, the most important first.
+        published: rows of what others report, by metric in `paper`; they have no runs.
 
     Raises :class:`ValueError` for a system, baseline or seed that is not known, for what is there twice, and for scores
     that do not belong together: of other signatures, or other than a comparison found.
@@ -235,6 +253,8 @@ def make_table(
         baselines=baselines,
         seeds=seeds,
     )
+    published_only = {metric: None for one in published for metric in one.paper if metric != LOSS}
+    results = replace(results, metrics=list(dict.fromkeys([*results.metrics, *published_only])))
     for metric in compared:
         if metric not in [*results.metrics, LOSS]:
             raise ValueError(f"expected metrics to compare among {[*results.metrics, LOSS]}, found {metric!r}")
@@ -246,6 +266,7 @@ def make_table(
         seeds=seeds,
         compared=compared,
         results=results,
+        published=published,
         caption=make_caption(results, runs=runs, systems=systems, seeds=seeds, compared=compared[0]),
     )
 

@@ -245,6 +245,28 @@ def test_a_recipe_that_has_not_run_has_the_papers_numbers():
     assert "No runs: stock; `slr`, τ = 10; sdoi." in table.caption
 
 
+def test_published_numbers_are_rows_without_runs():
+    published = [
+        System(name="A (a paper, Table 1)", label="A (a paper, Table 1)", paper={"BLEU": 31.5, "METEOR": 50.0})
+    ]
+    table = make_table(**experiment(), published=published)
+    markdown = table.markdown()
+    headings = cells(markdown, "system")
+    row = dict(zip(headings, cells(markdown, "A (a paper, Table 1)"), strict=True))
+    assert {name: cell for name, cell in row.items() if cell} == {
+        "system": "A (a paper, Table 1)", "BLEU (paper)": "31.50", "METEOR (paper)": "50.00"
+    }  # fmt: skip
+    assert markdown.index("**published**") > markdown.index("| sdoi")
+    assert markdown.split("**published**")[1].count("A (a paper") == 1, "and in no table of differences"
+    rows = [row for row in csv.DictReader(io.StringIO(table.summary_csv())) if row["group"] == "published"]
+    assert [(row["metric"], row["paper"], row["mean"]) for row in rows] == [
+        ("BLEU", "31.5", ""),
+        ("METEOR", "50.0", ""),
+    ]
+    assert "A (a paper" not in table.csv()
+    assert "A (a paper, Table 1) &" in table.latex()
+
+
 def test_own_metrics_have_columns():
     arguments = experiment()
     for one in arguments["scores"]:

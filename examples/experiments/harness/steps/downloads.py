@@ -1,4 +1,4 @@
-"""Files from the network: resumed where they were cut off, checked by their hash."""
+"""Files from the network: resumed where they were cut off, checked by their size and hash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import urllib.error
 import urllib.request
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
@@ -19,32 +18,41 @@ _CHUNK = 1 << 20
 
 
 def download(step: Step) -> None:
-    """Fetches ``url`` into the folder, under its own name.
+    """Fetches the file into the folder, under its own name, from the first address that has it.
 
     Raises:
-        InputError: it cannot be had, or is another file than the recipe's hash says.
+        InputError: no address has it, or what they have is another file than the recipe says; that is deleted.
     """
-    asked = Download(**step.settings)
-    url = asked.url
-    target = step.folder / file_name(url)
+    asked = Download(**step.places["download"])
+    target = step.folder / asked.file_name
     part = target.with_name(f"{target.name}.part")
-    if not target.exists():
+    failures = []
+    for url in [] if target.exists() else [asked.url, *asked.mirrors]:
         try:
             _fetch(url, part)
         except OSError as error:
-            raise InputError(url, None, f"expected a download, found: {error}. The next run goes on with it") from error
-        for kind, expected in (("sha256", asked.sha256), ("md5", asked.md5)):
-            if expected and (found := _hash(part, kind)) != expected:
-                part.unlink()
-                raise InputError(url, None, f"expected the {kind} {expected}, found {found}; it is deleted")
+            failures.append(InputError(url, None, f"expected a download, found: {error}. The next run goes on with it"))
+            continue
+        if wrong := _wrong(part, asked):
+            part.unlink()
+            failures.append(InputError(url, None, f"{wrong}; it is deleted"))
+            continue
         os.replace(part, target)
+        break
+    if not target.exists():
+        raise failures[0] if len(failures) == 1 else InputError(asked.url, None, "; ".join(map(str, failures)))
     if not (asked.sha256 or asked.md5):
-        print(f"{url}: no hash is known to check it by; its sha256 is {_hash(target, 'sha256')}")
+        print(f"{asked.url}: no hash is known to check it by; its sha256 is {_hash(target, 'sha256')}")
 
 
-def file_name(url: str) -> str:
-    """What a downloaded file is called."""
-    return os.path.basename(urlsplit(url).path)
+def _wrong(part: Path, asked: Download) -> str | None:
+    """In what a file is another one than is asked for."""
+    if asked.size is not None and (size := part.stat().st_size) != asked.size:
+        return f"expected {asked.size} bytes, found {size}"
+    for kind, expected in (("sha256", asked.sha256), ("md5", asked.md5)):
+        if expected and (found := _hash(part, kind)) != expected:
+            return f"expected the {kind} {expected}, found {found}"
+    return None
 
 
 def _fetch(url: str, part: Path) -> None:
@@ -61,7 +69,7 @@ def _fetch(url: str, part: Path) -> None:
         size = answer.headers.get("Content-Length")
         total = int(size) + (have if resumed else 0) if size else None
         start = have if resumed else 0
-        bar = tqdm(desc=file_name(url), total=total, initial=start, unit="B", unit_scale=True, disable=None)
+        bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, disable=None)
         with open(part, "ab" if resumed else "wb") as file, bar:
             while chunk := answer.read(_CHUNK):
                 file.write(chunk)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from harness.commands import options, run
+from harness.locks import held
 from harness.make import Step
+
+#: What of stanza makes each kind of parse.
+_PROCESSORS = {"conllu": "depparse", "trees": "constituency"}
 
 
 def parse(step: Step) -> None:
@@ -33,22 +40,40 @@ def parse_shard(step: Step) -> None:
 
 def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
     settings = step.settings
-    text = f"{settings['split']}.{settings['lang']}"
+    name = f"{settings['split']}.{settings['lang']}"
+    text = step.inputs["text"] / name
+    cased = text.with_name(f"{name}.cased")
+    asked = {**settings["options"], **step.places.get("options", {})}
+    if settings["parser"] == "stanza":
+        asked = {
+            "lang": settings["lang"],
+            "processors": ",".join(_PROCESSORS[kind] for kind in settings["kinds"]),
+            **asked,
+        }
+    log = log or folder / "log"
+    if asked.pop("download", False) and "--merge" not in more:
+        _fetch_models(settings["parser"], asked, log)
     run(
         "fairseq-syntax-parse",
         "--input",
-        step.inputs["text"] / text,
+        cased if cased.exists() else text,  # parsers know words by their capitals
         "--output-prefix",
-        folder / text,
+        folder / name,
         "--parser",
         settings["parser"],
-        "--kinds",
-        ",".join(settings["kinds"]),
-        *options({**settings["options"], **step.places.get("options", {})}),
+        *options(asked),
         *more,
-        log=log or folder / "log",
+        log=log,
         threads=step.threads,
     )
+
+
+def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
+    """Downloads a parser's models, by parsing nothing; one process at a time, as they write to the same files."""
+    with held(".models.lock", busy="waiting for another download of models", wait=True), TemporaryDirectory() as empty:
+        text = Path(empty, "text")
+        text.touch()
+        run("fairseq-syntax-parse", "--input", text, "--parser", parser, "--download", *options(asked), log=log)
 
 
 def _copy(step: Step) -> None:

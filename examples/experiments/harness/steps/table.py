@@ -39,6 +39,8 @@ def write(step: Step) -> None:
         for name, of in settings["systems"].items()
     ]
     seeds = sorted({seed for of_system in settings["seeds"].values() for seed in of_system})
+    published = [System(name=label, label=label, paper=of) for label, of in settings["published"].items()]
+    first = next(iter(settings["tables"])), settings["tests"][0], None
     parts = [_heading(settings)]
     tables = []
     for title, told in settings["tables"].items():
@@ -50,12 +52,18 @@ def write(step: Step) -> None:
                 [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
                 scores=[found for found in scores if found["system"] in names],
                 measurements=[found for found in measurements if found["system"] in names],
-                systems=[system for system in systems if system.name in names],
+                # Papers' numbers are of the first test set.
+                systems=[
+                    s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
+                    for s in systems
+                    if s.name in names
+                ],
                 baselines=one.baselines,
                 seeds=seeds,
                 test=test,
                 subset=subset,
                 compared=("BLEU", LOSS),
+                published=published if (title, test, subset) == first else (),
             )
             for test in settings["tests"]
             for subset in (None, *settings["subsets"])

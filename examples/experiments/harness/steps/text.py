@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
 from multiprocessing import Pool
-from typing import Any
+from typing import TextIO
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
@@ -13,60 +16,106 @@ from tqdm import tqdm
 from harness.make import Step
 from harness.recipe import Text
 
-_tokenize: Callable[[str], str]
+#: Pairs in memory.
+_CHUNK = 50_000
+#: One a language of the pair.
+_tokenizers: list[Callable[[str], str]]
 
 
 def tokenize(step: Step) -> None:
-    """Writes ``SPLIT.LANG``, tokenised, and leaves out training and validation pairs beyond the recipe's limits."""
-    languages = step.settings["source"], step.settings["target"]
-    raw = step.inputs["corpus"]
-    splits = json.loads((raw / "counts.json").read_text())
-    counts: dict[str, Any] = {}
-    for split in splits:
-        sides = [_words(step, split, language) for language in languages]
-        pairs = list(zip(*sides, strict=True))
-        kept = pairs
-        if split in ("train", "valid"):
-            kept = [pair for pair in pairs if _within(pair, Text(**step.settings["text"]))]
-        counts[split] = {"pairs": len(kept), "left out": len(pairs) - len(kept)}
-        for i, language in enumerate(languages):
-            _write(step, f"{split}.{language}", [pair[i] for pair in kept])
-        if (raw / f"{split}.reference").exists():
-            _write(step, f"{split}.reference", (raw / f"{split}.reference").read_text(encoding="utf-8").splitlines())
-            _write(step, f"{split}.raw", (raw / f"{split}.{languages[0]}").read_text(encoding="utf-8").splitlines())
+    """Writes ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+
+    Training and validation pairs beyond the recipe's limits are left out; of what is left each k-th pair is taken, or
+    all but these. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
+    """
+    counts = {split: _split(step, split) for split in json.loads((step.inputs["corpus"] / "counts.json").read_text())}
     (step.folder / "counts.json").write_text(json.dumps(counts))
-    print("; ".join(f"{split}: {c['pairs']} pairs, {c['left out']} left out" for split, c in counts.items()))
+    print("; ".join(f"{split}: {', '.join(f'{n} {what}' for what, n in c.items())}" for split, c in counts.items()))
 
 
-def _words(step: Step, split: str, language: str) -> list[str]:
-    with open(step.inputs["corpus"] / f"{split}.{language}", encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    asked = Text(**step.settings["text"])
-    if asked.tokenize == "moses":
-        wanted = language, asked.normalize, asked.dashes
-        bar = tqdm(total=len(lines), desc=f"tokenising {split}.{language}", unit=" lines", disable=None)
-        with bar, Pool(step.threads, _set_up, wanted) as pool:
-            found = []
-            for line in pool.imap(_tokenized, lines, chunksize=1000):
-                found.append(line)
-                bar.update()
-        lines = found
-    return [line.lower() for line in lines] if asked.lowercase else lines
+def _split(step: Step, split: str) -> dict[str, int]:
+    source, target = step.settings["source"], step.settings["target"]
+    asked, every = Text(**step.settings["text"]), step.settings.get("every", {}).get(split, {})
+    limited = split in ("train", "valid")
+    raw = step.inputs["corpus"]
+    counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
+    within = 0
+    with ExitStack() as stack:
+
+        def read(name: str) -> TextIO:
+            return stack.enter_context(open(raw / name, encoding="utf-8"))
+
+        def written(name: str) -> TextIO:
+            return stack.enter_context(open(step.folder / name, "w", encoding="utf-8"))
+
+        pairs = zip(read(f"{split}.{source}"), read(f"{split}.{target}"), strict=True)
+        out = {side: written(f"{split}.{side}") for side in (source, target)}
+        cased = written(f"{split}.{source}.cased") if asked.lowercase else None
+        # The corpus has a reference of a test set; its raw source goes with the run, for metrics that read it.
+        kept_raw = {}
+        if (raw / f"{split}.reference").exists():
+            kept_raw = {
+                name: (read(file), written(f"{split}.{name}"))
+                for name, file in (("reference", f"{split}.reference"), ("raw", f"{split}.{source}"))
+            }
+        for pair in _words(step, split, asked, pairs):
+            lines = {name: file.readline() for name, (file, _) in kept_raw.items()}
+            if limited and not _within(pair, asked):
+                counts["beyond the limits"] += 1
+                continue
+            within += 1
+            if not _taken(within, **every):
+                counts["of other splits"] += 1
+                continue
+            counts["pairs"] += 1
+            for side, text in zip((source, target), pair, strict=True):
+                out[side].write(f"{text.lower() if asked.lowercase else text}\n")
+            if cased:
+                cased.write(f"{pair[0]}\n")
+            for name, line in lines.items():
+                kept_raw[name][1].write(line)
+    if not counts["pairs"]:
+        raise ValueError(f"{split}: expected at least one pair, found none of {sum(counts.values())} within the limits")
+    return counts
 
 
-def _set_up(language: str, normalize: bool, dashes: bool) -> None:
-    global _tokenize
+def _words(step: Step, split: str, asked: Text, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
+    stripped = (tuple(line.rstrip("\n") for line in pair) for pair in pairs)
+    if asked.tokenize == "none":
+        yield from (tuple(line.lower() for line in pair) for pair in stripped) if asked.lowercase_first else stripped
+        return
+    languages = step.settings["source"], step.settings["target"]
+    with ExitStack() as stack:
+        bar = stack.enter_context(tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None))
+        mapped: Callable[..., Iterator[tuple[str, ...]]] = map
+        if step.threads > 1:
+            pool = stack.enter_context(Pool(step.threads, _set_up, (languages, asked)))
+            mapped = partial(pool.imap, chunksize=1000)
+        else:
+            _set_up(languages, asked)
+        while chunk := list(islice(stripped, _CHUNK)):
+            yield from mapped(_tokenized, chunk)
+            bar.update(len(chunk))
+
+
+def _set_up(languages: tuple[str, ...], asked: Text) -> None:
+    global _tokenizers
+    _tokenizers = [_tokenizer(language, asked) for language in languages]
+
+
+def _tokenizer(language: str, asked: Text) -> Callable[[str], str]:
     normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
 
     def words(line: str) -> str:
-        line = normalizer.normalize(line) if normalize else line
-        return str(tokenizer.tokenize(line, aggressive_dash_splits=dashes, return_str=True))
+        line = line.lower() if asked.lowercase_first else line
+        line = normalizer.normalize(line) if asked.normalize else line
+        return str(tokenizer.tokenize(line, aggressive_dash_splits=asked.dashes, return_str=True))
 
-    _tokenize = words
+    return words
 
 
-def _tokenized(line: str) -> str:
-    return _tokenize(line)
+def _tokenized(pair: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tokenize(line) for tokenize, line in zip(_tokenizers, pair, strict=True))
 
 
 def _within(pair: tuple[str, ...], asked: Text) -> bool:
@@ -77,5 +126,6 @@ def _within(pair: tuple[str, ...], asked: Text) -> bool:
     return asked.ratio is None or max(lengths) <= asked.ratio * min(lengths)
 
 
-def _write(step: Step, name: str, lines: list[str]) -> None:
-    (step.folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+def _taken(number: int, *, every: int | None = None, but_every: int | None = None) -> bool:
+    """Whether the split has the pair of this number, from 1."""
+    return (every is None or number % every == 0) and (but_every is None or number % but_every != 0)

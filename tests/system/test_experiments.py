@@ -1,0 +1,54 @@
+"""Every recipe from its files to its table, made small, without a network or a parser's model."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.recipe import RECIPES, read_recipe
+from places import EXAMPLES
+
+#: The one that is run with four systems, six trainings in all; the others with two.
+WHOLE = "iwslt14_de_en"
+
+
+@pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
+def test_smoke(recipe, tmp_path):
+    systems = 4 if recipe == WHOLE else 2
+    command = [sys.executable, "-m", "harness", recipe, "--smoke", "--smoke-systems", str(systems)]
+    environment = {name: value for name, value in os.environ.items() if name != "FAIRSEQ_SYNTAX_DATA"}
+    nowhere = "http://127.0.0.1:9"  # whoever would use the network fails
+    environment |= {"PYTHONPATH": str(EXAMPLES / "experiments"), "http_proxy": nowhere, "https_proxy": nowhere}
+    done = subprocess.run(
+        [*command, "--work", str(tmp_path), "--cores", "2"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    work = tmp_path / "smoke"
+    with open(work / recipe / "table.csv") as file:
+        rows = list(csv.DictReader(file))
+    full = read_recipe(recipe)
+    found = {row["system"] for row in rows}
+    assert found <= full.systems.keys()
+    assert len(found) == systems
+    assert any(full.systems[name].parser != "none" for name in found)
+    for name in found:
+        metrics = {row["metric"] for row in rows if row["system"] == name}
+        assert metrics >= {"BLEU", "chrF2", "TER", "valid_loss", "parameters"}
+        assert (full.systems[name].label or name) in done.stdout
+    for label in full.published:
+        assert f"| {label}" in done.stdout
+    assert not list(work.glob("*/.[0-9a-f]*[0-9a-f]")), "nothing is half done"
+    for record in work.glob("runs/*/run.json"):
+        epochs = json.loads(record.read_text())["epochs"]
+        assert epochs[-1]["valid_loss"] < epochs[0]["valid_loss"], "it learns"
+    if recipe == WHOLE:
+        assert len(list(work.glob("runs/*"))) == 6
+        assert "p < 0.05" in done.stdout, "two seeds are compared"
+        (counts,) = (json.loads(path.read_text()) for path in work.glob("text/*/counts.json"))
+        assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"

@@ -1,0 +1,120 @@
+"""Downloads are checked, resumed where they were cut off, and taken from another address where one fails."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from steps_in import step_in
+
+from harness.steps.downloads import download
+from syntax_preprocess.errors import InputError
+
+DATA = bytes(range(256)) * 1000
+SHA256 = hashlib.sha256(DATA).hexdigest()
+MD5 = hashlib.md5(DATA).hexdigest()
+
+
+@pytest.fixture
+def server():
+    """Serves DATA; /cut only as far as its half, /whole knows no ranges, /missing is not there."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            start = self.headers.get("Range")
+            asked.append((self.path, start))
+            if self.path.startswith("/missing"):
+                self.send_error(404)
+                return
+            begin = int(re.fullmatch(r"bytes=(\d+)-", start)[1]) if start and "whole" not in self.path else 0
+            if begin >= len(DATA):
+                self.send_error(416)
+                return
+            self.send_response(206 if begin else 200)
+            self.send_header("Content-Length", str(len(DATA) - begin))
+            self.end_headers()
+            self.wfile.write(DATA[begin : len(DATA) // 2 if "cut" in self.path else None])
+
+        def log_message(self, *args):
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{http.server_port}", asked
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+
+
+def fetch(folder, **asked):
+    download(step_in(folder, {}, places={"download": asked}))
+    (file,) = folder.iterdir()
+    return file
+
+
+@pytest.mark.parametrize("checked", [{"sha256": SHA256}, {"md5": MD5}, {"sha256": SHA256, "size": len(DATA)}, {}])
+def test_a_file_by_its_address(tmp_path, capsys, checked):
+    (tmp_path / "all.tgz").write_bytes(DATA)
+    file = fetch(tmp_path / "here", url=(tmp_path / "all.tgz").as_uri(), **checked)
+    assert file.name == "all.tgz"
+    assert file.read_bytes() == DATA
+    assert (SHA256 in capsys.readouterr().out) == (checked == {}), "without a hash it is told"
+
+
+@pytest.mark.parametrize(
+    ("checked", "said"),
+    [
+        ({"sha256": "0" * 64}, f"expected the sha256 {'0' * 64}, found {SHA256}; it is deleted"),
+        ({"md5": "0" * 32}, f"expected the md5 {'0' * 32}, found {MD5}; it is deleted"),
+        ({"size": 7, "sha256": SHA256}, f"expected 7 bytes, found {len(DATA)}; it is deleted"),
+    ],
+)
+def test_another_file_than_is_asked_for_is_deleted(tmp_path, checked, said):
+    (tmp_path / "all.tgz").write_bytes(DATA)
+    with pytest.raises(InputError, match=said):
+        fetch(tmp_path / "here", url=(tmp_path / "all.tgz").as_uri(), **checked)
+    assert not list((tmp_path / "here").iterdir())
+
+
+def test_it_is_resumed_where_it_was_cut_off(tmp_path, server):
+    address, asked = server
+    half = len(DATA) // 2
+    with pytest.raises(InputError, match=f"the connection ended after {half} of {len(DATA)} bytes. The next run goes"):
+        fetch(tmp_path / "here", url=f"{address}/cut/all.tgz", sha256=SHA256)
+    assert (tmp_path / "here/all.tgz.part").stat().st_size == half
+    assert fetch(tmp_path / "here", url=f"{address}/all.tgz", sha256=SHA256).read_bytes() == DATA
+    assert asked == [("/cut/all.tgz", None), ("/all.tgz", f"bytes={half}-")]
+
+
+@pytest.mark.parametrize("path", ["all.tgz", "whole/all.tgz"])
+@pytest.mark.parametrize("have", [1000, len(DATA)])
+def test_what_is_there_is_gone_on_with_if_the_server_can(tmp_path, server, path, have):
+    address, asked = server
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/all.tgz.part").write_bytes(DATA[:have])
+    assert fetch(tmp_path / "here", url=f"{address}/{path}", sha256=SHA256).read_bytes() == DATA
+    assert asked == [(f"/{path}", f"bytes={have}-")]
+
+
+def test_mirrors(tmp_path, server):
+    address, asked = server
+    urls = {"url": f"{address}/missing/all.tgz", "mirrors": [f"{address}/cut/all.tgz", f"{address}/all.tgz"]}
+    assert fetch(tmp_path / "here", **urls, sha256=SHA256).read_bytes() == DATA
+    assert asked[-1] == ("/all.tgz", f"bytes={len(DATA) // 2}-"), "what the mirror before gave is kept"
+
+
+def test_every_address_that_failed_is_told(tmp_path, server):
+    address, _ = server
+    urls = {"url": f"{address}/missing/1", "mirrors": [f"{address}/missing/2"]}
+    with pytest.raises(InputError, match=r"missing/1: expected a download.*404.*missing/2: expected a download.*404"):
+        fetch(tmp_path / "here", **urls)

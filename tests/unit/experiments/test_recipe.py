@@ -1,0 +1,118 @@
+"""A recipe says what is meant, or is refused with file and line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+import fairseq_syntax  # noqa: F401  (its architectures)
+from harness.plan import make_plan
+from harness.recipe import RECIPES, read_recipe
+from syntax_preprocess.errors import InputError
+
+SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
+SMALL = """\
+source: de
+target: en
+corpus:
+  downloads:
+    all: {url: "http://localhost/all.tgz"}
+  splits:
+    train: {source: ["all!train.de"], target: ["all!train.en"]}
+    valid: {source: ["all!valid.de"], target: ["all!valid.en"]}
+    test: {source: ["all!test.de"], target: ["all!test.en"]}
+seeds: [1, 2]
+systems:
+  stock: {architecture: transformer, parser: none}
+  gated: {architecture: gated_syntax_transformer}
+baselines: [stock]
+"""
+
+
+def write(folder, text, name="small.yaml"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_a_small_recipe(tmp_path):
+    recipe = read_recipe(write(tmp_path, SMALL))
+    assert recipe.name == "small"
+    assert recipe.tests == ["test"]
+    assert recipe.systems["gated"].parser is None
+    assert recipe.subwords.size == 10000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("seeds:", "sedes:", 10, "found 'sedes'"),
+        ("baselines:", "baseline:", 14, "found 'baseline'"),
+        ("{architecture: transformer, parser: none}", "{architectur: transformer}", 12, "found 'architectur'"),
+        ("seeds: [1, 2]", "seeds: [1, two]", 10, "expected seeds: a whole number, found 'two'"),
+        ("seeds: [1, 2]", "seeds: 1", 10, "expected seeds: a list"),
+        ("seeds: [1, 2]", "seeds: [1, 2]\nseeds: [3]", 11, "expected each key once"),
+        ("seeds: [1, 2]", "score: {lowercase: maybe}", 10, "expected score.lowercase: true or false"),
+        ("baselines: [stock]", "baselines: [stick]", 1, "found 'stick'"),
+        ("source: de\n", "", 1, "expected source in the recipe, found none"),
+        ('train: {source: ["all!', 'train: {source: ["al!', 1, "expected a download before the ! of 'al!train.de'"),
+        ("train: {", "train: {format: csv, ", 7, "expected one of lines, iwslt, seg, tmx, found 'csv'"),
+        ("train: {", "train: {every: 1, ", 7, "every: expected a number of at least 2, found 1"),
+        ("seeds: [1, 2]", "text: {words: [1]}", 10, "words: expected two numbers"),
+        ("seeds: [1, 2]", "text: {lowercase: true, lowercase_first: true}", 10, "found both"),
+        ("seeds: [1, 2]", "seeds: [1, 2", 11, "expected YAML"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_place(tmp_path, old, new, line, said):
+    assert old in SMALL
+    path = write(tmp_path, SMALL.replace(old, new, 1))
+    with pytest.raises(InputError, match=f"^{re.escape(path)}:{line}: .*{re.escape(said)}"):
+        read_recipe(path)
+
+
+def test_a_recipe_extends_another(tmp_path):
+    write(tmp_path, SMALL)
+    above = "extends: small.yaml\nseeds: [7]\nsystems:\n  gated: {control: random}\n  stock: ~\nbaselines: ~\n"
+    recipe = read_recipe(write(tmp_path, above, "above.yaml"))
+    assert recipe.seeds == [7]
+    assert list(recipe.systems) == ["gated"]
+    assert recipe.systems["gated"].architecture == "gated_syntax_transformer"
+    assert recipe.systems["gated"].control == "random"
+
+
+def test_a_mistake_is_placed_in_the_file_that_has_it(tmp_path):
+    below = write(tmp_path, SMALL.replace("seeds: [1, 2]", "seeds: [1, two]"))
+    with pytest.raises(InputError, match=f"^{re.escape(below)}:10: "):
+        read_recipe(write(tmp_path, "extends: small.yaml\ntitle: above\n", "above.yaml"))
+    write(tmp_path, SMALL)
+    above = write(tmp_path, "extends: small.yaml\ntitel: above\n", "above.yaml")
+    with pytest.raises(InputError, match=f"^{re.escape(above)}:2: .*'titel'"):
+        read_recipe(above)
+
+
+def test_recipes_that_are_not_there_are_told_with_those_that_are():
+    with pytest.raises(InputError, match="iwslt14_de_en, iwslt14_en_de"):
+        read_recipe("iwslt14")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_our_recipes_are_valid(name):
+    recipe = read_recipe(name)
+    assert {system.architecture for system in recipe.systems.values()} <= ARCH_MODEL_REGISTRY.keys()
+    assert all(re.fullmatch("[0-9a-f]{64}", d.sha256) for d in recipe.corpus.downloads.values() if d.sha256)
+    for split in recipe.corpus.splits.values():
+        assert len(split.source) == len(split.target)
+    if recipe.corpus.folder is None:
+        plan = make_plan(recipe)
+        assert len(plan.runs) == sum(len(system.seeds or recipe.seeds) for system in recipe.systems.values())
+
+
+def test_only_files_without_a_published_hash_have_none():
+    unchecked = {
+        asked.url
+        for name in SHIPPED
+        for asked in read_recipe(name).corpus.downloads.values()
+        if not (asked.sha256 or asked.md5)
+    }
+    assert unchecked == {"http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"}

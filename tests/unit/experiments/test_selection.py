@@ -1,0 +1,143 @@
+"""Lines are selected by measures of a drawn parse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from steps_in import lines_of, step_in
+
+from harness.measures import measure
+from harness.steps import selection
+
+#: By word: tag, head and relation. "with telescopes" hangs on the verb, "of Ann" on a noun, "who sleep" is a clause.
+SAW = [
+    ("I", "PRON", 2, "nsubj"),
+    ("saw", "VERB", 0, "root"),
+    ("men", "NOUN", 2, "obj"),
+    ("of", "ADP", 5, "case"),
+    ("Ann", "PROPN", 3, "nmod"),
+    ("who", "PRON", 7, "nsubj"),
+    ("sleep", "VERB", 3, "acl:relcl"),
+    ("with", "ADP", 9, "case"),
+    ("telescopes", "NOUN", 2, "obl"),
+]
+ENDS = [("It", "PRON", 2, "nsubj"), ("ends", "VERB", 0, "root")]
+TREES = [
+    "(S (NP I) (VP saw (NP (NP (NP men) (PP of (NP Ann))) (SBAR who (VP sleep))) (PP with (NP telescopes))))",
+    "(S (NP It) (VP ends))",
+]
+LINES = ["I saw men of Ann who sleep with telescopes", "It ends", "I saw men of Ann who sleep with telescopes It ends"]
+
+
+def conllu(*sentences):
+    """A line's sentences in one block, their words counted on."""
+    rows = [f"# sentences = {len(sentences)}"]
+    for sentence in sentences:
+        before = len(rows) - 1
+        for i, (word, tag, head, relation) in enumerate(sentence, before + 1):
+            columns = (i, word, "_", tag, "_", "_", head + before if head else 0, relation, "_", "_")
+            rows.append("\t".join(map(str, columns)))
+    return "\n".join(rows) + "\n\n"
+
+
+@pytest.fixture
+def parsed(tmp_path):
+    """Text and parses of three lines: a rich sentence, a plain one, and both in one line."""
+    (tmp_path / "text").mkdir()
+    (tmp_path / "parses").mkdir()
+    text = "".join(f"{line}\n" for line in LINES)
+    for name in ("train.en", "train.de", "test.en", "test.de", "test.reference"):
+        (tmp_path / "text" / name).write_text(text)
+    (tmp_path / "text/counts.json").write_text("{}")
+    for split in ("train", "test"):
+        (tmp_path / f"parses/{split}.en.conllu").write_text(conllu(SAW) + conllu(ENDS) + conllu(SAW, ENDS))
+        with open(tmp_path / f"parses/{split}.en.trees", "w") as file:
+            file.writelines(f"{line}\n" for line in (*TREES, " ".join(TREES)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("words", [9, 2, 11]),
+        # Above the words: of Ann 1, men of Ann 2, men … sleep 3, the verb phrase 4, the sentence 5.
+        ("depth", [5, 1, 5]),
+        ("dependency_depth", [4, 2, 4]),  # words on the way: saw men Ann of
+        ("attachments", [2, 0, 2]),
+        ("clauses", [2, 1, 3]),
+    ],
+)
+def test_measures_of_a_drawn_parse(parsed, name, found):
+    measured = measure([name], parsed / "text/test.en", parsed / "parses/test.en")
+    assert [of[name] for of in measured] == found
+
+
+def test_as_many_parses_as_lines(parsed):
+    (parsed / "text/test.en").write_text("one\n")
+    with pytest.raises(ValueError, match="expected 1 parses, found 3"):
+        measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
+
+
+def made_of(parsed, **settings):
+    inputs = {"text": parsed / "text", **{f"parses of {split}": parsed / "parses" for split in ("train", "test")}}
+    return settings | {"source": "en", "target": "de"}, inputs
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, [0, 1, 2]),
+        ({"words": [3, None]}, [0, 2]),
+        ({"words": [3, 9]}, [0]),
+        ({"depth": [None, 4]}, [1]),
+        ({"attachments": [2, 2], "clauses": [3, None]}, [2]),
+        ({"lines": 3, "seed": 7}, [0, 1, 2]),
+    ],
+)
+def test_lines_within_all_ranges(parsed, wanted, found):
+    settings, inputs = made_of(parsed, tests=["test"], subsets={"some": wanted})
+    selection.subsets(step_in(parsed / "out", settings, inputs=inputs))
+    assert json.loads((parsed / "out/test.json").read_text()) == {"some": found}
+
+
+def test_so_many_lines_at_random_and_the_same_again(tmp_path):
+    (tmp_path / "train.en").write_text("word\n" * 100)
+
+    def drawn(seed):
+        settings = {"source": "en", "target": "de", "select": {"train": {"lines": 10, "seed": seed}}}
+        selection.choose(step_in(tmp_path / "out", settings, inputs={"text": tmp_path}))
+        return json.loads((tmp_path / "out/train.json").read_text())
+
+    one, again, other = drawn(1), drawn(1), drawn(2)
+    assert one == again != other
+    assert one == sorted(set(one))
+    assert len(one) == 10
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"words": [50, None]}, "test: expected at least one line with .*words.*, found 0"),
+        ({"clauses": [2, None], "lines": 3}, "test: expected 3 lines with .*clauses.*, found 2"),
+    ],
+)
+def test_too_few_lines_are_refused(parsed, wanted, said):
+    settings, inputs = made_of(parsed, tests=["test"], subsets={"some": wanted})
+    with pytest.raises(ValueError, match=said):
+        selection.subsets(step_in(parsed / "out", settings, inputs=inputs))
+
+
+def test_text_and_parses_of_a_split_are_selected_alike(parsed):
+    (parsed / "lines").mkdir()
+    (parsed / "lines/train.json").write_text("[1]")
+    inputs = {"text": parsed / "text", "lines": parsed / "lines"}
+    selection.select(step_in(parsed / "chosen", {"what": "text", "source": "en"}, inputs=inputs))
+    assert lines_of(parsed / "chosen/train.en") == lines_of(parsed / "chosen/train.de") == [LINES[1]]
+    assert lines_of(parsed / "chosen/test.en") == lines_of(parsed / "chosen/test.reference") == LINES
+    for split, kept in (("train", [TREES[1]]), ("test", [*TREES, " ".join(TREES)])):
+        inputs = {"parses": parsed / "parses", "lines": parsed / "lines"}
+        settings = {"what": "parses", "split": split, "source": "en"}
+        selection.select(step_in(parsed / "trees", settings, inputs=inputs))
+        assert lines_of(parsed / f"trees/{split}.en.trees") == kept
+        assert (parsed / f"trees/{split}.en.conllu").read_text().count("\n\n") == len(kept)
