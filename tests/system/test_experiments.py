@@ -48,7 +48,7 @@ def test_smoke(recipe, tmp_path):
         epochs = json.loads(record.read_text())["epochs"]
         assert epochs[-1]["valid_loss"] < epochs[0]["valid_loss"], "it learns"
     if recipe == WHOLE:
-        assert len(list(work.glob("runs/*"))) == 6
+        assert len(list(work.glob("runs/*/run.json"))) == 6
         assert "p < 0.05" in done.stdout, "two seeds are compared"
         (counts,) = (json.loads(path.read_text()) for path in work.glob("text/*/counts.json"))
         assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"
