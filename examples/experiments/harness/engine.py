@@ -25,7 +25,7 @@ def tells_only(options: Sequence[str]) -> bool:
 
 
 def run_plan(plan: Plan, options: Sequence[str]) -> int:
-    """Makes the plan's table, and all that it needs, in the current folder; returns Snakemake's exit status.
+    """Makes the plan's table and pictures, and what they need, in the current folder; returns Snakemake's status.
 
     Args:
         options: of Snakemake, from the user.
@@ -37,9 +37,10 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
     tells = tells_only(options)
     # What is there is whole (harness/make.py): Snakemake need not look for what a killed job left.
     given = {word.partition("=")[0] for word in options}
+    targets = ",".join(target.path for target in plan.targets)
     command = [
         sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
-        "--config", f"target={plan.table.path}", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime",
+        "--config", f"targets={targets}", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime",
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
@@ -67,5 +68,7 @@ def _index(plan: Plan, artefacts: Sequence[Artefact]) -> None:
         name = artefact.label.replace("/", "-").replace(" ", "_").replace(",", "")
         link = folder / f"{name}.{artefact.key[:4]}"
         link.symlink_to(Path("..", artefact.path))
+    if plan.pictures:
+        (folder / "pictures").symlink_to(Path("..", plan.pictures.path))
     for ending in ("md", "csv", "tex"):
         (folder / f"table.{ending}").symlink_to(Path("..", plan.table.path, f"table.{ending}"))

@@ -92,6 +92,12 @@ class Plan:
     measurements: dict[tuple[str, int, str], Artefact]
     comparisons: dict[tuple[str, str, int], Artefact]
     table: Artefact
+    pictures: Artefact | None
+
+    @property
+    def targets(self) -> list[Artefact]:
+        """What is to be there at the end."""
+        return [self.table, *([self.pictures] if self.pictures else [])]
 
     @property
     def artefacts(self) -> list[Artefact]:
@@ -104,7 +110,8 @@ class Plan:
                     add(source)
                 found[artefact.path] = artefact
 
-        add(self.table)
+        for target in self.targets:
+            add(target)
         return list(found.values())
 
 
@@ -173,7 +180,27 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         "score": _told(recipe.score),
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
-    return Plan(recipe, runs, scores, measurements, comparisons, table)
+    pictures = _pictures(recipe, runs, text, _first(parses)) if recipe.pictures else None
+    return Plan(recipe, runs, scores, measurements, comparisons, table, pictures)
+
+
+def _pictures(
+    recipe: Recipe, runs: Mapping[tuple[str, int], Artefact], text: Artefact, parses: Mapping[str, Artefact]
+) -> Artefact:
+    assert recipe.pictures is not None
+    inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()} | {"text": text, **parses}
+    for name in recipe.pictures.of:
+        first = next((run for (of, _), run in runs.items() if of == name), None)
+        if first is not None:
+            inputs |= {f"model {name}": first.inputs["model"], f"data {name}": first.inputs["data"]}
+    settings = {
+        "title": recipe.title or recipe.name,
+        "labels": {name: system.label or name for name, system in recipe.systems.items()},
+        "pictures": _told(recipe.pictures),
+        "score": _told(recipe.score),
+        "tests": recipe.tests,
+    } | _languages(recipe)
+    return Artefact("pictures", settings, inputs, f"pictures of {recipe.name}")
 
 
 def _compared(recipe: Recipe) -> list[tuple[str, str]]:

@@ -212,6 +212,19 @@ class TableOf:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """A page of pictures by fairseq-syntax-analyze; see docs/analysis.md.
+
+    `sentences`: of the first test set, drawn with trees, masks and attention of the systems `of` (their first seed).
+    `sweeps`: by axis and label, which system stands for which value: ``{noise (%): {slr: {0: slr, 20: slr_20}}}``.
+    """
+
+    sentences: list[int] = field(default_factory=list)
+    of: list[str] = field(default_factory=list)
+    sweeps: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Threads:
     """How many cores a job of each kind has."""
 
@@ -251,6 +264,7 @@ class Recipe:
     subsets: dict[str, Selection] = field(default_factory=dict)
     baselines: list[str] = field(default_factory=list)
     tables: dict[str, TableOf] = field(default_factory=dict)
+    pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
     #: Where the recipe stands; a command of it may name this folder as ``{here}``.
@@ -268,6 +282,10 @@ class Recipe:
         return self.tables or {"": TableOf(self.baselines)}
 
     def __post_init__(self) -> None:
+        for picture in [self.pictures] if self.pictures else []:
+            swept = [name for axis in picture.sweeps.values() for of in axis.values() for name in of.values()]
+            for name in (*picture.of, *swept):
+                _choice("pictures", name, tuple(self.systems))
         for table in self.of_tables.values():
             for name in (*table.baselines, *table.systems):
                 _choice("tables", name, tuple(self.systems))

@@ -11,6 +11,7 @@ from harness.steps import (
     downloads,
     measurements,
     parses,
+    pictures,
     runs,
     scores,
     selection,
@@ -40,6 +41,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "measurements": measurements.measure,
     "comparisons": scores.compare_runs,
     "tables": table.write,
+    "pictures": pictures.draw,
 }
 
 #: Kinds whose steps go on with what a stopped one left.
