@@ -46,7 +46,7 @@ class Artefact:
     places: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 1
     gpus: int = 0
-    priority: int = 0
+    priority: int = 1000  # what trainings wait for comes before them
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
