@@ -25,7 +25,7 @@ set_up() {
         touch "$venv/.fairseq-is-built"
     fi
     rm -rf build  # pip would install modules from it that are no longer there
-    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev,experiments,analysis]"
+    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
     rm -rf build ./*.egg-info
     PATH="$(cd "$venv/bin" && pwd):$PATH"
 }

@@ -22,7 +22,7 @@ setup(
     python_requires=">=3.11",
     packages=[*find_packages(include=["fairseq_syntax*"]), *find_packages("preprocess")],
     package_dir={"syntax_preprocess": "preprocess/syntax_preprocess"},
-    package_data={"fairseq_syntax": ["py.typed"], "syntax_preprocess": ["py.typed"]},
+    package_data={"fairseq_syntax": ["py.typed"], "syntax_preprocess": ["py.typed", "analysis/page.html"]},
     install_requires=[
         "fairseq-fixed>=0.12.3,<0.13",  # compat repairs these versions
         "numpy>=1.23",
@@ -35,9 +35,9 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "analysis": ["scikit-learn"],  # for fairseq-syntax-probe
+        "analysis": ["jinja2", "matplotlib", "nltk", "scikit-learn"],  # for fairseq-syntax-analyze and -probe
         "dev": [
-            "fastapi",
+            "fairseq-syntax[analysis,experiments,serve]",
             "httpx",
             "hypothesis",
             "mypy",
@@ -45,9 +45,6 @@ setup(
             "pytest",
             "pytest-xdist",
             "ruff",
-            "scikit-learn",
-            "scipy>=1.11",
-            "uvicorn",
         ],
         "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
         "ray": ["ray[data]"],  # for examples/parse_at_scale
@@ -59,6 +56,7 @@ setup(
             "fairseq-syntax-binarize = syntax_preprocess.commands.binarize:main",
             "fairseq-syntax-average-checkpoints = syntax_preprocess.commands.average_checkpoints:main",
             "fairseq-syntax-score = syntax_preprocess.commands.score:main",
+            "fairseq-syntax-analyze = syntax_preprocess.commands.analyze:main",
             "fairseq-syntax-dump = syntax_preprocess.commands.dump:main",
             "fairseq-syntax-probe = syntax_preprocess.commands.probe:main",
         ],

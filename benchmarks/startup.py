@@ -20,6 +20,7 @@ COMMANDS = {
     "fairseq-syntax-parse --help": "parse --help",
     "fairseq-syntax-binarize --help": "binarize --help",
     "fairseq-syntax-score --help": "score --help",
+    "fairseq-syntax-analyze --help": "analyze --help",
     "fairseq-syntax-dump --help": "dump --help",
     "fairseq-syntax-average-checkpoints --help": "average-checkpoints --help",
     "fairseq-syntax-parse --parser trees": "parse --input x.en --parser trees --parse-file y.trees",

@@ -200,9 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write true/ and false/")
     parser.add_argument("--train", type=int, default=10000, help="training sentences (default: %(default)s)")
-    parser.add_argument(
-        "--held-out", type=int, default=100, help="different sentences in valid and test (default: 100)"
-    )
+    parser.add_argument("--held-out", type=int, default=100, help="different ones in valid and test (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the corpus (default: 1)")
     args = parser.parse_args()
     corpus = make_corpus(Random(args.seed), train=args.train, held_out=args.held_out)

@@ -16,6 +16,7 @@ from fairseq.data.data_utils import post_process
 from hypothesis import strategies as st
 
 from syntax_preprocess.commands import score
+from syntax_preprocess.translations import join_subwords
 
 REFERENCES = [
     "Der Hund, der bellt, läuft nach Hause.",
@@ -89,7 +90,7 @@ def test_sentencepiece_is_undone(tmp_path, references, capsys):
 @pytest.mark.parametrize("kind", ["subword_nmt", "sentencepiece"])
 @hypothesis.given(st.lists(st.sampled_from(["a", "@", "@@ ", " ", "▁", "\u00a0", "é"])).map("".join) | st.text())
 def test_subwords_are_undone_as_fairseq_does(kind, line):
-    assert score.join_subwords(line, kind) == post_process(line, kind)
+    assert join_subwords(line, kind) == post_process(line, kind)
 
 
 def test_defaults_are_sacrebleus():

@@ -14,7 +14,7 @@ import syntax_preprocess
 from syntax_preprocess.commands import parse
 from syntax_preprocess.parsers import parser_class, parser_names
 
-HEAVY = "fairseq", "numpy", "sacrebleu", "sacremoses", "stanza", "torch"
+HEAVY = "fairseq", "jinja2", "matplotlib", "nltk", "numpy", "sacrebleu", "sacremoses", "stanza", "torch"
 
 
 def loaded(module: str, *arguments: str) -> list[str]:
@@ -41,7 +41,7 @@ def test_no_module_loads_fairseq_stanza_or_torch():
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("command", ["parse", "binarize", "score", "dump", "probe", "average_checkpoints"])
+@pytest.mark.parametrize("command", ["parse", "binarize", "score", "analyze", "dump", "probe", "average_checkpoints"])
 def test_help_loads_nothing_heavy(command):
     assert loaded(command, "--help") == (["numpy"] if command == "binarize" else [])
 

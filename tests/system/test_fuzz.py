@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from fairseq.data import Dictionary
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -30,6 +31,9 @@ import syntax_preprocess.commands.parse
 import syntax_preprocess.commands.score
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
+from syntax_preprocess.analysis.dumps import Dump
+from syntax_preprocess.analysis.history import read_log, read_run
+from syntax_preprocess.analysis.sentence import attention_and_masks, attention_of_heads
 from syntax_preprocess.errors import InputError
 from time_limit import within
 
@@ -123,6 +127,15 @@ def clean(tmp_path_factory) -> Path:
         )
     log = "".join(f"S-{i}\t{line}\nH-{i}\t-0.5\t{line}\n" for i, line in enumerate(WORDS.splitlines()))
     (folder / "generate.log").write_text(log, encoding="utf-8")
+    valid = "epoch 001 | valid on 'valid' subset | loss 7.598 | gate_slr_l1 0.4 | num_updates 251\n"
+    json_line = '{"epoch": 2, "valid_loss": "6.9", "valid_gate_slr_l1": "0.4", "valid_num_updates": "502"}\n'
+    (folder / "train.log").write_text(f"2026 | INFO | valid | {valid}2026 | INFO | valid | {json_line}")
+    epoch = {"epoch": 1, "updates": 9, "valid_loss": 4.5, "gates": {"gate_slr_l1": 0.3}}
+    (folder / "run.json").write_text(json.dumps({"system": "x", "seed": 1, "epochs": [epoch], "tests": ["test"]}))
+    square = np.ones((1, 2, 2), dtype=np.float32)
+    arrays = {"tokens": np.array(["a", "</s>"]), "gates": square[:, :1], "masks": square, "attention": square[None]}
+    named = {f"0/{name}": array for name, array in arrays.items()}
+    np.savez(folder / "dump.npz", layers=np.array([1]), masks=np.array(["slr"]), **named)
     return folder
 
 
@@ -226,7 +239,7 @@ FILES = [
     "train.de-en.de.text_hashes.bin",
 ]
 VERIFY = ["--verify", "-s", "de", "-t", "en", "--destdir"]
-COUNT = 11  # of the tests that take time as long as they may
+COUNT = 14  # of the tests that take time as long as they may
 
 
 @pytest.mark.parametrize("name", PARSES)
@@ -390,3 +403,25 @@ def test_logs(attack):
             assert_place(message, folder)
 
     attack("generate.log", law)
+
+
+def read_dump(path: str) -> None:
+    dump = Dump(path)
+    dump.mean_gates()
+    for sentence in dump.sentences:
+        assert attention_and_masks({"x": dump}, sentence).rows
+        assert attention_of_heads(dump, sentence).rows
+
+
+READERS = {"train.log": read_log, "run.json": lambda path: read_run(os.path.dirname(path)), "dump.npz": read_dump}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_drawn(name, attack):
+    def law(folder: Path) -> None:
+        try:
+            READERS[name](str(folder / name))
+        except InputError as error:
+            assert_place(error, folder)
+
+    attack(name, law)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import shutil
@@ -17,7 +18,7 @@ from sacremoses import MosesTokenizer
 
 import commands
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from places import ROOT
+from places import EXAMPLES
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.commands import binarize, parse
 from syntax_preprocess.conllu import conllu_units, parse_conllu
@@ -230,24 +231,26 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     assert "conllu: 1014 parsed (100.00%), without a parse: 0" in report
 
 
-def test_multi30k_example_for_a_few_steps(tmp_path):
-    example = ROOT / "examples/multi30k/run.sh"
-    small = tmp_path / "data"  # the first lines of the real files
-    for folder, names in (("tok", "*.lc.norm.tok.[ed][ne].gz"), ("parsed", "*.gz")):
-        (small / folder).mkdir(parents=True)
-        for path in (Path(DATA or "") / "multi30k" / folder).glob(names):
-            with gzip.open(path, "rt", encoding="utf-8") as full:
-                text = full.read()
-            parts = text.split("\n\n") if ".conllu" in path.name else text.split("\n")
-            end = "\n\n" if ".conllu" in path.name else "\n"
-            with gzip.open(small / folder / path.name, "wt", encoding="utf-8") as file:
-                file.write(end.join(parts[:20]) + end)
-    command = ["bash", example, small, tmp_path / "work", "--cpu", "--num-workers", "0", "--max-update", "2"]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_multi30k_recipe_for_a_few_steps(tmp_path):
+    """The recipe's own text and parses, a few lines of each."""
+    (tmp_path / "few.yaml").write_text(f"""
+extends: {EXAMPLES}/experiments/recipes/parts/multi30k_en_de.yaml
+select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, depth: [5, ~]}}}}
+subwords: {{size: 200}}
+seeds: [1]
+train: {{max-epoch: ~, max-update: 2}}
+subsets: {{deep: {{depth: [8, ~]}}}}
+systems:
+  transformer: {{architecture: transformer, parser: none}}
+  gated: {{architecture: gated_syntax_transformer, options: {{syntax-masks: "slr,sdoi"}}, control: random}}
+""")
+    command = [sys.executable, "-m", "harness", "few.yaml", "--work", "work", "--cores", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
-    for name, line in zip(("transformer", "gated", "gated-slr-sdoi"), done.stdout.splitlines()[-3:], strict=True):
-        assert line.startswith(f"{name}: BLEU|nrefs:1")
-    assert len((tmp_path / "work/gated.de").read_text().splitlines()) == 20
+    rows = list(csv.DictReader((tmp_path / "work/few/table.csv").open()))
+    scored = {(r["system"], r["subset"]) for r in rows if r["metric"] == "BLEU" and r["value"]}
+    assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "deep")}
 
 
 @pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])

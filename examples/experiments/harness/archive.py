@@ -13,11 +13,11 @@ from harness.plan import Plan, existing
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.atomic_write import atomic_write
 
-_KINDS = ("runs", "scores", "comparisons")
+_KINDS = ("runs", "scores", "measurements", "comparisons")
 
 
 def pack(plan: Plan, path: Path) -> None:
-    """Packs the plan's runs that are finished, with their scores and comparisons, as a ``.tar.xz``."""
+    """Packs the plan's runs that are finished, with their scores, measurements and comparisons, as a ``.tar.xz``."""
     wanted = [a for a in plan.artefacts if a.kind in _KINDS]
     there = sorted(existing(wanted, "."))
     with atomic_write(str(path)) as part, tarfile.open(part, "w:xz") as file:

@@ -19,7 +19,7 @@ def make_caption(
         *lines,
         *_tests(results, systems=systems, compared=compared),
         *_missing(runs, systems=systems, seeds=seeds),
-        *(f"{metric}: `{signature}`" for metric, signature in results.signatures.items()),
+        *_signatures(results),
         *_within_seeds(results),
         *_not_compared(results, systems=systems),
         *_software(runs),
@@ -58,6 +58,14 @@ def _missing(runs: Sequence[Run], *, systems: Sequence[System], seeds: Sequence[
     if nothing := [label for label, found in have.items() if not found]:
         lines.append(f"No runs: {'; '.join(nothing)}.")
     return lines
+
+
+def _signatures(results: Results) -> list[str]:
+    """Of each metric; of what one command measures together."""
+    together: dict[str, list[str]] = {}
+    for metric, signature in results.signatures.items():
+        together.setdefault(signature if metric in results.measured else metric, []).append(metric)
+    return [f"{'; '.join(metrics)}: `{results.signatures[metrics[0]]}`" for metrics in together.values()]
 
 
 def _within_seeds(results: Results) -> list[str]:

@@ -9,6 +9,7 @@ _HEADINGS = {
     "BLEU": "BLEU ↑",
     "chrF2": "chrF2 ↑",
     "TER": "TER ↓",
+    "exact match": "exact match (%) ↑",
     LOSS: "valid. loss (bits) ↓",
     "parameters": "parameters",
     "words_per_second": "words/s",

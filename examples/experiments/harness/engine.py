@@ -35,10 +35,11 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         _write(spec_path(artefact.path), artefact.spec)
     _index(plan, artefacts)
     tells = tells_only(options)
+    # What is there is whole (harness/make.py): Snakemake need not look for what a killed job left.
     given = {word.partition("=")[0] for word in options}
     command = [
         sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
-        "--config", f"target={plan.table.path}", "--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime",
+        "--config", f"target={plan.table.path}", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime",
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip

@@ -82,12 +82,14 @@ class Plan:
     Attributes:
         runs: by system and seed.
         scores: of them.
+        measurements: by system, seed and name.
         comparisons: by system, baseline and seed.
     """
 
     recipe: Recipe
     runs: dict[tuple[str, int], Artefact]
     scores: dict[tuple[str, int], Artefact]
+    measurements: dict[tuple[str, int, str], Artefact]
     comparisons: dict[tuple[str, str, int], Artefact]
     table: Artefact
 
@@ -134,6 +136,9 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}")
         for at, run in runs.items()
     }
+    measurements = {
+        (*at, name): _measurement(recipe, name, run) for at, run in runs.items() for name in recipe.measurements
+    }
     comparisons = {
         (name, baseline, seed): Artefact(
             "comparisons",
@@ -148,6 +153,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     inputs = {
         **{f"run {name} {seed}": run for (name, seed), run in runs.items()},
         **{f"scores {name} {seed}": found for (name, seed), found in scores.items()},
+        **{f"measurement {name} {seed} {of}": found for (name, seed, of), found in measurements.items()},
         **{f"comparison {a} {b} {seed}": c for (a, b, seed), c in comparisons.items()},
         "text": text,
         "subsets": measured,
@@ -167,7 +173,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         "score": _told(recipe.score),
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
-    return Plan(recipe, runs, scores, comparisons, table)
+    return Plan(recipe, runs, scores, measurements, comparisons, table)
 
 
 def _compared(recipe: Recipe) -> list[tuple[str, str]]:
@@ -206,10 +212,8 @@ def _text(recipe: Recipe) -> Artefact:
     folder = folder_of(recipe)
     inputs = dict(downloads)
     if corpus.command is not None:
-        command = corpus.command.replace("{here}", recipe.here)
-        scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(command) if os.path.isfile(word)}
-        settings = {"command": corpus.command, "scripts": scripts}
-        inputs["generated"] = Artefact("generated", settings, label="corpus", places={"command": command})
+        settings, places = _command(recipe, corpus.command)
+        inputs["generated"] = Artefact("generated", settings, label="corpus", places=places)
     local = {
         file: _hash_of(folder, file)
         for file in _files_of(recipe)
@@ -230,6 +234,13 @@ def _download(name: str, asked: Download) -> Artefact:
     # A file whose hash is known is the same wherever it lies.
     settings = {"name": asked.file_name, **known} if any(known.values()) else {"url": asked.url}
     return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
+
+
+def _command(recipe: Recipe, command: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What depends on a command of the recipe, its scripts included, and the command as it is here."""
+    here = command.replace("{here}", recipe.here)
+    scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(here) if os.path.isfile(word)}
+    return {"command": command, "scripts": scripts}, {"command": here}
 
 
 def _files_of(recipe: Recipe) -> Iterator[str]:
@@ -376,11 +387,14 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
     options = {name: value for name, value in given.items() if value is not None}
     seeds = system.seeds or recipe.seeds
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": 1, "priority": len(seeds) - seeds.index(seed)}
+    code, places = _user_dir(recipe, options)
+    kept = {"keep_epochs": True} if recipe.keep_epochs else {}
     training = Artefact(
         "models",
-        {"options": options, "average": recipe.average} | _languages(recipe),
+        {"options": options, "average": recipe.average} | code | kept | _languages(recipe),
         {"data": data},
         f"training of {name}, seed {seed}",
+        places,
         **cost,
     )
     settings = {
@@ -394,8 +408,33 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
         settings,
         {"model": training, "data": data, "text": text},
         f"translations by {name}, seed {seed}",
-        {"system": name, "seed": seed},  # no part of the key: a system may be called otherwise elsewhere
+        {"system": name, "seed": seed, **places},  # no part of the key: a system may be called otherwise elsewhere
         **cost,
+    )
+
+
+def _user_dir(recipe: Recipe, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The code in the folder that the option user-dir names, if there is one, and where it is here."""
+    if "user-dir" not in options:
+        return {}, {}
+    path = options["user-dir"].replace("{here}", recipe.here)
+    files = sorted(glob.glob("**/*.py", root_dir=path, recursive=True))
+    code = {file: file_hash(os.path.join(path, file)) for file in files}
+    return {"code": code}, {"options": {"user-dir": path}}
+
+
+def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
+    settings, places = _command(recipe, recipe.measurements[name])
+    inputs = {what: run.inputs[what] for what in ("model", "data")}
+    return Artefact(
+        "measurements",
+        settings,
+        inputs,
+        f"{name} of {run.inputs['model'].label}",
+        places,
+        threads=run.threads,
+        gpus=run.gpus,
+        priority=run.priority,
     )
 
 

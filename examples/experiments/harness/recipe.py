@@ -170,7 +170,8 @@ class Subwords:
 class System:
     """One row of the table: an architecture with its options, trained on parses or on a control of them.
 
-    `parser` ``none``: the data have no features, as a system needs none.
+    `parser` ``none``: the data have no features, as a system needs none. An option ``user-dir`` (``{here}`` in it is
+    the recipe's folder) stands in the place of fairseq_syntax, which it is to import.
     """
 
     architecture: str
@@ -186,7 +187,11 @@ class System:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How translations are scored (sacreBLEU's names), and by which further commands, by the name of their metric."""
+    """How translations are scored (sacreBLEU's names), and by which further commands, by the name of their metric.
+
+    Such a command is of a text, run for each test set and subset (`harness.scores.own_score`); what is asked of the
+    model itself is one of the recipe's `measurements`.
+    """
 
     tokenize: str = "13a"
     lowercase: bool = False
@@ -217,7 +222,14 @@ class Threads:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A comparison; see the README of the experiments for every key."""
+    """A comparison; see the README of the experiments for every key.
+
+    `measurements`: commands by name, each run once a trained model. ``{model}`` in it stands for a folder with
+    ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the recipe's folder. It prints, as its last
+    line, a number, which becomes a column of the name, or a JSON object of them, each a column of its own. A file among
+    the command's words counts by what is in it. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every
+    epoch N.
+    """
 
     source: str
     target: str
@@ -232,8 +244,10 @@ class Recipe:
     seeds: list[int] = field(default_factory=lambda: [1])
     train: dict[str, Any] = field(default_factory=dict)
     average: int | None = None
+    keep_epochs: bool = False
     generate: dict[str, Any] = field(default_factory=dict)
     score: Scoring = field(default_factory=Scoring)
+    measurements: dict[str, str] = field(default_factory=dict)
     subsets: dict[str, Selection] = field(default_factory=dict)
     baselines: list[str] = field(default_factory=list)
     tables: dict[str, TableOf] = field(default_factory=dict)
@@ -262,6 +276,9 @@ class Recipe:
                 raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")
             if system.parser not in (None, "none", *self.parsers):
                 raise ValueError(f"systems.{name}.parser: expected one of {', '.join(self.parsers)} or none")
+        for name, command in self.measurements.items():
+            if "{model}" not in command:
+                raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {shown(command)}")
         for name in self.select:
             _choice("select", name, tuple(self.corpus.splits))
         splits = set(self.corpus.splits)

@@ -61,13 +61,15 @@ class Results:
 
     Args:
         metrics: names of scores, sacreBLEU's first.
-        values: by system, metric (also :data:`LOSS` and :data:`COSTS`) and seed.
+        measured: names of what the recipe's own commands measure of each model.
+        values: by system, metric (also what is measured, :data:`LOSS` and :data:`COSTS`) and seed.
         differences: by baseline, system and metric.
-        signatures: by metric.
+        signatures: by metric; of what is measured the command.
         tests: signatures of the tests within a seed, by metric and test.
     """
 
     metrics: Sequence[str]
+    measured: Sequence[str]
     values: Mapping[str, Mapping[str, Mapping[int, float]]]
     differences: Mapping[tuple[str, str, str], Difference]
     signatures: Mapping[str, str]
@@ -79,6 +81,7 @@ def gather(
     comparisons: Sequence[Mapping[str, Any]],
     *,
     scores: Sequence[Mapping[str, Any]],
+    measurements: Sequence[Mapping[str, Any]] = (),
     systems: Sequence[System],
     baselines: Sequence[str],
     seeds: Sequence[int],
@@ -97,12 +100,13 @@ def gather(
             raise ValueError(f"expected a baseline among the systems {', '.join(names)}, found {baseline!r}")
     values, signatures = _values(runs, scores, names=names, seeds=seeds)
     in_papers = [metric for system in systems for metric in system.paper if metric != LOSS]
-    metrics = list(dict.fromkeys([*_SACREBLEU, *signatures, *in_papers]))
+    measured = _measured(measurements, values=values, signatures=signatures)
+    metrics = [m for m in dict.fromkeys([*_SACREBLEU, *signatures, *in_papers]) if m not in measured]
     here = [one for one in comparisons if one["baseline"] in baselines]
     within, tests = _within_seeds(here, values=values)
     differences = {}
     for baseline in baselines:
-        for metric in [*metrics, LOSS]:
+        for metric in [*metrics, *measured, LOSS]:
             of_baseline = list(values[baseline].get(metric, {}).values())
             over = {
                 name: over_seeds(list(values[name].get(metric, {}).values()), of_baseline)
@@ -114,7 +118,9 @@ def gather(
                 differences[baseline, name, metric] = Difference(
                     over=one, adjusted=adjusted.get(name), within=within.get((baseline, name, metric), {})
                 )
-    return Results(metrics=metrics, values=values, differences=differences, signatures=signatures, tests=tests)
+    return Results(
+        metrics=metrics, measured=measured, values=values, differences=differences, signatures=signatures, tests=tests
+    )
 
 
 def _values(
@@ -142,6 +148,25 @@ def _values(
         if len(found := set(values[name].get("parameters", {}).values())) > 1:
             raise ValueError(f"expected as many parameters in all runs of {name}, found {sorted(found)}")
     return values, signatures
+
+
+def _measured(
+    measurements: Sequence[Mapping[str, Any]],
+    *,
+    values: Mapping[str, dict[str, dict[int, float]]],
+    signatures: dict[str, str],
+) -> list[str]:
+    """Puts what is measured of runs into `values`, the commands into `signatures`; returns the names of columns."""
+    columns: dict[str, None] = {}
+    for one in sorted(measurements, key=lambda one: one["seed"]):
+        for column, value in one["values"].items():
+            of_system = values[one["system"]].setdefault(column, {})
+            if one["seed"] in of_system:
+                raise ValueError(f"measurements: expected another name than {column!r}, which is measured already")
+            of_system[one["seed"]] = value
+            _agree(signatures, column, one["command"])
+            columns[column] = None
+    return list(columns)
 
 
 def _within_seeds(

@@ -102,7 +102,7 @@ class Table:
                 row = [one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value]
                 rows.append((*row, *[None] * (len(_SUMMARY) - len(row))))
         for system in self.systems:
-            for metric in [*self.results.metrics, LOSS, *COSTS]:
+            for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)
                 row: list[Any] = [system.name, system.label, system.group, *self._place(metric), metric]
                 row += [found.mean, found.sd, found.n] if found else [None, None, 0]
@@ -114,7 +114,7 @@ class Table:
         return rows
 
     def _place(self, metric: str) -> tuple[str | None, str | None]:
-        # Loss and costs are of the run, whatever it translated.
+        # What is measured, loss and costs are of the run, whatever it translated.
         return (self.test, self.subset) if metric in self.results.metrics else (None, None)
 
     def _spread(self, system: System, metric: str) -> Spread | None:
@@ -124,10 +124,10 @@ class Table:
         return len({seed for of in self.results.values[system.name].values() for seed in of})
 
     def _main(self) -> Grid:
-        whole = self.subset is None  # loss and costs belong to runs: once is enough
+        whole = self.subset is None  # what is measured, loss and costs belong to runs: once is enough
+        columns = [*self.results.metrics, *([*self.results.measured, LOSS] if whole else [])]
         reported = [*self.systems, *self.published]
-        paper = [name for name in [*self.results.metrics, LOSS] if any(name in one.paper for one in reported)]
-        columns = [*self.results.metrics, *([LOSS] if whole else [])]
+        paper = [name for name in columns if any(name in one.paper for one in reported)]
         headings = ["system"]
         for metric in columns:
             headings += [heading(metric), *([f"{short_name(metric)} (paper)"] if metric in paper else [])]
@@ -207,6 +207,7 @@ def make_table(
     comparisons: Sequence[Mapping[str, Any]],
     *,
     scores: Sequence[Mapping[str, Any]],
+    measurements: Sequence[Mapping[str, Any]] = (),
     systems: Sequence[System],
     baselines: Sequence[str],
     seeds: Sequence[int],
@@ -222,6 +223,7 @@ def make_table(
         comparisons: of :func:`harness.significance.compare`, each with ``system``, ``baseline``, ``seed``, ``test`` and
             ``subset`` (``None``: all sentences); those of other test sets, subsets and baselines are left out.
         scores: of :func:`harness.scores.score`, each with ``system``, ``seed``, ``test`` and ``subset``.
+        measurements: of runs, each with ``system``, ``seed``, ``values`` (numbers by column) and ``command``.
         systems: rows, in this order; those without a group come first.
         baselines: names of systems.
         seeds: those that each system is to have; what is missing is said.
@@ -246,12 +248,14 @@ def make_table(
         runs,
         [one for one in comparisons if here(one)],
         scores=[one for one in scores if here(one)],
+        measurements=measurements,
         systems=systems,
         baselines=baselines,
         seeds=seeds,
     )
-    published_only = {metric: None for one in published for metric in one.paper if metric != LOSS}
-    results = replace(results, metrics=list(dict.fromkeys([*results.metrics, *published_only])))
+    known = {*results.metrics, *results.measured, LOSS}
+    published_only = dict.fromkeys(metric for one in published for metric in one.paper if metric not in known)
+    results = replace(results, metrics=[*results.metrics, *published_only])
     for metric in compared:
         if metric not in [*results.metrics, LOSS]:
             raise ValueError(f"expected metrics to compare among {[*results.metrics, LOSS]}, found {metric!r}")

@@ -274,6 +274,30 @@ def test_own_metrics_have_columns():
     assert "- comet: `comet-score {hypotheses} | tail -1`" in markdown
 
 
+def measured(system: str, seed: int, command: str = "measure {model}", **values: float) -> dict[str, Any]:
+    return {"system": system, "seed": seed, "values": values or {"gap": seed / 10, "size": 20}, "command": command}
+
+
+def test_what_is_measured_of_models_has_columns():
+    measurements = [measured(system, seed) for system in BLEU for seed in (1, 2, 3)]
+    table = make_table(**experiment(measurements=measurements))
+    row = cells(table.markdown(), "stock")
+    assert row[5:7] == ["0.2000 ± 0.1000", "20.00 ± 0.00"]
+    assert "gap; size: `measure {model}`" in table.caption
+    assert "stock,2,,,gap,0.2" in table.csv().splitlines()
+    assert summary(table)["slr", "gap", "stock"]["difference"] == "0.0"
+    part = {"subset": "long", "scores": [], "comparisons": []}
+    assert "gap" not in make_table(**experiment(measurements=measurements, **part)).markdown().partition("\n- ")[0]
+
+
+@pytest.mark.parametrize(
+    "more", [measured("stock", 1), measured("stock", 1, BLEU=1.0), measured("slr", 1, valid_loss=1.0)]
+)
+def test_what_is_measured_twice_is_refused(more):
+    with pytest.raises(ValueError, match=r"measurements: expected another name than '.*', which is measured already"):
+        make_table(**experiment(measurements=[measured("stock", 1), more]))
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.make import Step
-from harness.steps import corpus, data, downloads, parses, runs, scores, selection, subwords, table, text, training
+from harness.steps import (
+    corpus,
+    data,
+    downloads,
+    measurements,
+    parses,
+    runs,
+    scores,
+    selection,
+    subwords,
+    table,
+    text,
+    training,
+)
 
 #: By the kind of artefact.
 STEPS: dict[str, Callable[[Step], None]] = {
@@ -24,6 +37,7 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "models": training.train,
     "runs": runs.translate,
     "scores": scores.score_run,
+    "measurements": measurements.measure,
     "comparisons": scores.compare_runs,
     "tables": table.write,
 }

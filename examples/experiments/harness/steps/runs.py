@@ -12,6 +12,7 @@ from typing import Any
 from harness.commands import options, run
 from harness.gpus import on_a_gpu
 from harness.make import Step
+from harness.steps.training import with_user_dir
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
@@ -24,10 +25,11 @@ def translate(step: Step) -> None:
         for i, test in enumerate(settings["tests"]):
             output = step.folder / f"{test}.generate.log"
             run(
-                "fairseq-generate", data, "--user-dir", "fairseq_syntax", "--task", "syntax_translation",
+                "fairseq-generate", data, "--task", "syntax_translation",
                 "--source-lang", settings["source"], "--target-lang", settings["target"],
                 "--gen-subset", f"test{i or ''}", "--path", step.inputs["model"] / "checkpoint.pt",
-                *options(settings["generate"]), log=step.folder / "log", stdout=output, threads=step.threads,
+                *options(with_user_dir(step, settings["generate"])),
+                log=step.folder / "log", stdout=output, threads=step.threads,
             )  # fmt: skip
             reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()
             subwords = None if settings["subwords"] == "none" else settings["subwords"]

@@ -19,6 +19,7 @@ def write(step: Step) -> None:
     settings = step.settings
     runs: list[Run] = []
     scores: list[dict[str, Any]] = []
+    measurements: list[dict[str, Any]] = []
     comparisons: list[dict[str, Any]] = []
     for name, path in step.inputs.items():
         kind, *of = name.split(" ")
@@ -26,6 +27,11 @@ def write(step: Step) -> None:
             runs.append(dataclasses.replace(load_run(path), system=of[0], seed=int(of[1])))
         elif kind == "scores":
             scores += _named(path / "scores.json", system=of[0], seed=int(of[1]))
+        elif kind == "measurement":
+            found = json.loads((path / "measured.json").read_text())
+            values = found if isinstance(found, dict) else {name.split(" ", 3)[3]: found}
+            command = json.loads((path / "made.json").read_text())["settings"]["command"]
+            measurements.append({"system": of[0], "seed": int(of[1]), "values": values, "command": command})
         elif kind == "comparison":
             comparisons += _named(path / "comparison.json", system=of[0], baseline=of[1], seed=int(of[2]))
     systems = [
@@ -45,6 +51,7 @@ def write(step: Step) -> None:
                 [run for run in runs if run.system in names],
                 [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
                 scores=[found for found in scores if found["system"] in names],
+                measurements=[found for found in measurements if found["system"] in names],
                 # Papers' numbers are of the first test set.
                 systems=[
                     s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from harness.commands import options, run
 from harness.gpus import on_a_gpu
@@ -11,22 +14,52 @@ from harness.make import Step
 
 
 def train(step: Step) -> None:
-    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones."""
+    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
+
+    If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
+    """
+    checkpoints, log = step.folder / "checkpoints", step.folder / "train.log"
+    # Where it was stopped after a part, it goes on with the next.
+    if not (step.folder / "checkpoint.pt").exists():
+        if not _is_trained(log):
+            _train(step, checkpoints, log)
+        _choose(step, checkpoints, log)
+    if step.settings.get("keep_epochs"):
+        for path in checkpoints.glob("checkpoint_*.pt"):
+            path.unlink()
+    else:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _is_trained(log: Path) -> bool:
+    """Whether fairseq-train came to its end; called again, it would do one more update than ``--max-update``."""
+    return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
+
+
+def _train(step: Step, checkpoints: Path, log: Path) -> None:
     average = step.settings["average"]
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
-    log, checkpoints = step.folder / "train.log", step.folder / "checkpoints"
+    if step.settings.get("keep_epochs"):
+        keep = []
     with on_a_gpu():
         run(
-            "fairseq-train", step.inputs["data"], "--user-dir", "fairseq_syntax", "--task", "syntax_translation",
+            "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
             "--source-lang", step.settings["source"], "--target-lang", step.settings["target"],
-            *options(step.settings["options"]), *keep,
+            *options(with_user_dir(step, step.settings["options"])), *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
-    if average:
+
+
+def _choose(step: Step, checkpoints: Path, log: Path) -> None:
+    if average := step.settings["average"]:
         run(
             "fairseq-syntax-average-checkpoints", "--inputs", checkpoints, "--num-epoch-checkpoints", str(average),
             "--output", step.folder / "checkpoint.pt", log=log,
         )  # fmt: skip
     else:
         os.replace(checkpoints / "checkpoint_best.pt", step.folder / "checkpoint.pt")
-    shutil.rmtree(checkpoints)
+
+
+def with_user_dir(step: Step, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
+    return {"user-dir": "fairseq_syntax", **settings, **step.places.get("options", {})}

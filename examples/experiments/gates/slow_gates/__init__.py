@@ -1,0 +1,13 @@
+"""Plain batch normalisation of gates whose running statistics move slowly: a momentum of 0.01 instead of 0.1.
+
+Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for ``--gate-batch-norm-statistics batch``.
+"""
+
+from __future__ import annotations
+
+from functools import partialmethod
+
+import fairseq_syntax  # noqa: F401  (the task and the models)
+from fairseq_syntax.nn.gate_norm import GateBatchNorm
+
+GateBatchNorm.__init__ = partialmethod(GateBatchNorm.__init__, momentum=0.01)  # type: ignore[assignment]

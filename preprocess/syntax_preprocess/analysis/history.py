@@ -1,0 +1,138 @@
+"""The validations of a training run, from fairseq-train's log or from a run record."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.system.versioned_json import read_json
+
+# fairseq's formats simple and tqdm, and json; hydra puts other words before them than fairseq-train does.
+_SIMPLE = re.compile(r"epoch (\d+) \| valid on '([^']*)' subset \| (.*)")
+_JSON = re.compile(r'\{"epoch": .*\}')
+_LOSS = re.compile(r'"(\w+)_loss":')
+_GATE = re.compile(r"(_?)gate_(.+)_l([1-9]\d*)(?:_h([1-9]\d*))?")
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What a validation measured.
+
+    Attributes:
+        loss: of the criterion, in bits a target token.
+        gates: mean weight over sentences, by mask, layer (from 1) and head (from 1; 0: the mean over heads).
+    """
+
+    epoch: int
+    updates: int
+    loss: float
+    gates: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
+
+
+#: The validations of a run, in the order of their updates.
+History = list[Validation]
+
+
+def read_log(path: str, *, subset: str = "valid") -> History:
+    """The validations in a log of fairseq-train; of several after the same updates, as after a restart, the last.
+
+    Raises :class:`InputError` for a log without any of that subset.
+    """
+    found: dict[int, Validation] = {}
+    others: dict[str, None] = {}
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            for part in line.rstrip().split("\r"):
+                if match := _SIMPLE.search(part):
+                    epoch, name, rest = match.groups()
+                    # rpartition: the value is the last word
+                    said: dict[str, Any] = dict(item.rpartition(" ")[::2] for item in rest.split(" | "))
+                    said["epoch"] = epoch
+                elif match := _JSON.search(part):
+                    if not (losses := [name for name in _LOSS.findall(part) if f'"{name}_num_updates"' in part]):
+                        continue
+                    name = losses[0]
+                    if name == "train":
+                        continue
+                    said = _values(match[0], name, path=path, number=number)
+                else:
+                    continue
+                if name != subset:
+                    others[name] = None
+                    continue
+                validation = _validation(said, path=path, number=number)
+                found[validation.updates] = validation
+    if not found:
+        of_others = f" but those of {', '.join(map(repr, others))}" if others else ""
+        raise InputError(
+            path, None, f"expected a log of fairseq-train with validations of {subset!r}, found none{of_others}"
+        )
+    return [found[updates] for updates in sorted(found)]
+
+
+def _values(text: str, name: str, *, path: str, number: int) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InputError(path, number, f"expected a whole line of JSON, found {error}") from None
+    return {key.removeprefix(f"{name}_"): value for key, value in content.items()}
+
+
+def _validation(said: Mapping[str, Any], *, path: str, number: int) -> Validation:
+    try:
+        return Validation(
+            epoch=int(said["epoch"]),
+            updates=int(said["num_updates"]),
+            loss=float(said["loss"]),
+            gates=gates_of(said),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(path, number, f"expected a validation with loss and num_updates, found {error}") from None
+
+
+def gates_of(said: Mapping[str, Any]) -> dict[tuple[str, int, int], float]:
+    """The gates among named values: ``gate_MASK_lLAYER`` and ``_gate_MASK_lLAYER_hHEAD``."""
+    return {
+        (match[2], int(match[3]), int(match[4] or 0)): float(value)
+        for name, value in said.items()
+        if (match := _GATE.fullmatch(name)) and bool(match[1]) == bool(match[4])
+    }
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One trained run: a folder with ``run.json``, and for each test set NAME the translations in ``NAME.txt``."""
+
+    folder: str
+    system: str
+    seed: int
+    history: History
+    tests: tuple[str, ...]
+
+    def translations(self, test: str) -> str:
+        """The path of the detokenised translations of a test set, one a line."""
+        return os.path.join(self.folder, f"{test}.txt")
+
+
+def read_run(folder: str) -> RunRecord:
+    """Reads a run record; raises :class:`InputError` for a ``run.json`` that is none."""
+
+    def build(content: Any) -> RunRecord:
+        history = []
+        for epoch in content["epochs"]:
+            gates = gates_of(epoch.get("gates") or {})
+            history.append(Validation(int(epoch["epoch"]), int(epoch["updates"]), float(epoch["valid_loss"]), gates))
+        system, tests = content["system"], content["tests"]
+        if not (
+            isinstance(system, str) and system and isinstance(tests, list) and all(isinstance(t, str) for t in tests)
+        ):
+            raise ValueError(f"the system {shown(system)} and the tests {shown(tests)}")
+        history.sort(key=lambda validation: validation.updates)
+        return RunRecord(folder, system, int(content["seed"]), history, tuple(tests))
+
+    return read_json(os.path.join(folder, "run.json"), "a run record", build)

@@ -1,0 +1,86 @@
+"""An experiment that is killed, again and again, ends with the table of one that was left alone."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from places import EXAMPLES
+
+TIMES = {"words_per_second", "hours"}
+
+
+@pytest.fixture
+def recipe(tmp_path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(f"""
+extends: {EXAMPLES}/experiments/recipes/quickstart.yaml
+corpus:
+  command: python {EXAMPLES}/quickstart/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
+train: {{max-update: 12, warmup-updates: 2}}
+score: {{bootstrap: 10, randomisation: 10}}
+seeds: [1, 2]
+systems: {{gated_false: ~}}
+baselines: [transformer]
+""")
+    return path
+
+
+def start(recipe: Path, work: Path, **options) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "harness", recipe, "--work", work, "--cores", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def numbers(work: Path) -> set[tuple[str, ...]]:
+    with open(work / "small/table.csv") as file:
+        return {tuple(row.values()) for row in csv.DictReader(file) if row["metric"] not in TIMES}
+
+
+def made(work: Path) -> set[Path]:
+    return set(work.glob("*/*/made.json"))
+
+
+def test_killed_again_and_again(recipe, tmp_path):
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    running = start(recipe, alone)
+    output = running.communicate()
+    assert running.returncode == 0, output
+    steps = len(made(alone))
+
+    stops = [3, 7, 9]  # steps that are made when it is killed
+    while stops:
+        running = start(recipe, killed)
+        while len(made(killed)) < stops[0] and running.poll() is None:
+            time.sleep(0.1)
+        assert running.poll() is None, running.communicate()
+        del stops[0]
+        if not stops:  # the last time its trainings go on without it
+            os.kill(running.pid, signal.SIGKILL)
+        else:
+            os.killpg(running.pid, signal.SIGKILL)
+        running.communicate() if stops else running.wait()
+    orphan = running.pid
+
+    # What outlives it still holds the folder: a second one at the same time is refused, and harms nothing.
+    second = start(recipe, killed)
+    said = second.communicate()
+    assert second.returncode == 1
+    assert "another experiment works in this folder" in said[1]
+    os.killpg(orphan, signal.SIGKILL)
+
+    running = start(recipe, killed)
+    output = running.communicate()
+    assert running.returncode == 0, output
+    assert len(made(killed)) == steps
+    assert numbers(killed) == numbers(alone)
+    assert len(numbers(alone)) > 20
