@@ -229,18 +229,18 @@ def _text(recipe: Recipe) -> Artefact:
     return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
-def _download(name: str, asked: Download) -> Artefact:
-    known = {"sha256": asked.sha256, "md5": asked.md5}
-    # A file whose hash is known is the same wherever it lies.
-    settings = {"name": asked.file_name, **known} if any(known.values()) else {"url": asked.url}
-    return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
-
-
 def _command(recipe: Recipe, command: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What depends on a command of the recipe, its scripts included, and the command as it is here."""
     here = command.replace("{here}", recipe.here)
     scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(here) if os.path.isfile(word)}
     return {"command": command, "scripts": scripts}, {"command": here}
+
+
+def _download(name: str, asked: Download) -> Artefact:
+    known = {"sha256": asked.sha256, "md5": asked.md5}
+    # A file whose hash is known is the same wherever it lies.
+    settings = {"name": asked.file_name, **known} if any(known.values()) else {"url": asked.url}
+    return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
 
 
 def _files_of(recipe: Recipe) -> Iterator[str]:

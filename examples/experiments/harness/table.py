@@ -99,8 +99,8 @@ class Table:
         rows: list[tuple[Any, ...]] = []
         for one in self.published:
             for metric, value in one.paper.items():
-                row = [one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value]
-                rows.append((*row, *[None] * (len(_SUMMARY) - len(row))))
+                reported = one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value
+                rows.append((*reported, *[None] * (len(_SUMMARY) - len(reported))))
         for system in self.systems:
             for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)

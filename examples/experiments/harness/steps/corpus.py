@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, cast
 from xml.etree import ElementTree
 
 from harness.commands import run
@@ -83,7 +83,7 @@ def _opened(step: Step, name: str) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         file = stack.enter_context(_member(path, member) if member else path.open("rb"))
         packed = (member or path.name).endswith(".gz")
-        yield stack.enter_context(gzip.open(file)) if packed else file
+        yield cast(IO[bytes], stack.enter_context(gzip.open(file))) if packed else file
 
 
 @contextmanager
@@ -95,13 +95,13 @@ def _member(path: Path, member: str) -> Iterator[IO[bytes]]:
                 yield file
         return
     with tarfile.open(path) as archive:
-        names = {}
+        found = []
         for info in archive:  # from the front: an archive is unpacked as far as the member, and once
-            names[posixpath.normpath(info.name)] = info
-            if posixpath.normpath(info.name) == member and (file := archive.extractfile(info)) is not None:
-                yield file
+            found.append(posixpath.normpath(info.name))
+            if found[-1] == member and (content := archive.extractfile(info)) is not None:
+                yield content
                 return
-        _none_like(path, member, names)
+        _none_like(path, member, found)
 
 
 def _none_like(path: Path, member: str, names: Iterable[str]) -> NoReturn:

@@ -82,7 +82,7 @@ def _split(step: Step, split: str) -> dict[str, int]:
 def _words(step: Step, split: str, asked: Text, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
     stripped = (tuple(line.rstrip("\n") for line in pair) for pair in pairs)
     if asked.tokenize == "none":
-        yield from ([line.lower() for line in pair] for pair in stripped) if asked.lowercase_first else stripped
+        yield from (tuple(line.lower() for line in pair) for pair in stripped) if asked.lowercase_first else stripped
         return
     languages = step.settings["source"], step.settings["target"]
     with ExitStack() as stack:
