@@ -247,7 +247,9 @@ def _text(recipe: Recipe) -> Artefact:
         if folder is not None and file.partition("!")[0] not in downloads
     }
     told = {name: _told(split) for name, split in corpus.splits.items()}
-    every = {name: {k: split.pop(k) for k in ("every", "but_every") if k in split} for name, split in told.items()}
+    every = {
+        name: {k: split.pop(k) for k in ("every", "but_every", "limits") if k in split} for name, split in told.items()
+    }
     settings = {"splits": told, "files": local}
     raw = Artefact("corpus", settings | _languages(recipe), inputs, "raw text", places={"folder": folder})
     settings = {"text": _told(recipe.text)} | _languages(recipe)

@@ -44,7 +44,8 @@ class SplitFiles:
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
     Several files are joined. `format`: one of `harness.formats.READERS`. `replace`: texts in raw lines by others.
-    `every`: only each k-th pair; `but_every`: all but these; both count the pairs that the text's limits leave.
+    `limits`: whether the text's limits hold here, as they never do for a test set. `every`: only each k-th pair;
+    `but_every`: all but these; both count the pairs that the limits leave.
     `reference`: what translations are scored against, by default the raw target.
     """
 
@@ -53,6 +54,7 @@ class SplitFiles:
     reference: list[str] | None = None
     format: str = "lines"
     replace: dict[str, str] = field(default_factory=dict)
+    limits: bool = True
     every: int | None = None
     but_every: int | None = None
 

@@ -60,14 +60,14 @@ def small(recipe: Recipe, work: Path, *, systems: int = SYSTEMS) -> Recipe:
 
 
 def _systems(recipe: Recipe, number: int) -> dict[str, System]:
-    """So many systems, of as many architectures, controls and parsers as may be; the first two with two seeds."""
+    """So many systems, of as many kinds as may be; the first two with two seeds."""
     kinds: dict[Any, str] = {}
     for name, system in recipe.systems.items():
         kinds.setdefault((system.architecture, system.control, system.parser, system.options.get("user-dir")), name)
     parsed = [name for name in kinds.values() if recipe.systems[name].parser != "none"]
     controlled = [name for name in parsed if recipe.systems[name].control]
     first = [*list(kinds.values())[:1], *parsed[:1], *controlled[:1]]
-    chosen = list(dict.fromkeys([*first, *kinds.values()]))[:number]
+    chosen = list(dict.fromkeys([*first, *kinds.values(), *recipe.systems]))[:number]
     return {
         name: replace(
             system,

@@ -253,8 +253,9 @@ def make_table(
         baselines=baselines,
         seeds=seeds,
     )
-    published_only = {metric: None for one in published for metric in one.paper if metric != LOSS}
-    results = replace(results, metrics=list(dict.fromkeys([*results.metrics, *published_only])))
+    known = {*results.metrics, *results.measured, LOSS}
+    published_only = dict.fromkeys(metric for one in published for metric in one.paper if metric not in known)
+    results = replace(results, metrics=[*results.metrics, *published_only])
     for metric in compared:
         if metric not in [*results.metrics, LOSS]:
             raise ValueError(f"expected metrics to compare among {[*results.metrics, LOSS]}, found {metric!r}")

@@ -215,6 +215,14 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
     assert counts["test"] == {"pairs": 9, "beyond the limits": 0, "of other splits": 0}
 
 
+def test_a_validation_set_of_its_own_may_be_taken_whole(tmp_path):
+    raw = {f"{split}.{side}": ["a b c", "a"] for split in ("train", "valid") for side in ("de", "en")}
+    every = {"train": {}, "valid": {"limits": False}}
+    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, every=every)
+    assert lines_of(out / "train.de") == ["a"]
+    assert lines_of(out / "valid.de") == ["a b c", "a"]
+
+
 def test_a_split_that_limits_leave_empty_is_refused(tmp_path):
     with pytest.raises(ValueError, match="train: expected at least one pair, found none of 2 within the limits"):
         tokenize(tmp_path, {"train.de": ["a b", "c d"], "train.en": ["x", "y"]}, {"words": [3, 4]})

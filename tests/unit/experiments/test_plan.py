@@ -60,6 +60,7 @@ def plan_of(tmp_path):
         ("text: {lowercase: true}", TEXT),
         ("text: {words: [1, 80]}", TEXT),
         ("corpus: {splits: {train: {but_every: 23}}}", TEXT),
+        ("corpus: {splits: {valid: {limits: false}}}", TEXT),
         ("corpus: {splits: {train: {format: tmx}}}", RAW),
         ("corpus: {splits: {train: {replace: {a: b}}}}", RAW),
         ('corpus: {downloads: {all: {sha256: "01"}}}', {"downloads", *RAW}),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands import options, run
-from harness.gpus import on_a_gpu
+from harness.gpus import on_a_gpu, visible_gpus
 from harness.make import Step
 from harness.steps.training import with_user_dir
 from syntax_preprocess.commands.score import read_translations, restore
@@ -75,10 +75,11 @@ def read_log(path: Path) -> dict[str, Any]:
 
 def device() -> str:
     """What this machine computes with."""
-    import torch
+    if visible_gpus():
+        import torch  # takes seconds
 
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
+        if torch.cuda.is_available():
+            return torch.cuda.get_device_name()
     cpu = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", cpu.read_text()) if cpu.exists() else None
     return found[1] if found else platform.processor() or platform.machine()

@@ -35,8 +35,8 @@ def tokenize(step: Step) -> None:
 
 def _split(step: Step, split: str) -> dict[str, int]:
     source, target = step.settings["source"], step.settings["target"]
-    asked, every = Text(**step.settings["text"]), step.settings.get("every", {}).get(split, {})
-    limited = split in ("train", "valid")
+    asked, every = Text(**step.settings["text"]), dict(step.settings.get("every", {}).get(split, {}))
+    limited = every.pop("limits", True) and split in ("train", "valid")
     raw = step.inputs["corpus"]
     counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
     within = 0
