@@ -40,7 +40,7 @@ class Difference:
     """A system against a baseline in one metric.
 
     Args:
-        over: difference over seeds and Welch's test of it; ``None``: one of both has no run.
+        over: difference over seeds and the test of it; ``None``: they have no seed in common.
         adjusted: its p, adjusted over all systems compared with this baseline in this metric.
         within: of each seed both have been compared in, the comparison of :func:`harness.significance.compare`.
     """
@@ -107,12 +107,8 @@ def gather(
     differences = {}
     for baseline in baselines:
         for metric in [*metrics, *measured, LOSS]:
-            of_baseline = list(values[baseline].get(metric, {}).values())
-            over = {
-                name: over_seeds(list(values[name].get(metric, {}).values()), of_baseline)
-                for name in names
-                if name != baseline
-            }
+            of_baseline = values[baseline].get(metric, {})
+            over = {name: over_seeds(values[name].get(metric, {}), of_baseline) for name in names if name != baseline}
             adjusted = adjust({name: one.p for name, one in over.items() if one and one.p is not None})
             for name, one in over.items():
                 differences[baseline, name, metric] = Difference(

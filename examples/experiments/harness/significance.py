@@ -1,4 +1,4 @@
-"""Whether two systems differ: within a seed by sacreBLEU's paired tests, over seeds by Welch's t-test."""
+"""Whether two systems differ: within a seed by sacreBLEU's paired tests, over seeds by a paired t-test."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OverSeeds:
-    """The difference of two systems' means over seeds.
+    """The difference of two systems over the seeds that both have.
 
     Args:
-        difference: mean of the system − mean of the baseline.
+        difference: mean of system − baseline.
         low: lower end of its 95% confidence interval; ``None`` where nothing could be tested.
         high: upper end.
-        p: of Welch's t-test, two-sided; ``None`` where nothing could be tested.
+        p: of the paired t-test, two-sided; ``None`` where nothing could be tested.
         why: nothing could be tested; empty otherwise.
     """
 
@@ -99,26 +99,30 @@ class OverSeeds:
     why: str = ""
 
 
-def over_seeds(system: Sequence[float], baseline: Sequence[float]) -> OverSeeds | None:
-    """Welch's t-test of a quantity over seeds: t = (x̄ − ȳ) / √(s²ₓ/n + s²ᵧ/m), unequal variances, seeds unpaired.
+def over_seeds(system: Mapping[int, float], baseline: Mapping[int, float]) -> OverSeeds | None:
+    """The paired t-test of a quantity over seeds: t = d̄ / √(s²/n) of the n seeds' differences d.
+
+    A seed is a block: it gives both systems the same batches in the same order, and what it does to one (translations
+    that are too long, for instance) it mostly does to the other.
 
     Args:
-        system: one value a seed.
-        baseline: one value a seed, of those seeds or others.
+        system: by seed.
+        baseline: by seed. Seeds of one side alone do not count.
 
-    Returns ``None`` if one side has no value.
+    Returns ``None`` if they have no seed in common.
     """
-    if not system or not baseline:
+    differences = [value - baseline[seed] for seed, value in system.items() if seed in baseline]
+    if not differences:
         return None
-    difference = fmean(system) - fmean(baseline)
-    if min(len(system), len(baseline)) < 2:
-        return OverSeeds(difference=difference, why=f"{len(system)} against {len(baseline)} seeds, 2 a side are needed")
-    if len(set(system)) == len(set(baseline)) == 1:
+    difference = fmean(differences)
+    if len(differences) < 2:
+        return OverSeeds(difference=difference, why="1 seed in common, 2 are needed")
+    if len(set(differences)) == 1:
         return OverSeeds(difference=difference, why="no seed differs from another")
 
-    from scipy.stats import ttest_ind
+    from scipy.stats import ttest_1samp
 
-    found = ttest_ind(system, baseline, equal_var=False)
+    found = ttest_1samp(differences, 0.0)
     interval = found.confidence_interval(1 - ALPHA)
     return OverSeeds(difference=difference, low=float(interval.low), high=float(interval.high), p=float(found.pvalue))
 

@@ -64,40 +64,31 @@ def test_mean_and_standard_deviation():
     assert spread([]) is None
 
 
-def test_welch_on_students_sleep_data():
-    # "Student" (1908); R 4: t.test(extra ~ group, data = sleep) gives t = -1.8608, df = 17.776, p-value = 0.07939,
-    # 95 percent confidence interval -3.3654832 0.2054832.
+def test_a_paired_t_test_of_student():
+    # Student's sleep data (1908), as in the documentation of R's t.test, paired: t = -4.0621, p-value = 0.002833,
+    # 95 percent confidence interval -2.4598858 -0.7001142.
     first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
     second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
-    found = over_seeds(first, second)
+    found = over_seeds(dict(enumerate(first)), dict(enumerate(second)))
     assert found.difference == pytest.approx(0.75 - 2.33)
-    assert found.p == pytest.approx(0.07939, abs=5e-6)
-    assert (found.low, found.high) == (pytest.approx(-3.3654832, abs=1e-7), pytest.approx(0.2054832, abs=1e-7))
+    assert found.p == pytest.approx(0.002833, abs=5e-7)
+    assert (found.low, found.high) == (pytest.approx(-2.4598858, abs=1e-7), pytest.approx(-0.7001142, abs=1e-7))
     assert found.why == ""
 
 
-def test_welch_by_its_formula():
-    from scipy.stats import t as student
-
-    system, baseline = [30.1, 29.4, 31.0, 30.2, 29.9], [28.1, 27.0, 28.8]
-    shares = [spread(side).sd ** 2 / len(side) for side in (system, baseline)]
-    freedom = sum(shares) ** 2 / (shares[0] ** 2 / 4 + shares[1] ** 2 / 2)
-    difference = sum(system) / 5 - sum(baseline) / 3
-    found = over_seeds(system, baseline)
-    assert found.difference == pytest.approx(difference)
-    assert found.p == pytest.approx(2 * student.sf(difference / math.sqrt(sum(shares)), freedom))
-    half = student.ppf(0.975, freedom) * math.sqrt(sum(shares))
-    assert (found.low, found.high) == (pytest.approx(difference - half), pytest.approx(difference + half))
+def test_seeds_of_one_side_alone_do_not_count():
+    both = over_seeds({1: 30.0, 2: 31.0, 3: 29.0}, {1: 28.0, 2: 28.5, 3: 28.0})
+    assert over_seeds({1: 30.0, 2: 31.0, 3: 29.0, 4: 99.0}, {5: 0.0, 3: 28.0, 2: 28.5, 1: 28.0}) == both
 
 
 def test_what_cannot_be_tested_over_seeds_says_why():
-    alone = over_seeds([30.0], [28.0, 29.0])
-    assert (alone.difference, alone.p, alone.low, alone.high) == (1.5, None, None, None)
-    assert alone.why == "1 against 2 seeds, 2 a side are needed"
-    constant = over_seeds([30.0, 30.0], [28.0, 28.0])
+    alone = over_seeds({1: 30.0}, {1: 28.0, 2: 29.0})
+    assert (alone.difference, alone.p, alone.low, alone.high) == (2, None, None, None)
+    assert alone.why == "1 seed in common, 2 are needed"
+    constant = over_seeds({1: 30.0, 2: 31.0}, {1: 28.0, 2: 29.0})
     assert (constant.difference, constant.p, constant.why) == (2, None, "no seed differs from another")
-    assert over_seeds([], [1.0, 2.0]) is None
-    assert over_seeds([1.0, 2.0], []) is None
+    assert over_seeds({}, {1: 1.0, 2: 2.0}) is None
+    assert over_seeds({1: 1.0}, {2: 2.0}) is None
 
 
 def test_adjusted_p_by_hand():

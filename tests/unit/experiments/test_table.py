@@ -25,6 +25,10 @@ BLEU = {"stock": [28.0, 27.0, 29.0], "slr": [30.0, 31.0, 29.5]}
 SETTINGS = "case:mixed|tok:13a|version:2.6.0"
 
 
+def by_seed(values: list[float]) -> dict[int, float]:
+    return dict(enumerate(values, start=1))
+
+
 def run(system: str, seed: int) -> Run:
     return Run(
         system=system,
@@ -82,7 +86,7 @@ MARKDOWN = """\
 | ------------- | -----------: | -----------: | -----------: | -----------: | -------------------: | --------------: | ----: | -----: | ---------: | ------: | ----: |
 | stock         | 28.00 ± 1.00 |              | 48.00 ± 1.00 | 62.00 ± 1.00 |        4.440 ± 0.020 |                 |       |      3 |     1.23 M |   7,000 |  0.25 |
 | **masks**     |              |              |              |              |                      |                 |       |        |            |         |       |
-| `slr`, τ = 10 | 30.17 ± 0.76 |              | 50.17 ± 0.76 | 59.83 ± 0.76 |        4.397 ± 0.015 |           +2.17 | 0.044 |      3 |     1.23 M |   7,000 |  0.25 |
+| `slr`, τ = 10 | 30.17 ± 0.76 |              | 50.17 ± 0.76 | 59.83 ± 0.76 |        4.397 ± 0.015 |           +2.17 | 0.166 |      3 |     1.23 M |   7,000 |  0.25 |
 | sdoi          |              |        28.25 |              |              |                      |                 |       | 0 of 3 |            |         |       |
 
 ### flickr, against stock
@@ -90,11 +94,11 @@ MARKDOWN = """\
 | system        |         Δ BLEU [95%] |     p |      bs |      ar |            Δ loss [95%] |     p |
 | ------------- | -------------------: | ----: | ------: | ------: | ----------------------: | ----: |
 | **masks**     |                      |       |         |         |                         |       |
-| `slr`, τ = 10 | +2.17 [+0.09, +4.24] | 0.044 | +1 of 3 | +2 of 3 | −0.043 [−0.085, −0.002] | 0.044 |
+| `slr`, τ = 10 | +2.17 [−2.20, +6.53] | 0.166 | +1 of 3 | +2 of 3 | −0.043 [−0.131, +0.044] | 0.166 |
 | sdoi          |                      |       |         |         |                         |       |
 
 - ±: standard deviation over seeds (n − 1).
-- Δ: difference of the means over seeds, with its 95% confidence interval (not adjusted); p: Welch's t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
+- Δ: mean difference over seeds, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
 - No runs: sdoi.
 - BLEU: `case:mixed|tok:13a|version:2.6.0`
 - chrF2: `case:mixed|tok:13a|version:2.6.0`
@@ -111,7 +115,7 @@ LATEX = r"""\begin{table}
 system & $\Delta$ BLEU [95\%] & p & bs & ar & $\Delta$ loss [95\%] & p \\
 \midrule
 \multicolumn{7}{l}{\textbf{masks}} \\
-\texttt{slr}, $\tau$ = 10 & +2.17 [+0.09, +4.24] & 0.044 & +1 of 3 & +2 of 3 & $-$0.043 [$-$0.085, $-$0.002] & 0.044 \\
+\texttt{slr}, $\tau$ = 10 & +2.17 [$-$2.20, +6.53] & 0.166 & +1 of 3 & +2 of 3 & $-$0.043 [$-$0.131, +0.044] & 0.166 \\
 sdoi &  &  &  &  &  &  \\
 \bottomrule
 \end{tabular}
@@ -136,7 +140,7 @@ system,label,group,test,subset,metric,mean,sd,n,seeds,paper,baseline,difference,
 bootstrap_n,bootstrap_better,bootstrap_worse,bootstrap_p_by_seed,\
 randomisation_n,randomisation_better,randomisation_worse,randomisation_p_by_seed
 slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,,,,,,,,,,,,,,,
-slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,stock,2.0,,,,,"1 against 1 seeds, 2 a side are needed",\
+slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,stock,2.0,,,,,"1 seed in common, 2 are needed",\
 1,1,0,1:0.04,1,1,0,1:0.02
 slr,"`slr`, τ = 10",masks,flickr,,chrF2,50.0,,1,1,,,,,,,,,,,,,,,,
 """
@@ -194,7 +198,7 @@ def test_numbers_are_those_of_the_statistics():
     loss = {system: [5 - value / 50 for value in values] for system, values in BLEU.items()}
     found = summary(make_table(**experiment()))
     for metric, values in (("BLEU", BLEU), ("valid_loss", loss)):
-        expected = over_seeds(values["slr"], values["stock"])
+        expected = over_seeds(by_seed(values["slr"]), by_seed(values["stock"]))
         row = found["slr", metric, "stock"]
         names = ("difference", "low", "high", "p")
         assert [float(row[name]) for name in names] == pytest.approx([getattr(expected, name) for name in names])
@@ -214,7 +218,7 @@ def test_p_is_adjusted_for_the_systems_compared_with_one_baseline(monkeypatch):
     found = summary(table)
     for baseline in ("stock", "slr"):
         others = [name for name in BLEU if name != baseline]
-        expected = adjust({name: over_seeds(BLEU[name], BLEU[baseline]).p for name in others})
+        expected = adjust({name: over_seeds(by_seed(BLEU[name]), by_seed(BLEU[baseline])).p for name in others})
         adjusted = {name: float(found[name, "BLEU", baseline]["p_adjusted"]) for name in others}
         assert adjusted == pytest.approx(expected)
         assert adjusted != pytest.approx({name: float(found[name, "BLEU", baseline]["p"]) for name in others})
@@ -230,7 +234,7 @@ def test_missing_runs_and_scores_are_shown():
     row = cells(table.markdown(), "`slr`, τ = 10")
     assert (row[1], row[5], row[8]) == ("30.00 (1 of 2)", "4.390 ± 0.014", "2 of 3")
     assert "Missing runs: `slr`, τ = 10 (seed 3)." in table.caption
-    assert "Not tested over seeds (1 against 3 seeds, 2 a side are needed): `slr`, τ = 10 to stock." in table.caption
+    assert "Not tested over seeds (1 seed in common, 2 are needed): `slr`, τ = 10 to stock." in table.caption
     row = cells(table.markdown().partition("against stock")[2], "`slr`, τ = 10")
     assert row[1:5] == ["+2.00", "", "0.040", "0.020"]
     arguments["scores"].append(scored("slr", 2))
