@@ -41,6 +41,8 @@ def test_smoke(recipe, tmp_path):
         metrics = {row["metric"] for row in rows if row["system"] == name}
         assert metrics >= {"BLEU", "chrF2", "TER", "valid_loss", "parameters"}
         assert (full.systems[name].label or name) in done.stdout
+    if full.pictures:
+        assert list((work / recipe / "pictures").glob("*/index.html"))
     for label in full.published:
         assert f"| {label}" in done.stdout
     assert not list(work.glob("*/.[0-9a-f]*[0-9a-f]")), "nothing is half done"

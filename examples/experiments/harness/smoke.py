@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.made_up import make_up
-from harness.recipe import Parser, Recipe, Selection, System, TableOf, Threads
+from harness.recipe import Parser, Pictures, Recipe, Selection, System, TableOf, Threads
 
 #: Systems, unless the command line says another number.
 SYSTEMS = 4
@@ -55,6 +55,7 @@ def small(recipe: Recipe, work: Path, *, systems: int = SYSTEMS) -> Recipe:
         score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10),
         baselines=baselines,
         tables=_tables(recipe.tables, kept),
+        pictures=None if recipe.pictures is None else _pictures(recipe.pictures, kept),
         threads=Threads(text=1, parse=1, train=1),
     )
 
@@ -94,6 +95,24 @@ def _selection(asked: Selection, lines: int) -> Selection:
     """A few lines, of whatever size they are; they are measured all the same."""
     anything: Any = {name: [None, None] for name in asked.ranges}
     return replace(asked, **anything, lines=min(asked.lines or lines, lines))
+
+
+def _pictures(asked: Pictures, systems: Mapping[str, System]) -> Pictures:
+    """Of the systems that are kept, and of the first sentence."""
+    sweeps = {
+        axis: {
+            label: points
+            for label, of in series.items()
+            if (points := {value: name for value, name in of.items() if name in systems})
+        }
+        for axis, series in asked.sweeps.items()
+    }
+    return replace(
+        asked,
+        of=[name for name in asked.of if name in systems],
+        sentences=asked.sentences[:1] and [1],
+        sweeps={axis: series for axis, series in sweeps.items() if series},
+    )
 
 
 def _tables(tables: Mapping[str, TableOf], systems: Mapping[str, System]) -> dict[str, TableOf]:
