@@ -261,7 +261,7 @@ extends: {EXAMPLES}/experiments/recipes/parts/multi30k_en_de.yaml
 select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, depth: [5, ~]}}}}
 subwords: {{size: 200}}
 seeds: [1]
-train: {{max-epoch: ~, max-update: 2}}
+train: {{max-update: 2}}
 subsets: {{deep: {{depth: [8, ~]}}}}
 systems:
   transformer: {{architecture: transformer, parser: none}}
