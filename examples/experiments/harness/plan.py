@@ -1,19 +1,25 @@
 """What a recipe makes: artefacts, each in a folder named by all that it depends on.
 
 An artefact's key is a hash of its kind, its settings and the keys of what it is made of. So a changed option makes
-anew what it concerns and nothing else, and two recipes share what they have in common.
+anew what it concerns and nothing else, and two recipes share what they have in common. Test sets are no part of what a
+training depends on, nor other splits of what a split's parses depend on. Nor is this program's and its packages' code:
+run records tell their versions.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import glob
+import gzip
 import hashlib
 import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from harness.recipe import Download, Parser, Recipe, System, folder_of
@@ -37,6 +43,7 @@ class Artefact:
         threads: cores that making it takes.
         gpus: that it takes, if there are some.
         priority: what is greater is made first.
+        identity: what stands for `inputs` in the key, where it depends on less than they are.
     """
 
     kind: str
@@ -47,10 +54,12 @@ class Artefact:
     threads: int = 1
     gpus: int = 0
     priority: int = 1000  # what trainings wait for comes before them
+    identity: Mapping[str, Artefact] | None = None
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = [VERSION, self.kind, self.settings, {name: a.key for name, a in self.inputs.items()}]
+        made_of = self.inputs if self.identity is None else self.identity
+        parts = [VERSION, self.kind, self.settings, {name: a.key for name, a in made_of.items()}]
         text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
         object.__setattr__(self, "key", hashlib.sha256(text.encode()).hexdigest()[:16])
 
@@ -124,23 +133,21 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     Raises:
         InputError: a file that is to be read is not there.
     """
-    base = _text(recipe)
-    parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
-    text, parses = _selected(recipe, base, parses)
-    languages = _languages(recipe)
-    subwords = Artefact("subwords", {"subwords": _told(recipe.subwords)} | languages, {"text": text}, "subwords")
-    settings = {"tests": recipe.tests, "joint": recipe.subwords.joint} | languages
-    tokens = Artefact("tokens", settings, {"subwords": subwords}, "data-bin without parses")
+    prepared = _prepared(recipe)
+    text, parses = prepared.text, prepared.parses
+    of_training = _prepared(_of_splits(recipe, ("train", "valid")))
     measured = Artefact("subsets", _subsets(recipe), {"text": text, **_first(parses)}, "subsets of the test sets")
     runs = {}
     for name, system in recipe.systems.items():
         for seed in system.seeds or recipe.seeds:
             if only is None or (name, seed) in only:
-                data = _data(recipe, system, tokens, subwords, parses)
-                runs[name, seed] = _run(recipe, name, system, seed, data, text)
+                data = prepared.data(recipe, system, seed)
+                trained_on = of_training.data(_of_splits(recipe, ("train", "valid")), system, seed)
+                runs[name, seed] = _run(recipe, name, system, seed, data, trained_on, text)
+    commands = {"metrics": {name: _command(recipe, told)[1]["command"] for name, told in recipe.score.metrics.items()}}
     with_parts = {"text": text, "subsets": measured}
     scores = {
-        at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}")
+        at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}", commands)
         for at, run in runs.items()
     }
     measurements = {
@@ -180,18 +187,66 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         "score": _told(recipe.score),
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
-    pictures = _pictures(recipe, runs, text, _first(parses)) if recipe.pictures else None
+    pictures = _pictures(recipe, runs, text, _first(parses), so_far=only is not None) if recipe.pictures else None
     return Plan(recipe, runs, scores, measurements, comparisons, table, pictures)
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """Text, and what is made of it for fairseq."""
+
+    text: Artefact
+    parses: Mapping[str, Mapping[str, Artefact]]
+    subwords: Artefact
+    tokens: Artefact
+
+    def data(self, recipe: Recipe, system: System, seed: int) -> Artefact:
+        """The data-bin of a system; controls may differ from seed to seed."""
+        name = system.parser or next(iter(self.parses), "none")
+        if name == "none":
+            return self.tokens
+        control = system.control and system.control.replace("{seed}", str(seed))
+        settings = {"control": control, "subwords": recipe.subwords.kind, "tests": recipe.tests}
+        inputs = {"tokens": self.tokens, "subwords": self.subwords}
+        inputs |= {f"parses of {split}": artefact for split, artefact in self.parses[name].items()}
+        label = f"data-bin, {control or 'the parses'}"
+        return Artefact("data", settings | _languages(recipe), inputs, label, threads=recipe.threads.text)
+
+
+def _prepared(recipe: Recipe) -> _Prepared:
+    base = _text(recipe)
+    parses = {name: _parses(recipe, name, base) for name in _parsers_in_use(recipe)}
+    text, parses = _selected(recipe, base, parses)
+    languages = _languages(recipe)
+    subwords = Artefact("subwords", {"subwords": _told(recipe.subwords)} | languages, {"text": text}, "subwords")
+    settings = {"tests": recipe.tests, "joint": recipe.subwords.joint} | languages
+    tokens = Artefact("tokens", settings, {"subwords": subwords}, "data-bin without parses")
+    return _Prepared(text, parses, subwords, tokens)
+
+
+def _of_splits(recipe: Recipe, splits: Sequence[str]) -> Recipe:
+    """The recipe of some of its splits alone, as what is made of these depends on it."""
+    corpus = copy.copy(recipe.corpus)  # not dataclasses.replace, which would ask for test sets
+    object.__setattr__(corpus, "splits", {name: recipe.corpus.splits[name] for name in splits})
+    reduced = copy.copy(recipe)
+    object.__setattr__(reduced, "corpus", corpus)
+    object.__setattr__(reduced, "select", {name: s for name, s in recipe.select.items() if name in splits})
+    return reduced
+
+
 def _pictures(
-    recipe: Recipe, runs: Mapping[tuple[str, int], Artefact], text: Artefact, parses: Mapping[str, Artefact]
+    recipe: Recipe,
+    runs: Mapping[tuple[str, int], Artefact],
+    text: Artefact,
+    parses: Mapping[str, Artefact],
+    *,
+    so_far: bool,
 ) -> Artefact:
     assert recipe.pictures is not None
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()} | {"text": text, **parses}
     for name in recipe.pictures.of:
         first = next((run for (of, _), run in runs.items() if of == name), None)
-        if first is not None:
+        if first is not None and not (so_far and not existing([first.inputs["model"]], ".")):
             inputs |= {f"model {name}": first.inputs["model"], f"data {name}": first.inputs["data"]}
     settings = {
         "title": recipe.title or recipe.name,
@@ -261,7 +316,8 @@ def _text(recipe: Recipe) -> Artefact:
 def _command(recipe: Recipe, command: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What depends on a command of the recipe, its scripts included, and the command as it is here."""
     here = command.replace("{here}", recipe.here)
-    scripts = {os.path.basename(word): file_hash(word) for word in shlex.split(here) if os.path.isfile(word)}
+    words = zip(shlex.split(command), shlex.split(here), strict=True)
+    scripts = {told: file_hash(word) for told, word in words if os.path.isfile(word)}
     return {"command": command, "scripts": scripts}, {"command": here}
 
 
@@ -281,7 +337,14 @@ def _hash_of(folder: str, file: str) -> str:
     path = os.path.join(folder, file)
     if not os.path.isfile(path):
         raise InputError(path, None, "expected a file of the corpus, found none")
-    return file_hash(path)
+    return _content_hash(path, os.stat(path).st_mtime_ns)
+
+
+@cache
+def _content_hash(path: str, changed: int) -> str:
+    """The hash of what is in a file, unpacked: how it was packed does not matter."""
+    with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _parsers_in_use(recipe: Recipe) -> list[str]:
@@ -307,8 +370,10 @@ def _parses_from_files(recipe: Recipe, parser: Parser, split: str, text: Artefac
     if recipe.corpus.command is not None:
         inputs["generated"] = text.inputs["corpus"].inputs["generated"]
     else:
-        settings["hashes"] = {kind: file_hash(_parse_file(folder, prefix, kind)) for kind in parser.kinds}
-    return Artefact("parses", settings, inputs, f"parses of {split}", {"folder": folder})
+        paths = {kind: _parse_file(folder, prefix, kind) for kind in parser.kinds}
+        settings["hashes"] = {kind: _content_hash(path, os.stat(path).st_mtime_ns) for kind, path in paths.items()}
+    identity = _identity_of_split(recipe, split)
+    return Artefact("parses", settings, inputs, f"parses of {split}", {"folder": folder}, identity=identity)
 
 
 def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
@@ -316,7 +381,8 @@ def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "parser": parser.name}
     settings["options"] = _expanded(parser.options, places)
     label, threads = f"parses of {split}", recipe.threads.parse
-    whole = Artefact("parses", settings, {"text": text}, label, places, threads)
+    identity = _identity_of_split(recipe, split)
+    whole = Artefact("parses", settings, {"text": text}, label, places, threads, identity=identity)
     if parser.shards == 1:
         return whole
     shards = {
@@ -327,13 +393,17 @@ def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact
             f"{label}, shard {i}",
             {**places, "parses": whole.path},
             threads,
+            identity=identity,
         )
         for i in range(parser.shards)
     }
     # In however many shards they were made, the parses are the same.
-    merged = Artefact("parses", settings, {"text": text}, label, {**places, "shards": parser.shards}, threads)
-    object.__setattr__(merged, "inputs", {"text": text, **shards})
-    return merged
+    places = {**places, "shards": parser.shards}
+    return Artefact("parses", settings, {"text": text, **shards}, label, places, threads, identity=identity)
+
+
+def _identity_of_split(recipe: Recipe, split: str) -> dict[str, Artefact]:
+    return {"text": _text(_of_splits(recipe, (split,)))}
 
 
 #: Options of parsers that do not change parses.
@@ -345,14 +415,14 @@ def _expanded(options: Mapping[str, Any], places: dict[str, Any]) -> dict[str, A
     here = {
         name: os.path.expandvars(v) if isinstance(v, str) else v
         for name, v in options.items()
-        if name in _OF_THIS_MACHINE or (isinstance(v, str) and "$" in v)
+        if name in _OF_THIS_MACHINE
     }
     for name, value in here.items():
         if isinstance(value, str) and "$" in value:
             raise ValueError(f"parsers: expected the environment to say where {name} is: {value}")
     if here:
         places["options"] = here
-    return {name: value for name, value in options.items() if name not in here}
+    return {name: value for name, value in _given(options).items() if name not in here}
 
 
 def _parse_file(folder: str | None, prefix: str, kind: str) -> str:
@@ -393,29 +463,14 @@ def _subsets(recipe: Recipe) -> dict[str, Any]:
     return settings | _languages(recipe)
 
 
-def _data(
-    recipe: Recipe,
-    system: System,
-    tokens: Artefact,
-    subwords: Artefact,
-    parses: Mapping[str, Mapping[str, Artefact]],
+def _run(
+    recipe: Recipe, name: str, system: System, seed: int, data: Artefact, trained_on: Artefact, text: Artefact
 ) -> Artefact:
-    name = system.parser or next(iter(parses), "none")
-    if name == "none":
-        return tokens
-    settings = {"control": system.control, "subwords": recipe.subwords.kind, "tests": recipe.tests} | _languages(recipe)
-    inputs = {"tokens": tokens, "subwords": subwords}
-    inputs |= {f"parses of {split}": artefact for split, artefact in parses[name].items()}
-    return Artefact(
-        "data", settings, inputs, f"data-bin, {system.control or 'the parses'}", threads=recipe.threads.text
-    )
-
-
-def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, text: Artefact) -> Artefact:
     given = {**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed}
-    options = {name: value for name, value in given.items() if value is not None}
+    options = _given(given)
     seeds = system.seeds or recipe.seeds
-    cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": 1, "priority": len(seeds) - seeds.index(seed)}
+    cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
+    cost["priority"] = len(seeds) - seeds.index(seed)
     code, places = _user_dir(recipe, options)
     kept = {"keep_epochs": True} if recipe.keep_epochs else {}
     training = Artefact(
@@ -424,10 +479,11 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
         {"data": data},
         f"training of {name}, seed {seed}",
         places,
+        identity={"data": trained_on},
         **cost,
     )
     settings = {
-        "generate": recipe.generate,
+        "generate": _given(recipe.generate),
         "tests": recipe.tests,
         "subwords": recipe.subwords.kind,
         "detokenize": recipe.score.detokenize,
@@ -440,6 +496,11 @@ def _run(recipe: Recipe, name: str, system: System, seed: int, data: Artefact, t
         {"system": name, "seed": seed, **places},  # no part of the key: a system may be called otherwise elsewhere
         **cost,
     )
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options less those that were taken away."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _user_dir(recipe: Recipe, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -468,7 +529,11 @@ def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
 
 
 def _scoring(recipe: Recipe) -> dict[str, Any]:
-    return {"score": _told(recipe.score), "tests": recipe.tests} | _languages(recipe)
+    settings = {"score": _told(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
+    own = {name: _command(recipe, command) for name, command in recipe.score.metrics.items()}
+    if own:
+        settings["own"] = {name: settings for name, (settings, _) in own.items()}
+    return settings | _languages(recipe)
 
 
 def existing(artefacts: Sequence[Artefact], work: str) -> set[str]:

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 
 from harness.formats import READERS
 from harness.schema import build, read_node
+from syntax_preprocess.controls import Control
 from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.parsers import parser_names
+from syntax_preprocess.scoring import ScoreSettings
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 
@@ -131,26 +134,32 @@ class Parser:
 
 @dataclass(frozen=True)
 class Selection:
-    """Lines of a split: those whose measures lie within ranges (`harness.measures`), and of these at random so many."""
+    """Lines of a split: those whose measures lie within ranges (`harness.measures`), and of these at random so many.
+
+    `each_length`: so many of each number of words within the range `words`, so that selections are of like lengths.
+    """
 
     words: Range | None = None
+    height: Range | None = None
     depth: Range | None = None
-    dependency_depth: Range | None = None
     attachments: Range | None = None
     clauses: Range | None = None
     lines: int | None = None
+    each_length: int | None = None
     seed: int = 1
 
     @property
     def ranges(self) -> dict[str, Range]:
         """The ranges that are asked for, by measure."""
-        names = ("words", "depth", "dependency_depth", "attachments", "clauses")
+        names = ("words", "height", "depth", "attachments", "clauses")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def __post_init__(self) -> None:
         for name, bounds in self.ranges.items():
-            if len(bounds) != 2:
-                raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {len(bounds)}")
+            if len(bounds) != 2 or (None not in bounds and bounds[0] > bounds[1]):
+                raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
+        if self.each_length is not None and (self.lines is not None or self.words is None or None in self.words):
+            raise ValueError("each_length: expected words with both bounds beside it, and no lines")
 
 
 @dataclass(frozen=True)
@@ -173,7 +182,8 @@ class System:
     """One row of the table: an architecture with its options, trained on parses or on a control of them.
 
     `parser` ``none``: the data have no features, as a system needs none. An option ``user-dir`` (``{here}`` in it is
-    the recipe's folder) stands in the place of fairseq_syntax, which it is to import.
+    the recipe's folder) stands in the place of fairseq_syntax, which it is to import. ``{seed}`` in `control`, as in
+    ``random@{seed}``: each seed has a control of its own.
     """
 
     architecture: str
@@ -185,6 +195,12 @@ class System:
     parser: str | None = None
     seeds: list[int] | None = None
     published: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.control is not None:
+            Control.read(self.control.replace("{seed}", "1"))
+        if self.seeds is not None and not self.seeds:
+            raise ValueError("seeds: expected at least one, found none")
 
 
 @dataclass(frozen=True)
@@ -202,6 +218,12 @@ class Scoring:
     metrics: dict[str, str] = field(default_factory=dict)
     bootstrap: int = 1000
     randomisation: int = 10000
+
+    def __post_init__(self) -> None:
+        ScoreSettings(tokenize=self.tokenize)
+        for name, command in self.metrics.items():
+            if "{hypotheses}" not in command:
+                raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {shown(command)}")
 
 
 @dataclass(frozen=True)
@@ -228,11 +250,12 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Threads:
-    """How many cores a job of each kind has."""
+    """How many cores a job of each kind has, and a training GPUs: 1, if there are some, or 0 on machines without."""
 
     text: int = 2
     parse: int = 2
     train: int = 1
+    gpus: int = 1
 
 
 @dataclass(frozen=True)
@@ -284,6 +307,10 @@ class Recipe:
         return self.tables or {"": TableOf(self.baselines)}
 
     def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: expected some, each once, found {self.seeds}")
+        if self.average is not None and self.average < 1:
+            raise ValueError(f"average: expected a number of epochs, found {self.average}")
         for picture in [self.pictures] if self.pictures else []:
             swept = [name for axis in picture.sweeps.values() for of in axis.values() for name in of.values()]
             for name in (*picture.of, *swept):
@@ -291,6 +318,8 @@ class Recipe:
         for table in self.of_tables.values():
             for name in (*table.baselines, *table.systems):
                 _choice("tables", name, tuple(self.systems))
+            if missing := [name for name in table.baselines if table.systems and name not in table.systems]:
+                raise ValueError(f"tables: expected the baselines among the table's systems, found {missing[0]} alone")
         for name, system in self.systems.items():
             if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
                 raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")
@@ -303,6 +332,8 @@ class Recipe:
             _choice("select", name, tuple(self.corpus.splits))
         splits = set(self.corpus.splits)
         for name, parser in self.parsers.items():
+            if parser.name != "files":
+                _choice(f"parsers.{name}.name", parser.name, tuple(parser_names()))
             if parser.files and set(parser.files) != splits:
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
         downloads = self.corpus.downloads

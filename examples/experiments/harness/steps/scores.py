@@ -24,7 +24,7 @@ def score_run(step: Step) -> None:
         found, reference = _texts(step, "run", test), _reference(step, test)
         texts = [found[i] for i in lines], [reference[i] for i in lines]
         raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
-        scored = score(*texts, settings=settings, own=asked.metrics, sources=[raw[i] for i in lines])
+        scored = score(*texts, settings=settings, own=step.places["metrics"], sources=[raw[i] for i in lines])
         if asked.exact_match:
             same = sum(a == b for a, b in zip(*texts, strict=True))
             scored["metrics"]["exact match"] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}

@@ -63,6 +63,8 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     prefix = None if parses is None else Path(parses, f"{split}.{lang}")
     measured = measure(list(ranges), text, prefix)
     found = [i for i, values in enumerate(measured) if all(_within(values[name], r) for name, r in ranges.items())]
+    if wanted.each_length is not None:
+        found = _of_each_length(split, wanted, {i: measured[i]["words"] or 0 for i in found})
     number = wanted.lines
     if not found or (number is not None and len(found) < number):
         expected = "at least one line" if number is None else f"{number} lines"
@@ -71,6 +73,18 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
         found = sorted(Random(f"{wanted.seed} {split}").sample(found, number))
     print(f"{split}: {len(found)} of {len(measured)} lines with {ranges}")
     return found
+
+
+def _of_each_length(split: str, wanted: Selection, words: dict[int, int]) -> list[int]:
+    least, most = wanted.words or (None, None)
+    random, number = Random(f"{wanted.seed} {split}"), wanted.each_length or 0
+    found: list[int] = []
+    for length in range(least or 0, (most or 0) + 1):
+        of_length = [i for i, count in words.items() if count == length]
+        if len(of_length) < number:
+            raise ValueError(f"{split}: expected {number} lines of {length} words, found {len(of_length)}")
+        found += random.sample(of_length, number)
+    return sorted(found)
 
 
 def _within(value: int | None, bounds: Range) -> bool:
