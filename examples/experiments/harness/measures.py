@@ -6,13 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from syntax_preprocess.features.distance import greatest_distance, syntactic_distances
+from syntax_preprocess.analysis import properties
 from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
-
-_DEPREL = 7
-#: Relations by which a clause hangs on another word, beside the main clause (Universal Dependencies).
-_CLAUSES = {"csubj", "ccomp", "xcomp", "advcl", "acl", "parataxis"}
 
 
 def words(line: str, parses: Mapping[str, Any]) -> int:
@@ -20,14 +16,14 @@ def words(line: str, parses: Mapping[str, Any]) -> int:
     return len(line.split())
 
 
-def depth(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The height of the constituency tree: its greatest syntactic distance, of the sentences of a line the greatest."""
+def height(line: str, parses: Mapping[str, Any]) -> int | None:
+    """The height of the constituency tree, 1 of a word; of the sentences of a line the greatest."""
     trees: Sequence[Tree] | NoParse | None = parses.get("trees")
-    return None if trees is None or isinstance(trees, NoParse) else greatest_distance(syntactic_distances(trees))
+    return None if trees is None or isinstance(trees, NoParse) else properties.height(trees)
 
 
-def dependency_depth(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The greatest number of words on the way from a root down."""
+def depth(line: str, parses: Mapping[str, Any]) -> int | None:
+    """The depth of the dependency tree: the greatest number of words on the way from a root down."""
     tree = _dependencies(parses)
     return None if tree is None else tree.depth
 
@@ -37,20 +33,18 @@ def attachments(line: str, parses: Mapping[str, Any]) -> int | None:
     tree = _dependencies(parses)
     if tree is None:
         return None
-    relations = [columns[_DEPREL].partition(":")[0] for columns in tree.columns]
+    relations = [relation.partition(":")[0] for relation in tree.deprel]
     with_preposition = {
-        head for head, r, columns in zip(tree.heads, relations, tree.columns, strict=True)
-        if r == "case" and columns[3] == "ADP"
+        head for head, relation, tag in zip(tree.heads, relations, tree.upos, strict=True)
+        if relation == "case" and tag == "ADP"
     }  # fmt: skip
     return sum(i in with_preposition and r in ("nmod", "obl") for i, r in enumerate(relations, start=1))
 
 
 def clauses(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The number of clauses: the sentences, and the words that head a clause below another word."""
+    """The number of clauses, by Universal Dependencies."""
     tree = _dependencies(parses)
-    if tree is None:
-        return None
-    return tree.sentences + sum(columns[_DEPREL].partition(":")[0] in _CLAUSES for columns in tree.columns)
+    return None if tree is None else properties.clauses(tree)
 
 
 def _dependencies(parses: Mapping[str, Any]) -> DependencyTree | None:
@@ -61,8 +55,8 @@ def _dependencies(parses: Mapping[str, Any]) -> DependencyTree | None:
 #: By the name that recipes know them by.
 MEASURES: dict[str, Callable[[str, Mapping[str, Any]], int | None]] = {
     "words": words,
+    "height": height,
     "depth": depth,
-    "dependency_depth": dependency_depth,
     "attachments": attachments,
     "clauses": clauses,
 }

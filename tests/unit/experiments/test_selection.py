@@ -61,9 +61,9 @@ def parsed(tmp_path):
     ("name", "found"),
     [
         ("words", [9, 2, 11]),
-        # Above the words: of Ann 1, men of Ann 2, men … sleep 3, the verb phrase 4, the sentence 5.
-        ("depth", [5, 1, 5]),
-        ("dependency_depth", [4, 2, 4]),  # words on the way: saw men Ann of
+        # Words 1, of Ann 2, men of Ann 3, men … sleep 4, the verb phrase 5, the sentence 6.
+        ("height", [6, 2, 6]),
+        ("depth", [4, 2, 4]),  # words on the way: saw men Ann of
         ("attachments", [2, 0, 2]),
         ("clauses", [2, 1, 3]),
     ],
@@ -90,7 +90,7 @@ def made_of(parsed, **settings):
         ({}, [0, 1, 2]),
         ({"words": [3, None]}, [0, 2]),
         ({"words": [3, 9]}, [0]),
-        ({"depth": [None, 4]}, [1]),
+        ({"depth": [None, 3]}, [1]),
         ({"attachments": [2, 2], "clauses": [3, None]}, [2]),
         ({"lines": 3, "seed": 7}, [0, 1, 2]),
     ],
