@@ -258,11 +258,11 @@ def test_multi30k_recipe_for_a_few_steps(tmp_path):
     """The recipe's own text and parses, a few lines of each."""
     (tmp_path / "few.yaml").write_text(f"""
 extends: {EXAMPLES}/experiments/recipes/parts/multi30k_en_de.yaml
-select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, depth: [5, ~]}}}}
+select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, height: [5, ~]}}}}
 subwords: {{size: 200}}
 seeds: [1]
 train: {{max-update: 2}}
-subsets: {{deep: {{depth: [8, ~]}}}}
+subsets: {{high: {{height: [8, ~]}}}}
 systems:
   transformer: {{architecture: transformer, parser: none}}
   gated: {{architecture: gated_syntax_transformer, options: {{syntax-masks: "slr,sdoi"}}, control: random}}
@@ -273,7 +273,7 @@ systems:
     assert done.returncode == 0, done.stderr[-2000:]
     rows = list(csv.DictReader((tmp_path / "work/few/table.csv").open()))
     scored = {(r["system"], r["subset"]) for r in rows if r["metric"] == "BLEU" and r["value"]}
-    assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "deep")}
+    assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "high")}
 
 
 @pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])

@@ -156,7 +156,8 @@ class Selection:
 
     def __post_init__(self) -> None:
         for name, bounds in self.ranges.items():
-            if len(bounds) != 2 or (None not in bounds and bounds[0] > bounds[1]):
+            known = [bound for bound in bounds if bound is not None]
+            if len(bounds) != 2 or known != sorted(known):
                 raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
         if self.each_length is not None and (self.lines is not None or self.words is None or None in self.words):
             raise ValueError("each_length: expected words with both bounds beside it, and no lines")

@@ -94,7 +94,7 @@ def _parser(parser: Parser) -> Parser:
 def _selection(asked: Selection, lines: int) -> Selection:
     """A few lines, of whatever size they are; they are measured all the same."""
     anything: Any = {name: [None, None] for name in asked.ranges}
-    return replace(asked, **anything, lines=min(asked.lines or lines, lines))
+    return replace(asked, **anything, each_length=None, lines=min(asked.lines or lines, lines))
 
 
 def _pictures(asked: Pictures, systems: Mapping[str, System]) -> Pictures:
