@@ -42,7 +42,7 @@ def start(recipe: Path, work: Path, **options) -> subprocess.Popen[str]:
 
 
 def numbers(work: Path) -> set[tuple[str, ...]]:
-    with open(work / "small/table.csv") as file:
+    with open(work / "recipes/small/table.csv") as file:
         return {tuple(row.values()) for row in csv.DictReader(file) if row["metric"] not in TIMES}
 
 

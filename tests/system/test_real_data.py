@@ -271,7 +271,7 @@ systems:
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
-    rows = list(csv.DictReader((tmp_path / "work/few/table.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "work/recipes/few/table.csv").open()))
     scored = {(r["system"], r["subset"]) for r in rows if r["metric"] == "BLEU" and r["value"]}
     assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "high")}
 

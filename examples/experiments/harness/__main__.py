@@ -13,10 +13,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from harness import archive, smoke
-from harness.engine import run_plan, tells_only
+from harness.engine import links_of, run_plan, tells_only
 from harness.locks import held
 from harness.plan import Plan, existing, make_plan
 from harness.recipe import read_recipe
@@ -68,7 +69,9 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
         recipe = smoke.small(recipe, work, systems=args.smoke_systems)
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # what takes a second needs no GPU
     plan = make_plan(recipe)
-    with held(".lock", busy=f"{work}: another experiment works in this folder", wait=False):
+    # What makes nothing anew may be done beside an experiment.
+    alone = held(".lock", busy=f"{work}: another experiment works in this folder", wait=False)
+    with nullcontext() if args.so_far or tells_only(engine) else alone:
         if args.load:
             archive.unpack(plan, args.load)
         if args.save:
@@ -84,8 +87,10 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
 
 
 def _show(plan: Plan) -> None:
-    print((Path(plan.table.path) / "table.md").read_text(encoding="utf-8"))
-    print(f"tables, CSV and LaTeX: {Path(plan.recipe.name).resolve()}", file=sys.stderr)
+    table = Path(plan.table.path, "table.md")
+    if table.exists():  # not under all of Snakemake's options
+        print(table.read_text(encoding="utf-8"))
+        print(f"tables, CSV and LaTeX: {links_of(plan).resolve()}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def run(
         err.write(f"$ {shlex.join([os.fspath(word) for word in command])}\n".encode())
         err.flush()
         with open(stdin or os.devnull, "rb") as source, open(stdout or log, "wb" if stdout else "ab") as out:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 words,
                 stdin=source,
                 stdout=out,
@@ -47,10 +47,20 @@ def run(
                 env={**os.environ, "OMP_NUM_THREADS": str(threads)},
                 close_fds=False,  # the lock of what is made
             )
-    if done.returncode:
+            status = wait(process)
+    if status:
         lines = log.read_text(errors="replace").splitlines()[-_SHOWN:]
         tail = "\n".join(line if len(line) <= _WIDTH else f"{line[:_WIDTH]} …" for line in lines)
-        raise InputError(str(log), None, f"{words[0]} failed with status {done.returncode}:\n{tail}")
+        raise InputError(str(log), None, f"{words[0]} failed with status {status}:\n{tail}")
+
+
+def wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit status of a process. Ctrl-C, which it gets too, ends waiting when the process has come to its end."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
 
 
 def options(settings: Mapping[str, Any]) -> list[str]:

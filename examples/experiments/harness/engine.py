@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.commands import wait
+from harness.gpus import visible_gpus
 from harness.make import spec_path
 from harness.plan import Artefact, Plan
 from harness.progress import Progress
@@ -24,6 +26,11 @@ def tells_only(options: Sequence[str]) -> bool:
     return not _TELLS.isdisjoint(word.partition("=")[0] for word in options)
 
 
+def links_of(plan: Plan) -> Path:
+    """The folder of a recipe's links: what each artefact is, and the table."""
+    return Path("recipes", plan.recipe.name)
+
+
 def run_plan(plan: Plan, options: Sequence[str]) -> int:
     """Makes the plan's table and pictures, and what they need, in the current folder; returns Snakemake's status.
 
@@ -36,18 +43,22 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
     _index(plan, artefacts)
     tells = tells_only(options)
     # What is there is whole (harness/make.py): Snakemake need not look for what a killed job left.
-    given = {word.partition("=")[0] for word in options}
+    given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in options}
+    gpus = visible_gpus()
+    asks = {"--resources", "--res", "--executor", "-e"}
+    limits = ["--resources", f"gpu={len(gpus)}"] if gpus and given.isdisjoint(asks) else []
     targets = ",".join(target.path for target in plan.targets)
     command = [
         sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
         "--config", f"targets={targets}", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime",
+        *limits,
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
     path = os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")]))
     with Progress(artefacts, active=not tells):
         # It holds the lock of this folder, too: killed, this process leaves it at work.
-        return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, close_fds=False).returncode
+        return wait(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, close_fds=False))
 
 
 def _write(path: Path, value: object) -> None:
@@ -61,14 +72,14 @@ def _write(path: Path, value: object) -> None:
 
 def _index(plan: Plan, artefacts: Sequence[Artefact]) -> None:
     """Links, in a folder of the recipe's name, that tell what each artefact is."""
-    folder = Path(plan.recipe.name)
+    folder = links_of(plan)
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for artefact in artefacts:
         name = artefact.label.replace("/", "-").replace(" ", "_").replace(",", "")
         link = folder / f"{name}.{artefact.key[:4]}"
-        link.symlink_to(Path("..", artefact.path))
+        link.symlink_to(Path("../..", artefact.path))
     if plan.pictures:
-        (folder / "pictures").symlink_to(Path("..", plan.pictures.path))
+        (folder / "pictures").symlink_to(Path("../..", plan.pictures.path))
     for ending in ("md", "csv", "tex"):
-        (folder / f"table.{ending}").symlink_to(Path("..", plan.table.path, f"table.{ending}"))
+        (folder / f"table.{ending}").symlink_to(Path("../..", plan.table.path, f"table.{ending}"))

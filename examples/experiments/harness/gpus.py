@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import time
@@ -19,7 +20,7 @@ def on_a_gpu() -> Iterator[None]:
     Jobs beyond the number of GPUs wait: ``--resources gpu=N`` keeps Snakemake from starting them.
     """
     gpus = visible_gpus()
-    if not gpus:
+    if not gpus or "SLURM_JOB_ID" in os.environ:  # which gives each job its own
         yield
         return
     with ExitStack() as stack:
@@ -37,7 +38,7 @@ def on_a_gpu() -> Iterator[None]:
 def _first_free(gpus: Sequence[str], stack: ExitStack) -> str | None:
     for gpu in gpus:
         with suppress(ValueError):
-            stack.enter_context(held(f".gpu-{gpu}.lock", busy=gpu, wait=False))
+            stack.enter_context(held(f".gpu-{platform.node()}-{gpu}.lock", busy=gpu, wait=False))
             return gpu
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,19 @@ def test_a_systems_own_code_stands_in_the_place_of_ours(tmp_path, commands, plac
     train(tmp_path, places, options=options)
     assert commands[0].count("--user-dir") == 1
     assert commands[0][commands[0].index("--user-dir") + 1] == expected
+
+
+def test_a_last_checkpoint_that_was_cut_off_is_replaced(tmp_path, capsys):
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    whole, last = checkpoints / "checkpoint_best.pt", checkpoints / "checkpoint_last.pt"
+    with zipfile.ZipFile(whole, "w") as file:
+        file.writestr("x", "weights")
+    last.write_bytes(whole.read_bytes()[:-20])
+    training._drop_broken(checkpoints)
+    assert last.read_bytes() == whole.read_bytes()
+    assert "is cut off; going on from" in capsys.readouterr().out
+    last.write_bytes(b"")
+    whole.unlink()
+    training._drop_broken(checkpoints)
+    assert not last.exists()

@@ -58,7 +58,7 @@ def _dump(step: Step, name: str, label: str) -> list[str]:
     path = step.folder / f"{name}.npz"
     run(
         "fairseq-syntax-dump", step.inputs[f"data {name}"], "--path", step.inputs[f"model {name}"] / "checkpoint.pt",
-        "--gen-subset", "test", "--output", path, log=step.folder / "log",
+        "--gen-subset", "test", "--output", path, "--cpu", log=step.folder / "log",
     )  # fmt: skip
     return ["--dump", f"{label}={path}"]
 

@@ -45,32 +45,44 @@ def translate(step: Step) -> None:
 
 
 def read_log(path: Path) -> dict[str, Any]:
-    """What fairseq-train's log (``--log-format json``) says of a training; of an epoch that was resumed, the end."""
-    epochs: dict[int, dict[str, Any]] = {}
+    """What fairseq-train's log (``--log-format json``) says of a training; of a resumed epoch, its last entry.
+
+    Hours and words a second are of training alone, without validation and loading.
+    """
+    trained: dict[int, dict[str, Any]] = {}
+    validated: dict[int, dict[str, Any]] = {}
+    words = seconds = 0.0
     record: dict[str, Any] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if match := re.search(r"num\. shared model params: ([\d,]+)", line):
             record["parameters"] = int(match[1].replace(",", ""))
         match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
-        if not match:
-            continue
-        logged = json.loads(match[2])
-        of_epoch = epochs.setdefault(int(logged["epoch"]), {"epoch": int(logged["epoch"])})
-        if match[1] == "train":
-            of_epoch |= {"updates": int(logged["train_num_updates"]), "train_loss": float(logged["train_loss"])}
-            record |= {
-                "updates": int(logged["train_num_updates"]),
-                "words_per_second": float(logged["train_wps"]),
-                "hours": float(logged["train_wall"]) / 3600,
-            }
-        else:
-            of_epoch["valid_loss"] = float(logged["valid_loss"])
-            gates = {k.removeprefix("valid_"): float(v) for k, v in logged.items() if "gate_" in k}
-            if gates:
-                of_epoch["gates"] = gates
-    record["epochs"] = list(epochs.values())
-    record["valid_loss"] = min(e["valid_loss"] for e in record["epochs"] if "valid_loss" in e)
+        if match:
+            logged = json.loads(match[2])
+            (trained if match[1] == "train" else validated)[int(logged["epoch"])] = logged
+    updates = 0
+    for _, logged in sorted(trained.items()):  # by epoch: fairseq's sums begin anew where a training is resumed
+        seconds += float(logged["train_train_wall"])
+        words += float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
+        updates = int(logged["train_num_updates"])
+    record |= {"updates": updates, "words_per_second": words / seconds, "hours": seconds / 3600}
+    record["epochs"] = [
+        {
+            "epoch": epoch,
+            "updates": int(logged["train_num_updates"]),
+            "train_loss": float(logged["train_loss"]),
+            **_validation(validated[epoch]),
+        }
+        for epoch, logged in trained.items()
+        if epoch in validated
+    ]
+    record["valid_loss"] = min(float(logged["valid_loss"]) for logged in validated.values())
     return record
+
+
+def _validation(logged: dict[str, Any]) -> dict[str, Any]:
+    gates = {name.removeprefix("valid_"): float(value) for name, value in logged.items() if "gate_" in name}
+    return {"valid_loss": float(logged["valid_loss"])} | ({"gates": gates} if gates else {})
 
 
 def device() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
     if step.settings.get("keep_epochs"):
         keep = []
+    _drop_broken(checkpoints)
     with on_a_gpu():
         run(
             "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
@@ -48,6 +50,18 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
             *options(with_user_dir(step, step.settings["options"])), *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
+
+
+def _drop_broken(checkpoints: Path) -> None:
+    """fairseq copies a checkpoint to its other names; one that a kill cut off is replaced by the newest whole one."""
+    last = checkpoints / "checkpoint_last.pt"
+    if last.exists() and not zipfile.is_zipfile(last):
+        whole = [path for path in checkpoints.glob("checkpoint*.pt") if zipfile.is_zipfile(path)]
+        newest = max(whole, key=lambda path: path.stat().st_mtime, default=None)
+        print(f"{last} is cut off; going on from {newest or 'the beginning'}")
+        last.unlink()
+        if newest is not None:
+            shutil.copy(newest, last)
 
 
 def _choose(step: Step, checkpoints: Path, log: Path) -> None:

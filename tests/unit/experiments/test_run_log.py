@@ -1,0 +1,49 @@
+"""What a run record has of a training's log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.steps.runs import read_log
+
+
+def line(kind: str, epoch: int, **numbers: float) -> str:
+    told = {"epoch": epoch, **{f"{kind}_{name}": str(value) for name, value in numbers.items()}}
+    return f"2026-01-01 10:00:00 | INFO | {kind} | {json.dumps(told)}"
+
+
+def train(epoch: int, updates: int, wall: float, loss: float) -> str:
+    return line("train", epoch, loss=loss, wps=1, wpb=100, num_updates=updates, train_wall=wall, wall=wall + 5)
+
+
+def test_a_training_that_was_resumed(tmp_path: Path):
+    """Hours are those of all processes; of an epoch that was begun anew the second entry counts."""
+    (tmp_path / "train.log").write_text(
+        "\n".join(
+            [
+                "2026-01-01 10:00:00 | INFO | fairseq_cli.train | num. shared model params: 1,234,567 (num. trained: 1)",
+                line("valid", 1, loss=6.0, gate_slr_l1=0.3, _gate_slr_l1_h1=0.2),
+                train(1, 10, 36, 7.0),
+                line("valid", 2, loss=5.5),
+                "2026-01-01 10:00:00 | INFO | fairseq_cli.train | killed here, begun anew",
+                line("valid", 2, loss=5.0),
+                train(2, 20, 36, 6.0),
+                line("valid", 3, loss=5.2),
+                train(3, 25, 18, 5.0),
+                line("valid", 4, loss=5.1),  # of an epoch whose end was not logged
+            ]
+        )
+    )
+    found = read_log(tmp_path / "train.log")
+    assert (found["parameters"], found["updates"], found["valid_loss"]) == (1234567, 25, 5.0)
+    assert found["hours"] == pytest.approx(90 / 3600)
+    assert found["words_per_second"] == pytest.approx(2500 / 90)
+    assert [(e["epoch"], e["updates"], e["train_loss"], e["valid_loss"]) for e in found["epochs"]] == [
+        (1, 10, 7.0, 6.0),
+        (2, 20, 6.0, 5.0),
+        (3, 25, 5.0, 5.2),
+    ]
+    assert found["epochs"][0]["gates"] == {"gate_slr_l1": 0.3, "_gate_slr_l1_h1": 0.2}
