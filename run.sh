@@ -24,9 +24,14 @@ set_up() {
         "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed
         touch "$venv/.fairseq-is-built"
     fi
-    rm -rf build  # pip would install modules from it that are no longer there
-    "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
-    rm -rf build ./*.egg-info
+    # An installation that is changed under programs at work would break them: only if there is something new.
+    if [ ! -e "$venv/.is-installed" ] ||
+        [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess -newer "$venv/.is-installed" -name '*.*' -print -quit)" ]; then
+        rm -rf build  # pip would install modules from it that are no longer there
+        "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
+        rm -rf build ./*.egg-info
+        touch "$venv/.is-installed"
+    fi
     PATH="$(cd "$venv/bin" && pwd):$PATH"
 }
 

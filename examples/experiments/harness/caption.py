@@ -39,8 +39,8 @@ def _tests(results: Results, *, systems: Sequence[System], compared: str) -> lis
     if family:
         sizes = ", ".join(f"{count} with {labels[baseline]}" for baseline, count in family.items())
         lines.append(
-            "Δ: mean difference over seeds, with its 95% confidence interval (not adjusted); p: paired t-test over "
-            f"seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all systems that are compared with "
+            "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired "
+            f"t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all systems that are compared with "
             f"one baseline in one metric ({sizes})."
         )
     return lines + [f"Not tested over seeds ({why}): {'; '.join(pairs)}." for why, pairs in untested.items()]

@@ -36,7 +36,7 @@ class Step:
 
 
 def spec_path(path: str) -> Path:
-    """Where it stands what the artefact at `path` is made of."""
+    """The file that says what the artefact at `path` is made of."""
     return Path("specs", f"{path}.json")
 
 

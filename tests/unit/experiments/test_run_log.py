@@ -24,7 +24,7 @@ def test_a_training_that_was_resumed(tmp_path: Path):
     (tmp_path / "train.log").write_text(
         "\n".join(
             [
-                "2026-01-01 10:00:00 | INFO | fairseq_cli.train | num. shared model params: 1,234,567 (num. trained: 1)",
+                "2026-01-01 10:00:00 | INFO | x | num. shared model params: 1,234,567 (num. trained: 1)",
                 line("valid", 1, loss=6.0, gate_slr_l1=0.3, _gate_slr_l1_h1=0.2),
                 train(1, 10, 36, 7.0),
                 line("valid", 2, loss=5.5),

@@ -98,7 +98,7 @@ MARKDOWN = """\
 | sdoi          |                      |       |         |         |                         |       |
 
 - ±: standard deviation over seeds (n − 1).
-- Δ: mean difference over seeds, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
+- Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
 - No runs: sdoi.
 - BLEU: `case:mixed|tok:13a|version:2.6.0`
 - chrF2: `case:mixed|tok:13a|version:2.6.0`
