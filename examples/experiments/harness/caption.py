@@ -39,9 +39,9 @@ def _tests(results: Results, *, systems: Sequence[System], compared: str) -> lis
     if family:
         sizes = ", ".join(f"{count} with {labels[baseline]}" for baseline, count in family.items())
         lines.append(
-            "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired "
-            f"t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all systems that are compared with "
-            f"one baseline in one metric ({sizes})."
+            "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: "
+            f"paired t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all systems that are "
+            f"compared with one baseline in one metric ({sizes})."
         )
     return lines + [f"Not tested over seeds ({why}): {'; '.join(pairs)}." for why, pairs in untested.items()]
 
