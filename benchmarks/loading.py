@@ -2,11 +2,12 @@
 
     python benchmarks/loading.py DATA WORK CHECKOUT [CHECKOUT …]
 
-DATA is the folder that examples/multi30k takes; CHECKOUT is a folder with both packages (git worktree add
-makes one of any commit), the first being what the others are compared with. Measured on Multi30k's training set written
---copies times, each version on its own data-bin, in turn, medians of --repeats processes: the seconds, and those of CPU
-time, of loading the features word, head and distance alone (load_features) and the whole split (the task's
-load_dataset); CPU time of fairseq-syntax-binarize with one worker; and the bytes a sentence of what the latter writes.
+DATA is the folder that the recipes of Multi30k read (examples/experiments/README.md#multi30k); CHECKOUT is a folder
+with both packages (git worktree add makes one of any commit), the first being what the others are compared with.
+Measured on Multi30k's training set written --copies times, each version on its own data-bin, in turn, medians of
+--repeats processes: the seconds, and those of CPU time, of loading the features word, head and distance alone
+(load_features) and the whole split (the task's load_dataset); CPU time of fairseq-syntax-binarize with one worker; and
+the bytes a sentence of what the latter writes.
 """
 
 from __future__ import annotations

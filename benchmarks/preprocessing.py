@@ -2,7 +2,8 @@
 
     python benchmarks/preprocessing.py DATA WORK [--stanza-dir DIR]
 
-DATA is the folder that examples/multi30k takes. Measured in one run, alternating, medians of --repeats:
+DATA is the folder that the recipes of Multi30k read (examples/experiments/README.md#multi30k). Measured in one run,
+alternating, medians of --repeats:
 
 1. fairseq-syntax-binarize (source side, all features) against fairseq-preprocess (both sides) on Multi30k's training
    set written --copies times, with the same numbers of workers; and its peak memory on one copy and on all.

@@ -35,7 +35,7 @@ def write_others(folder: str, text: str, parses: Mapping[str, str], *, units: in
 
 @lru_cache(maxsize=1)
 def read_others(path: str) -> Others:
-    """What :func:`write_others` wrote ; a process reads it once."""
+    """What :func:`write_others` wrote; a process reads it once."""
     with open(path, "rb") as file:
         others: Others = pickle.load(file)
     return others
