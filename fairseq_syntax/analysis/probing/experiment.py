@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +72,8 @@ class Corpus:
         lengths = [len(s.words) for s in sentences]
         self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         self.sentence_of = np.repeat(np.arange(len(sentences)), lengths)
-        number: dict[str, int] = {}
-        self.types = np.array(
-            [number.setdefault(w.casefold(), len(number)) for s in sentences for w in s.words], dtype=np.int64
-        )
+        self.types = _numbered(w.casefold() for s in sentences for w in s.words)
+        self.sentence_types = _numbered(labels.last_word(s.words) for s in sentences)
 
     @property
     def surface(self) -> np.ndarray:
@@ -101,6 +99,10 @@ class Corpus:
         ]
         return np.concatenate(rows)
 
+    def sentences_with(self, words: np.ndarray) -> np.ndarray:
+        """Which sentences, ``(S,)``, have some of the words, ``(W,)``."""
+        return np.bincount(self.sentence_of[words], minlength=len(self.sentences)) > 0
+
     def division(self, settings: ProbeSettings, repeat: int) -> np.ndarray:
         """Which sentences are for training, ``(S,)``, the same for all tasks and layers."""
         if self.train is not None:
@@ -112,8 +114,13 @@ class Corpus:
         return train
 
 
-#: A task made ready: from layer (``None``: the surface), division, whether it is the control, and random numbers.
-_Ask = Callable[[int | None, np.ndarray, bool, int], Outcome]
+def _numbered(names: Iterable[str]) -> np.ndarray:
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
+
+
+#: What a task's probe finds, from layer (``None``: the surface), whether it is the control, and the seed.
+_Ask = Callable[[int | None, bool, int], Outcome]
 
 
 def probe(corpus: Corpus, tasks: Sequence[str], layers: Sequence[int], settings: ProbeSettings) -> dict[str, Any]:
@@ -130,22 +137,20 @@ def probe(corpus: Corpus, tasks: Sequence[str], layers: Sequence[int], settings:
     work = tqdm(total=len(tasks) * settings.repeats * (2 * len(layers) + 2), unit=" probes", disable=None)
     with work:
         for task in tasks:
-            ready = _READY[task](corpus, settings)
-            divisions = [corpus.division(settings, r) for r in rounds]
-            for train in divisions:
-                _check_counts(task, ready.labelled, train)
+            ready = [_READY[task](corpus, settings, corpus.division(settings, r)) for r in rounds]
 
-            def asked(layer: int | None, control: bool, ready: _Ready = ready, d: Any = divisions) -> list[Outcome]:
+            def asked(layer: int | None, control: bool, ready: list[_Ready] = ready) -> list[Outcome]:
                 outcomes = []
                 for r in rounds:
-                    outcomes.append(ready.ask(layer, d[r], control, settings.seed + r))
+                    outcomes.append(ready[r].ask(layer, control, settings.seed + r))
                     work.update()
                 return outcomes
 
             surface = asked(None, False), asked(None, True)
             found[task] = {
-                **ready.about,
-                "majority": summary([ready.majority(train) for train in divisions]),
+                **({} if ready[0].classes is None else {"classes": [of.classes for of in ready]}),
+                "examples": ready[0].examples,
+                "majority": summary([of.majority for of in ready]),
                 "surface": _result(*surface),
                 "layers": {str(k): _result(asked(k, False), asked(k, True)) for k in layers},
             }
@@ -166,13 +171,16 @@ def _result(outcomes: list[Outcome], controls: list[Outcome]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Ready:
+    """A task, made ready by the training sentences of a division."""
+
     ask: _Ask
-    majority: Callable[[np.ndarray], float]
-    labelled: np.ndarray  # whether each sentence has a label
-    about: Mapping[str, Any]
+    majority: float
+    examples: int
+    classes: list[str] | None = None
 
 
 def _check_counts(task: str, labelled: np.ndarray, train: np.ndarray) -> None:
+    """Whether enough sentences have a label, ``(S,)``."""
     counts = int((labelled & train).sum()), int((labelled & ~train).sum())
     if counts[0] < 2 or counts[1] < 1:
         raise ValueError(
@@ -182,49 +190,56 @@ def _check_counts(task: str, labelled: np.ndarray, train: np.ndarray) -> None:
 
 
 def _sentence_task(
-    corpus: Corpus, settings: ProbeSettings, states: States, given: np.ndarray, about: Mapping[str, Any]
+    corpus: Corpus, settings: ProbeSettings, train: np.ndarray, states: States, given: np.ndarray, classes: list[str]
 ) -> _Ready:
-    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
-        asked = labels.shuffled(given, np.random.default_rng([seed, 1])) if control else given
+    def ask(layer: int | None, control: bool, seed: int) -> Outcome:
+        asked = given
+        if control:
+            asked = labels.by_type(given, corpus.sentence_types, train, np.random.default_rng([seed, 1]))
         x = corpus.surface if layer is None else states.sentences[layer]
         return probes.probe_sentences(x, asked, train, c=settings.c)
 
-    labelled = given != NONE
-    return _Ready(
-        ask, lambda train: probes.majority(given, train), labelled, {**about, "examples": int(labelled.sum())}
-    )
+    return _Ready(ask, probes.majority(given, train), int((given != NONE).sum()), classes)
 
 
-def _depth(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+def _depth(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
     found = np.array([NONE if s.labels.depth is None else s.labels.depth for s in corpus.sentences], dtype=np.int64)
-    bins = labels.balanced_bins(found[found != NONE], labels.DEPTHS)
+    _check_counts("depth", found != NONE, train)
+    bins = labels.balanced_bins(found[train & (found != NONE)], labels.DEPTHS)
     given = np.where(found == NONE, NONE, labels.in_bins(found, bins))
-    return _sentence_task(corpus, settings, corpus.states, given, {"classes": _spelled(bins)})
+    return _sentence_task(corpus, settings, train, corpus.states, given, _spelled(bins))
 
 
-def _top(corpus: Corpus, settings: ProbeSettings) -> _Ready:
-    given, names = labels.frequent_classes([s.labels.top for s in corpus.sentences], labels.TOPS)
-    return _sentence_task(corpus, settings, corpus.states, given, {"classes": names})
+def _top(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
+    given, names = labels.frequent_classes([s.labels.top for s in corpus.sentences], labels.TOPS, train)
+    _check_counts("top-constituents", given != NONE, train)
+    return _sentence_task(corpus, settings, train, corpus.states, given, names)
 
 
-def _shift(corpus: Corpus, settings: ProbeSettings) -> _Ready:
+def _shift(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
     if corpus.exchanged is None:
         raise ValueError("bigram-shift: expected the states of sentences with two words exchanged, found none")
-    return _sentence_task(corpus, settings, *corpus.exchanged, {"classes": ["as it was", "two words exchanged"]})
+    states, given = corpus.exchanged
+    _check_counts("bigram-shift", given != NONE, train)
+    return _sentence_task(corpus, settings, train, states, given, ["as it was", "two words exchanged"])
 
 
-def _distance(corpus: Corpus, settings: ProbeSettings) -> _Ready:
-    distances = corpus.distances()
+def _distance(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
+    distances, of_training = corpus.distances(), train[corpus.sentence_of]
+    there = distances != NONE
+    _check_counts("distance", corpus.sentences_with(there), train)
     places = probes.pairs_of_places(corpus.starts)
-    bins = labels.balanced_bins(distances[distances != NONE], labels.DISTANCES)
-    given = np.where(distances == NONE, NONE, labels.in_bins(distances, bins))
+    bins = labels.balanced_bins(distances[there & of_training], labels.DISTANCES)
+    given = np.where(there, labels.in_bins(distances, bins), NONE)
     pairs = np.stack([corpus.types, np.roll(corpus.types, -1)])  # of a word and the next
     pair_types = np.unique(pairs, axis=1, return_inverse=True)[1]
 
-    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
-        asked = labels.by_word_type(given, pair_types, np.random.default_rng([seed, 1])) if control else given
+    def ask(layer: int | None, control: bool, seed: int) -> Outcome:
+        asked = given
+        if control:
+            asked = labels.by_type(given, pair_types, of_training, np.random.default_rng([seed, 1]))
         return probes.probe_distances(
-            places if layer is None else probes.pairs_of_states(corpus.states.words[layer]),
+            places if layer is None else probes.pairs_of_states(corpus.states.words[layer], of_training),
             distances,
             asked,
             corpus.sentence_of,
@@ -234,33 +249,29 @@ def _distance(corpus: Corpus, settings: ProbeSettings) -> _Ready:
             random=np.random.default_rng([seed, 2]),
         )
 
-    def majority(train: np.ndarray) -> float:
-        return probes.majority(given, train[corpus.sentence_of])
-
-    labelled = np.bincount(corpus.sentence_of[given != NONE], minlength=len(corpus.sentences)) > 0
-    return _Ready(ask, majority, labelled, {"classes": _spelled(bins), "examples": int((given != NONE).sum())})
+    return _Ready(ask, probes.majority(given, of_training), int(there.sum()), _spelled(bins))
 
 
-def _head(corpus: Corpus, settings: ProbeSettings) -> _Ready:
-    heads, starts = corpus.heads(), corpus.starts
+def _head(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
+    heads, starts, of_training = corpus.heads(), corpus.starts, train[corpus.sentence_of]
+    _check_counts("head", corpus.sentences_with(heads != NONE), train)
     places = probes.pairs_of_places(starts)
 
-    def ask(layer: int | None, train: np.ndarray, control: bool, seed: int) -> Outcome:
+    def ask(layer: int | None, control: bool, seed: int) -> Outcome:
         asked = heads
         if control:
-            asked = labels.heads_by_word_type(heads, starts, corpus.types, np.random.default_rng([seed, 1]))
+            random = np.random.default_rng([seed, 1])
+            asked = labels.heads_by_word_type(heads, starts, corpus.types, of_training, random)
+        features = places if layer is None else probes.bilinear_pairs(corpus.states.words[layer], of_training)
         random = np.random.default_rng([seed, 2])
-        features = places if layer is None else probes.bilinear_pairs(corpus.states.words[layer])
         return probes.probe_heads(
             features, asked, starts, train, c=settings.c, most_pairs=settings.most_pairs, random=random
         )
 
-    labelled = np.bincount(corpus.sentence_of[heads != NONE], minlength=len(corpus.sentences)) > 0
-    about = {"examples": int((heads != NONE).sum())}
-    return _Ready(ask, lambda train: probes.most_frequent_step(heads, starts, train), labelled, about)
+    return _Ready(ask, probes.most_frequent_step(heads, starts, train), int((heads != NONE).sum()))
 
 
-_READY: dict[str, Callable[[Corpus, ProbeSettings], _Ready]] = {
+_READY: dict[str, Callable[[Corpus, ProbeSettings, np.ndarray], _Ready]] = {
     "depth": _depth,
     "top-constituents": _top,
     "bigram-shift": _shift,

@@ -1,8 +1,8 @@
 """What is asked of sentences and words, as labels made of their parses; and the labels of control tasks.
 
-A control task has the labels of the task, given at random: to the sentences (a shuffle), or to word types (Hewitt and
-Liang 2019, §2). What a probe gets right there, it has learned by heart; only what it gets right beyond that is in the
-states.
+A control task gives each type the task's labels at random: of words, of pairs of them, and of sentences by their last
+word (Hewitt and Liang 2019, §2). What a probe gets right there, it has learned by heart, type by type. Classes, and the
+labels that controls draw, are those of the training sentences.
 """
 
 from __future__ import annotations
@@ -128,43 +128,52 @@ def balanced_bins(values: np.ndarray, classes: int) -> np.ndarray:
 
 
 def in_bins(values: np.ndarray, bins: np.ndarray) -> np.ndarray:
-    """The class of each value; those beyond the last bin are of the last class."""
+    """The class of each value; one in no bin is of the next, beyond the last bin of the last."""
     return np.minimum(np.searchsorted(bins, values), len(bins) - 1)
 
 
-def frequent_classes(labels: Sequence[str | None], most: int) -> tuple[np.ndarray, list[str]]:
-    """Numbers of the `most` most frequent labels, one more for others, :data:`NONE` for ``None``; and their names."""
-    counts = Counter(label for label in labels if label is not None)
+def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Numbers of the labels that are the `most` most frequent in training, one more for others, :data:`NONE` for
+    ``None``; and their names.
+
+    Args:
+        train: which labels are for training, ``(labels,)``.
+    """
+    counts = Counter(label for label, learned in zip(labels, train, strict=True) if learned and label is not None)
     names = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]]
     number = {name: i for i, name in enumerate(names)}
     found = np.array([NONE if label is None else number.get(label, len(names)) for label in labels], dtype=np.int64)
     return found, [*names, "other"] if (found == len(names)).any() else names
 
 
-def shuffled(labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The labels of sentences, dealt out anew among those that have one."""
-    found = labels.copy()
-    there = np.flatnonzero(labels != NONE)
-    found[there] = labels[random.permutation(there)]
-    return found
+def last_word(words: Sequence[str]) -> str:
+    """The type of a sentence in control tasks: its last word that has a letter or a digit, in lower case.
+
+    First words would be a few types of most sentences, whose labels then are no longer as frequent as the task's.
+    """
+    return next((w for w in reversed(words) if any(map(str.isalnum, w))), words[-1]).casefold()
 
 
-def by_word_type(labels: np.ndarray, types: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """For each type one label, drawn as often as the labels occur: ``(words,)``, for words that have one.
+def by_type(labels: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """For each type one label, drawn as often as the labels occur in training, for all that have one: ``(items,)``.
+
+    A type that occurs in testing alone has a label too, which nobody can know.
 
     Args:
-        labels: of words or pairs of words, :data:`NONE` for none.
+        labels: of sentences, words or pairs of words, :data:`NONE` for none.
         types: of the same, numbers from 0.
+        train: which of them are for training.
     """
     there = labels != NONE
-    drawn = random.choice(labels[there], size=int(types.max(initial=0)) + 1)
+    drawn = random.choice(labels[there & train], size=int(types.max(initial=0)) + 1)
     return np.where(there, drawn[types], NONE)
 
 
 def heads_by_word_type(
-    heads: np.ndarray, starts: np.ndarray, types: np.ndarray, random: np.random.Generator
+    heads: np.ndarray, starts: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Heads that the word type decides: it draws one of the steps from word to head that occur, for all its words.
+    """Heads that the word type decides: it draws one of the steps from word to head that occur in training, for all its
+    words.
 
     A step that leads out of the sentence is taken to the other side, one that does so there too to the end that is
     farther away. So a head is another word of the sentence.
@@ -173,10 +182,11 @@ def heads_by_word_type(
         heads: of all sentences' words in a row, the row's index; :data:`NONE` for a root.
         starts: where each sentence starts in the row, and the row's end.
         types: of the words, numbers from 0.
+        train: which words are for training.
     """
     words = np.arange(len(heads))
     there = heads != NONE
-    steps = random.choice((heads - words)[there], size=int(types.max(initial=0)) + 1)[types]
+    steps = random.choice((heads - words)[there & train], size=int(types.max(initial=0)) + 1)[types]
     lengths = np.diff(starts)
     first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths) - 1
 

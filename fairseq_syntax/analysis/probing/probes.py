@@ -210,18 +210,19 @@ def most_frequent_step(heads: np.ndarray, starts: np.ndarray, train: np.ndarray)
     return float((steps[there & ~of_training] == found[counts.argmax()]).mean())
 
 
-def pairs_of_states(states: np.ndarray) -> PairFeatures:
+def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
     """The states h_i and h_j of two words and their product, entry by entry: ``(pairs, 3 d)``.
 
     Args:
         states: of all words in a row, ``(words, d)``. They are standardised first, so that the product says how they
             vary together.
+        train: the words by whose means and deviations that is done, ``(words,)``.
     """
-    h = _standardised(states)
+    h = _standardised(states, train)
     return lambda i, j: np.concatenate([h[i], h[j], h[i] * h[j]], axis=1)
 
 
-def bilinear_pairs(states: np.ndarray, rank: int = 32) -> PairFeatures:
+def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> PairFeatures:
     """h_i, h_j, and all products of their first `rank` principal components: ``(pairs, 2 d + rank²)``.
 
     A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix W: what depends on both words, such as a place
@@ -229,9 +230,11 @@ def bilinear_pairs(states: np.ndarray, rank: int = 32) -> PairFeatures:
 
     Args:
         states: of all words in a row, ``(words, d)``; standardised first.
+        train: the words by which they are, and whose principal components are taken, ``(words,)``.
     """
-    h = _standardised(states)
-    variances, directions = np.linalg.eigh(h.T @ h / len(h))
+    h = _standardised(states, train)
+    of_training = h[train]
+    variances, directions = np.linalg.eigh(of_training.T @ of_training / len(of_training))
     kept = np.argsort(-variances, kind="stable")[:rank]
     kept = kept[variances[kept] > 1e-6]
     p = h @ (directions[:, kept] / np.sqrt(variances[kept]))
@@ -243,9 +246,9 @@ def bilinear_pairs(states: np.ndarray, rank: int = 32) -> PairFeatures:
     return features
 
 
-def _standardised(states: np.ndarray) -> np.ndarray:
-    scale = states.std(axis=0)
-    found: np.ndarray = ((states - states.mean(axis=0)) / np.where(scale > 0, scale, 1)).astype(np.float32)
+def _standardised(states: np.ndarray, train: np.ndarray) -> np.ndarray:
+    mean, scale = states[train].mean(axis=0), states[train].std(axis=0)
+    found: np.ndarray = ((states - mean) / np.where(scale > 0, scale, 1)).astype(np.float32)
     return found
 
 

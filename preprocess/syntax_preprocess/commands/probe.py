@@ -9,9 +9,9 @@ say what is asked:
     distance            of a word and the next, their syntactic distance, in eight classes
     head                of a word, its head among the words of its sentence
 
-Each is asked with labels that are random by sentence or word type, too (control tasks), and of the lengths and places
-alone. The results are printed as a Markdown table and written as JSON. It needs scikit-learn: pip install
-'fairseq-syntax[analysis]'.
+Each is asked with labels that are random by word type, or by a sentence's last word, too (control tasks), and of the
+lengths and places alone. The results are printed as a Markdown table and written as JSON. It needs scikit-learn: pip
+install 'fairseq-syntax[analysis]'.
 """
 
 from __future__ import annotations

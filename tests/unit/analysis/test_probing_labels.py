@@ -74,24 +74,35 @@ def test_bins_are_balanced(values, classes, bins):
 
 
 def test_classes_of_bins_and_of_frequent_labels():
-    assert labels.in_bins(np.array([1, 2, 3, 4, 9]), np.array([2, 4])).tolist() == [0, 0, 1, 1, 1]
-    found, names = labels.frequent_classes(["b", "a", None, "b", "c", "a", "d"], 2)
+    assert labels.in_bins(np.array([0, 1, 2, 3, 4, 9]), np.array([2, 4])).tolist() == [0, 0, 0, 1, 1, 1]
+    given = ["b", "a", None, "b", "c", "a", "d", "d", "d"]
+    found, names = labels.frequent_classes(given, 2, np.arange(9) < 6)
     assert names == ["a", "b", "other"]
-    assert found.tolist() == [1, 0, NONE, 1, 2, 0, 2]
+    assert found.tolist() == [1, 0, NONE, 1, 2, 0, 2, 2, 2]
+    assert labels.frequent_classes(given, 2, np.arange(9) < 4)[1] == ["b", "a", "other"]  # others in testing alone
+    assert labels.frequent_classes(given[:4], 2, np.arange(4) < 4)[1] == ["b", "a"]
 
 
-def test_controls_are_random_by_sentence_or_type():
+def test_controls_are_random_by_type():
     random = np.random.default_rng(3)
-    given = np.array([0, NONE, 1, 1, 2, 0])
-    found = labels.shuffled(given, random)
-    assert sorted(found) == sorted(given)
-    assert found[1] == NONE
-    types = random.integers(5, size=200)
-    given = random.integers(3, size=200)
+    types = random.integers(100, size=2000)
+    given = random.choice(4, size=2000, p=[0.6, 0.3, 0.1, 0])
     given[::7] = NONE
-    found = labels.by_word_type(given, types, random)
+    train = types < 50
+    given[~train & (given != NONE)] = 3  # in testing alone
+    found = labels.by_type(given, types, train, random)
     assert ((found == NONE) == (given == NONE)).all()
-    assert all(len(set(found[(types == t) & (given != NONE)])) == 1 for t in range(5))
+    of_types = [set(found[(types == t) & (given != NONE)]) for t in range(100)]
+    assert all(len(of_type) == 1 for of_type in of_types)
+    drawn = Counter(label for of_type in of_types for label in of_type)  # also of types that training has not
+    assert drawn[0] > drawn[1] > drawn[2] > 0 == drawn[3]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [(["A", "Dog", "."], "dog"), (["now", "?", '"'], "now"), (["…", "!"], "!"), (["7"], "7")]
+)
+def test_the_type_of_a_sentence(words, found):
+    assert labels.last_word(words) == found
 
 
 def test_control_heads_are_other_words_of_the_sentence():
@@ -102,7 +113,8 @@ def test_control_heads_are_other_words_of_the_sentence():
     last = np.repeat(starts[1:], lengths) - 1
     words = np.arange(starts[-1])
     heads = np.where(words == first, NONE, first)
-    found = labels.heads_by_word_type(heads, starts, random.integers(30, size=len(words)), random)
+    train = first < starts[80]
+    found = labels.heads_by_word_type(heads, starts, random.integers(30, size=len(words)), train, random)
     there = heads != NONE
     assert (found[~there] == NONE).all()
     assert ((found >= first) & (found <= last) & (found != words))[there].all()
