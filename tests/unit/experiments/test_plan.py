@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+
 import pytest
 
 from harness.plan import make_plan
@@ -106,3 +109,38 @@ def test_made_of_comes_first(plan_of):
     places = {artefact.path: place for place, artefact in enumerate(artefacts)}
     assert all(places[of.path] < places[a.path] for a in artefacts for of in a.inputs.values())
     assert artefacts[-1].kind == "tables"
+
+
+def test_another_test_set_trains_and_parses_nothing_anew(plan_of):
+    def made(plan, kind):
+        return {artefact.path for artefact in plan.artefacts if artefact.kind == kind}
+
+    base = plan_of("")
+    more = plan_of('corpus: {splits: {more: {source: ["all!more.de"], target: ["all!more.en"]}}}')
+    assert made(more, "models") == made(base, "models")
+    assert made(more, "parses") > made(base, "parses")
+    assert not made(more, "runs") & made(base, "runs")
+
+
+def test_how_a_local_file_is_packed_does_not_matter(tmp_path, plan_of):
+    def plan(changed: int):
+        for split in ("train", "valid", "test"):
+            for language in ("de", "en"):
+                with gzip.GzipFile(tmp_path / f"{split}.{language}.gz", "wb", mtime=changed) as file:
+                    file.write(b"a line\n")
+        os.utime(tmp_path / "train.de.gz", (changed, changed))
+        files = ", ".join(f"{s}: {{source: [{s}.de.gz], target: [{s}.en.gz]}}" for s in ("train", "valid", "test"))
+        return plan_of(f"corpus: {{downloads: ~, folder: {tmp_path}, splits: {{{files}}}}}")
+
+    first = plan(1)
+    before = (tmp_path / "train.de.gz").read_bytes()
+    second = plan(2)
+    assert (tmp_path / "train.de.gz").read_bytes() != before
+    assert [a.path for a in second.artefacts] == [a.path for a in first.artefacts]
+
+
+def test_each_seed_may_have_a_control_of_its_own(plan_of):
+    plan = plan_of('seeds: [1, 2]\nsystems: {gated: {control: "random@{seed}"}}')
+    data = {seed: plan.runs["gated", seed].inputs["data"] for seed in (1, 2)}
+    assert [data[seed].settings["control"] for seed in (1, 2)] == ["random@1", "random@2"]
+    assert data[1].path != data[2].path

@@ -1,0 +1,67 @@
+"""Finished runs as one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness import archive
+from harness.plan import Artefact
+from syntax_preprocess.errors import InputError
+
+RUNS = {seed: Artefact("runs", {"seed": seed}) for seed in (1, 2, 3)}
+MODEL = Artefact("models", {})
+
+
+def plan(*seeds: int) -> SimpleNamespace:
+    runs = {("slr", seed): RUNS[seed] for seed in seeds}
+    return SimpleNamespace(runs=runs, artefacts=[MODEL, *runs.values()])
+
+
+def make(artefact: Artefact, text: str) -> None:
+    folder = Path(artefact.path)
+    folder.mkdir(parents=True)
+    for name in ("run.json", "test.txt", "log", "made.json"):
+        (folder / name).write_text(f"{text} {name}")
+
+
+def files() -> dict[str, str]:
+    return {str(path): path.read_text() for path in Path(".").rglob("*") if path.is_file()}
+
+
+def test_what_one_packs_another_takes_in(tmp_path, monkeypatch, capsys):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    monkeypatch.chdir(here)
+    make(RUNS[1], "one")
+    make(RUNS[2], "two")
+    make(MODEL, "model")
+    archive.pack(plan(1, 2, 3), tmp_path / "runs.tar.xz")
+    assert "2 runs of 3" in capsys.readouterr().out
+
+    monkeypatch.chdir(there)
+    make(RUNS[2], "own")
+    archive.unpack(plan(2, 3), tmp_path / "runs.tar.xz")  # a plan without run 1 takes none of it in
+    assert "took in 0 runs" in capsys.readouterr().out
+    archive.unpack(plan(1, 2, 3), tmp_path / "runs.tar.xz")
+    assert "took in 1 runs" in capsys.readouterr().out
+    found = files()
+    assert {found[f"{RUNS[1].path}/{name}"] for name in ("run.json", "test.txt", "made.json")} == {
+        "one run.json",
+        "one test.txt",
+        "one made.json",
+    }
+    assert f"{RUNS[1].path}/log" not in found
+    assert found[f"{RUNS[2].path}/run.json"] == "own run.json"
+    assert not any(name.startswith("models/") for name in found)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive"])
+def test_what_is_no_archive_is_refused(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs.tar.xz").write_bytes(content)
+    with pytest.raises(InputError, match="expected runs that were packed"):
+        archive.unpack(plan(1), tmp_path / "runs.tar.xz")
