@@ -30,7 +30,7 @@ def test_smoke(recipe, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     work = tmp_path / "smoke"
-    with open(work / recipe / "table.csv") as file:
+    with open(work / "recipes" / recipe / "table.csv") as file:
         rows = list(csv.DictReader(file))
     full = read_recipe(recipe)
     found = {row["system"] for row in rows}
@@ -42,7 +42,7 @@ def test_smoke(recipe, tmp_path):
         assert metrics >= {"BLEU", "chrF2", "TER", "valid_loss", "parameters"}
         assert (full.systems[name].label or name) in done.stdout
     if full.pictures:
-        assert list((work / recipe / "pictures").glob("*/index.html"))
+        assert list((work / "recipes" / recipe / "pictures").glob("*/index.html"))
     for label in full.published:
         assert f"| {label}" in done.stdout
     assert not list(work.glob("*/.[0-9a-f]*[0-9a-f]")), "nothing is half done"

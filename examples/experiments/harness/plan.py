@@ -494,7 +494,7 @@ def _run(
         {"model": training, "data": data, "text": text},
         f"translations by {name}, seed {seed}",
         {"system": name, "seed": seed, **places},  # no part of the key: a system may be called otherwise elsewhere
-        **cost,
+        **{**cost, "priority": 500},
     )
 
 

@@ -65,7 +65,8 @@ def read_log(path: Path) -> dict[str, Any]:
         seconds += float(logged["train_train_wall"])
         words += float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
         updates = int(logged["train_num_updates"])
-    record |= {"updates": updates, "words_per_second": words / seconds, "hours": seconds / 3600}
+    speed = words / seconds if seconds else float(logged["train_wps"])  # whole seconds: of a tiny training, none
+    record |= {"updates": updates, "words_per_second": speed, "hours": seconds / 3600}
     record["epochs"] = [
         {
             "epoch": epoch,
