@@ -26,7 +26,6 @@ corpus:
   command: python {EXAMPLES}/quickstart/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
 train: {{max-update: 12, warmup-updates: 2}}
 score: {{bootstrap: 10, randomisation: 10}}
-seeds: [1, 2]
 systems: {{gated_false: ~}}
 baselines: [transformer]
 """)
@@ -83,4 +82,4 @@ def test_killed_again_and_again(recipe, tmp_path):
     assert running.returncode == 0, output
     assert len(made(killed)) == steps
     assert numbers(killed) == numbers(alone)
-    assert len(numbers(alone)) > 20
+    assert len(numbers(alone)) > 10
