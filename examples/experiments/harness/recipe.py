@@ -294,8 +294,8 @@ class Recipe:
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
     #: Where the recipe stands; a command of it may name this folder as ``{here}``.
-    here: str = ""
-    name: str = ""
+    here: str = field(default="", metadata={"key": False})
+    name: str = field(default="", metadata={"key": False})
 
     @property
     def tests(self) -> list[str]:

@@ -128,7 +128,7 @@ def _dataclass(kind: Any, node: Node, name: str) -> Any:
     if not isinstance(node, MappingNode):
         raise _wrong(node, f"{name}: a mapping", "something else")
     types_of = typing.get_type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
+    fields = {f.name: f for f in dataclasses.fields(kind) if f.metadata.get("key", True)}
     values = {}
     for key, (key_node, value) in _items(node, name).items():
         if key not in fields:
