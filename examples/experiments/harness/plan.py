@@ -53,7 +53,7 @@ class Artefact:
     places: Mapping[str, Any] = field(default_factory=dict)
     threads: int = 1
     gpus: int = 0
-    priority: int = 1000  # what trainings wait for comes before them
+    priority: int = 1_000_000  # what trainings wait for comes before them
     identity: Mapping[str, Artefact] | None = None
     key: str = field(init=False)
 
@@ -470,7 +470,8 @@ def _run(
     options = _given(given)
     seeds = system.seeds or recipe.seeds
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
-    cost["priority"] = len(seeds) - seeds.index(seed)
+    # Seed by seed, and systems as the recipe has them, so that what is there early can be compared.
+    cost["priority"] = 1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name)
     code, places = _user_dir(recipe, options)
     kept = {"keep_epochs": True} if recipe.keep_epochs else {}
     training = Artefact(
@@ -494,7 +495,7 @@ def _run(
         {"model": training, "data": data, "text": text},
         f"translations by {name}, seed {seed}",
         {"system": name, "seed": seed, **places},  # no part of the key: a system may be called otherwise elsewhere
-        **{**cost, "priority": 500},
+        **{**cost, "priority": 100_000},
     )
 
 
