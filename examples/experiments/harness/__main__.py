@@ -26,6 +26,10 @@ from syntax_preprocess.errors import InputError
 WORK = Path(__file__).resolve().parent.parent / "work"
 
 
+def _absolute(path: str) -> Path:
+    return Path(path).resolve()  # before this program goes to the folder of all work
+
+
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -44,8 +48,10 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--so-far", action="store_true", help="train nothing; the table of those runs that are there already"
     )
-    parser.add_argument("--save", type=Path, metavar="FILE", help="pack the finished runs (.tar.xz), and do no more")
-    parser.add_argument("--load", type=Path, metavar="FILE", help="first take in runs that --save packed")
+    parser.add_argument(
+        "--save", type=_absolute, metavar="FILE", help="pack the finished runs (.tar.xz), and do no more"
+    )
+    parser.add_argument("--load", type=_absolute, metavar="FILE", help="first take in runs that --save packed")
     return parser
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,6 +36,8 @@ def run(
     words = [os.fspath(word) for word in command]
     beside = Path(sys.executable).with_name(words[0])
     words[0] = sys.executable if words[0] == "python" else str(beside) if beside.exists() else words[0]
+    if shutil.which(words[0]) is None:
+        raise InputError(words[0], None, "expected this command, found none: is the package installed as it is now?")
     with open(log, "ab") as err:
         err.write(f"$ {shlex.join([os.fspath(word) for word in command])}\n".encode())
         err.flush()
