@@ -23,7 +23,7 @@ from harness.plan import Plan, existing, make_plan
 from harness.recipe import read_recipe
 from syntax_preprocess.errors import InputError
 
-WORK = Path(__file__).resolve().parent.parent / "work"
+OUTPUT = Path(__file__).resolve().parent.parent / "output"
 
 
 def _absolute(path: str) -> Path:
@@ -37,7 +37,7 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe, or a YAML file")
     parser.add_argument(
-        "--work", type=Path, default=WORK, metavar="DIR", help="folder of all work (default: %(default)s)"
+        "--work", type=Path, default=OUTPUT, metavar="DIR", help="folder of all work (default: %(default)s)"
     )
     parser.add_argument(
         "--smoke", action="store_true", help="every step on a few hundred made-up lines, tiny models, offline"
