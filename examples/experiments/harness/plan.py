@@ -141,8 +141,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     for name, system in recipe.systems.items():
         for seed in system.seeds or recipe.seeds:
             if only is None or (name, seed) in only:
-                data = prepared.data(recipe, system, seed)
-                trained_on = of_training.data(_of_splits(recipe, ("train", "valid")), system, seed)
+                data, trained_on = prepared.data(system, seed), of_training.data(system, seed)
                 runs[name, seed] = _run(recipe, name, system, seed, data, trained_on, text)
     commands = {"metrics": {name: _command(recipe, told)[1]["command"] for name, told in recipe.score.metrics.items()}}
     with_parts = {"text": text, "subsets": measured}
@@ -195,22 +194,23 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
 class _Prepared:
     """Text, and what is made of it for fairseq."""
 
+    recipe: Recipe
     text: Artefact
     parses: Mapping[str, Mapping[str, Artefact]]
     subwords: Artefact
     tokens: Artefact
 
-    def data(self, recipe: Recipe, system: System, seed: int) -> Artefact:
+    def data(self, system: System, seed: int) -> Artefact:
         """The data-bin of a system; controls may differ from seed to seed."""
         name = system.parser or next(iter(self.parses), "none")
         if name == "none":
             return self.tokens
         control = system.control and system.control.replace("{seed}", str(seed))
-        settings = {"control": control, "subwords": recipe.subwords.kind, "tests": recipe.tests}
+        settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.recipe.tests}
         inputs = {"tokens": self.tokens, "subwords": self.subwords}
         inputs |= {f"parses of {split}": artefact for split, artefact in self.parses[name].items()}
         label = f"data-bin, {control or 'the parses'}"
-        return Artefact("data", settings | _languages(recipe), inputs, label, threads=recipe.threads.text)
+        return Artefact("data", settings | _languages(self.recipe), inputs, label, threads=self.recipe.threads.text)
 
 
 def _prepared(recipe: Recipe) -> _Prepared:
@@ -221,7 +221,7 @@ def _prepared(recipe: Recipe) -> _Prepared:
     subwords = Artefact("subwords", {"subwords": _told(recipe.subwords)} | languages, {"text": text}, "subwords")
     settings = {"tests": recipe.tests, "joint": recipe.subwords.joint} | languages
     tokens = Artefact("tokens", settings, {"subwords": subwords}, "data-bin without parses")
-    return _Prepared(text, parses, subwords, tokens)
+    return _Prepared(recipe, text, parses, subwords, tokens)
 
 
 def _of_splits(recipe: Recipe, splits: Sequence[str]) -> Recipe:
