@@ -18,7 +18,7 @@ import argparse
 import importlib
 from typing import Any
 
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.commands.scoring_options import add_scoring_options
 
 #: What the extra `analysis` installs.
@@ -27,12 +27,7 @@ _EXTRA = ("jinja2", "matplotlib", "nltk")
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-analyze",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-analyze", __doc__)
     named: dict[str, Any] = {"type": _named, "action": "append", "default": [], "metavar": "NAME=FILE"}
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where to write; an earlier page is replaced")
     parser.add_argument("--title", default="Syntax and translation", help="of the page (default: %(default)s)")

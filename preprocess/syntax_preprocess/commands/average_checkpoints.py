@@ -12,17 +12,12 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-average-checkpoints",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-average-checkpoints", __doc__)
     parser.add_argument("--inputs", required=True, nargs="+", metavar="PATH", help="checkpoints, or one --save-dir")
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
     newest = parser.add_mutually_exclusive_group()

@@ -27,7 +27,7 @@ from typing import Any
 
 import syntax_preprocess
 from syntax_preprocess.alignment import SUBWORDS
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.controls import Control
 from syntax_preprocess.data_bin.encoding import Split, write_split
 from syntax_preprocess.data_bin.places import TokenFiles, signature_path
@@ -47,12 +47,7 @@ from syntax_preprocess.system.workers import Workers
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-binarize",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-binarize", __doc__)
     parser.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="language of the text and its parses")
     parser.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="the other language of the pair")
     for split, numbered in (("train", "train, train1"), ("valid", "valid, valid1"), ("test", "test, test1")):

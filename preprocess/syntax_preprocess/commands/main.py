@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +19,13 @@ class _Terminated(BaseException):
 
 class UsageError(Exception):
     """Options that do not go together."""
+
+
+def command_line(name: str, description: str | None) -> ArgumentParser:
+    """The empty command line of a command; its module's docstring is its `description`, as it stands there."""
+    return ArgumentParser(
+        prog=name, description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
+    )
 
 
 def run(

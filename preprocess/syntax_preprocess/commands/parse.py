@@ -15,7 +15,7 @@ import argparse
 import os
 import sys
 
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.job import merge, parse_batches
 from syntax_preprocess.outputs import check_places, is_finished, what_becomes_of_others
@@ -33,12 +33,7 @@ from syntax_preprocess.store import BatchStore
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
     """The command line, with the options of one parser."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-parse",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-parse", __doc__)
     parser.add_argument("--input", required=True, metavar="FILE", help="text, one unit a line")
     parser.add_argument("--output-prefix", metavar="PREFIX", help="where to write PREFIX.conllu … (default: the input)")
     parser.add_argument(

@@ -20,17 +20,12 @@ import argparse
 import importlib
 
 from syntax_preprocess.alignment import SUBWORDS
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line; fairseq's names where fairseq has the option."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-probe",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-probe", __doc__)
     parser.add_argument("data", help="the data-bin")
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.json)")

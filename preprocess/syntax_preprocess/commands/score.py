@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from syntax_preprocess.commands.main import run
+from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.commands.scoring_options import add_scoring_options
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.scoring import TESTS, ScoreSettings, corpus_scores, paired_test
@@ -112,12 +112,7 @@ def _samples(text: str) -> int:
 
 def get_parser() -> argparse.ArgumentParser:
     """The command line; sacreBLEU's names where sacreBLEU has the option."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-syntax-score",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = command_line("fairseq-syntax-score", __doc__)
     parser.add_argument("--hypotheses", required=True, nargs="+", metavar="FILE", help="logs or texts, one a system")
     parser.add_argument("--references", required=True, nargs="+", metavar="FILE", help="raw text, one a reference")
     parser.add_argument(
