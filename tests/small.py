@@ -12,6 +12,7 @@ from fairseq.data import Dictionary
 from fairseq.models import build_model
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
+from fairseq_syntax.nn.masks import UNKNOWN
 from fairseq_syntax.testing import random_source
 
 
@@ -46,6 +47,29 @@ def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True,
     """A batch of random tokens under these features; a number is a sentence of that length without a parse."""
     source = random_source(Random(seed), sentences, vocabulary=40, left_pad=left_pad)
     return {**source, "prev_output_tokens": torch.tensor([[dictionary().eos(), 5, 6, 7]] * len(sentences))}
+
+
+def padded(
+    lines: list[dict[str, list[int]]], names: tuple[str, ...], *, width: int, left: bool
+) -> dict[str, torch.Tensor]:
+    """Features of sentences as a batch has them, (batch, width) each."""
+
+    def row(values: list[int]) -> list[int]:
+        filling = [UNKNOWN] * (width - len(values))
+        return filling * left + values + filling * (not left)
+
+    return {name: torch.tensor([row(line[name]) for line in lines]) for name in names}
+
+
+def alone(together: dict[str, Any], row: int, features: dict[str, list[int]], *, left_pad: bool) -> dict[str, Any]:
+    """A sentence of a batch of :func:`batch` without the padding and the others; `features` are its own."""
+    n = len(features["word"])
+    tokens = together["src_tokens"][row : row + 1]
+    return {
+        "src_tokens": tokens[:, -n:] if left_pad else tokens[:, :n],
+        "src_lengths": torch.tensor([n]),
+        "src_syntax": {name: torch.tensor([values]) for name, values in features.items()},
+    }
 
 
 def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +14,9 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from browser import browser
 from syntax_preprocess.commands.analyze import main
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ENDINGS = {".svg", ".png", ".csv"}
 SOURCE = ["the dog barks", "a man who sleeps sees the dog", "he sings and dances", "the price is $5 and $6"] * 3
 REFERENCES = [
@@ -297,15 +295,9 @@ def test_a_package_that_is_missing_is_named(given, tmp_path, name):
 
 
 def test_the_page_in_a_browser(page):
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        own = started.chromium.executable_path
-        browser_path = own if os.path.exists(own) else next(filter(None, map(shutil.which, BROWSERS)), None)
-        if browser_path is None:
-            pytest.skip(f"neither playwright's browser nor one of {', '.join(BROWSERS)} is installed")
-        browser = started.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+    with browser() as opened_browser:
         for width, scheme, paper in ((1200, "light", "rgb(255, 255, 255)"), (390, "dark", "rgb(23, 25, 29)")):
-            opened = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            opened = opened_browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
             problems: list[object] = []
             for event in ("requestfailed", "pageerror"):
                 opened.on(event, lambda problem: problems.append(problem))  # noqa: B023
@@ -319,4 +311,3 @@ def test_the_page_in_a_browser(page):
             shown = "getComputedStyle(document.querySelector('#paper path')).fill"
             assert opened.evaluate(shown) == paper
             assert not problems
-        browser.close()

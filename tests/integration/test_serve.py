@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import resource
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,12 +19,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from browser import browser
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from places import ROOT, TESTS
 
 SERVE = ROOT / "examples/serve/serve.py"
 JSON = {"Content-Type": "application/json"}
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 HELD_PARSER = """
 import os, time
@@ -395,14 +394,8 @@ def test_options_that_make_no_sense_are_refused(trained, monkeypatch, capsys):
 
 
 def test_the_page_in_a_browser(trained, server):
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        own = started.chromium.executable_path
-        browser_path = own if os.path.exists(own) else next(filter(None, map(shutil.which, BROWSERS)), None)
-        if browser_path is None:
-            pytest.skip(f"neither playwright's browser nor one of {', '.join(BROWSERS)} is installed")
-        browser = started.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page()
+    with browser() as opened_browser:
+        page = opened_browser.new_page()
         problems = []
         page.on("pageerror", lambda error: problems.append(error))
         page.goto(server.url)
@@ -435,4 +428,3 @@ def test_the_page_in_a_browser(trained, server):
         page.wait_for_selector("#results:not([hidden])")
         assert "There is no parse" in page.inner_text("#parse")
         assert problems == []
-        browser.close()

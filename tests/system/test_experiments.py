@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
-import sys
 
 import pytest
 
+from experiment import experiment
 from harness.recipe import RECIPES, read_recipe
-from places import EXAMPLES
 
 #: The one that is run with four systems, six trainings in all; the others with two.
 WHOLE = "iwslt14_de_en"
@@ -20,14 +18,11 @@ WHOLE = "iwslt14_de_en"
 @pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
 def test_smoke(recipe, tmp_path):
     systems = 4 if recipe == WHOLE else 2
-    command = [sys.executable, "-m", "harness", recipe, "--smoke", "--smoke-systems", str(systems)]
-    environment = {name: value for name, value in os.environ.items() if name != "FAIRSEQ_SYNTAX_DATA"}
+    options = ["--smoke", "--smoke-systems", systems, "--work", tmp_path, "--cores", 2]
     nowhere = "http://127.0.0.1:9"  # whoever would use the network fails
-    environment |= {"PYTHONPATH": str(EXAMPLES / "experiments"), "http_proxy": nowhere, "https_proxy": nowhere}
-    done = subprocess.run(
-        [*command, "--work", str(tmp_path), "--cores", "2"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=environment,
-    )  # fmt: skip
+    command = experiment(recipe, *options, http_proxy=nowhere, https_proxy=nowhere)
+    command["env"].pop("FAIRSEQ_SYNTAX_DATA", None)
+    done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     work = tmp_path / "smoke"
     with open(work / "recipes" / recipe / "table.csv") as file:

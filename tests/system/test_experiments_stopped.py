@@ -6,12 +6,12 @@ import csv
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from experiment import experiment
 from places import EXAMPLES
 
 TIMES = {"words_per_second", "hours"}
@@ -32,12 +32,9 @@ baselines: [transformer]
     return path
 
 
-def start(recipe: Path, work: Path, **options) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "harness", recipe, "--work", work, "--cores", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+def start(recipe: Path, work: Path) -> subprocess.Popen[str]:
+    command = experiment(recipe, "--work", work, "--cores", 2)
+    return subprocess.Popen(**command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
 def numbers(work: Path) -> set[tuple[str, ...]]:

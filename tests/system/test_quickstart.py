@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
-import sys
 
-from places import EXAMPLES
+from experiment import experiment
 
 
 def test_quickstart_table(tmp_path):
     """The example itself, in full: the parse, and only the right parse, reaches the output."""
-    command = [sys.executable, "-m", "harness", "quickstart", "--work", tmp_path]
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=tmp_path, env=environment
-    )
+    command = experiment("quickstart", "--work", tmp_path)
+    done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "gated syntax Transformer, false trees" in done.stdout
     with open(tmp_path / "recipes/quickstart/table.csv") as file:

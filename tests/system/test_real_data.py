@@ -18,6 +18,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 import commands
+from experiment import experiment
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from harness.make import Step
 from harness.recipe import read_recipe
@@ -267,9 +268,8 @@ systems:
   transformer: {{architecture: transformer, parser: none}}
   gated: {{architecture: gated_syntax_transformer, options: {{syntax-masks: "slr,sdoi"}}, control: random}}
 """)
-    command = [sys.executable, "-m", "harness", "few.yaml", "--work", "work", "--cores", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    command = experiment("few.yaml", "--work", "work", "--cores", 2)
+    done = subprocess.run(**command, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     rows = list(csv.DictReader((tmp_path / "work/recipes/few/table.csv").open()))
     scored = {(r["system"], r["subset"]) for r in rows if r["metric"] == "BLEU" and r["value"]}

@@ -22,7 +22,7 @@ from fairseq_syntax.nn.masks import MaskBuilder, SyntaxMask
 from fairseq_syntax.nn.mixing import SyntaxGate
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.testing import random_features
-from small import batch, encode, model
+from small import alone, batch, encode, model
 
 
 def mixed_batch(**kwargs):
@@ -121,13 +121,9 @@ def test_padding_never_reaches_a_real_position(combination, left_pad):
     net = model(syntax_masks="sdoi,slr", syntax_combination=combination).eval()
     together = batch([long, short], left_pad=left_pad)
     n = len(short["word"])
-    alone = {
-        "src_tokens": together["src_tokens"][1:, -n:] if left_pad else together["src_tokens"][1:, :n],
-        "src_lengths": torch.tensor([n]),
-        "src_syntax": {name: torch.tensor([values]) for name, values in short.items()},
-    }
     row = encode(net, together)[1]
-    torch.testing.assert_close(row[-n:] if left_pad else row[:n], encode(net, alone)[0])
+    expected = encode(net, alone(together, 1, short, left_pad=left_pad))[0]
+    torch.testing.assert_close(row[-n:] if left_pad else row[:n], expected)
 
 
 def test_a_gate_moves_its_own_head_of_every_sentence_and_no_other():

@@ -11,7 +11,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.testing import random_features
-from small import batch, encode, model
+from small import alone, batch, encode, model
 
 TINY = "relative_position_transformer_tiny"
 
@@ -105,13 +105,9 @@ def test_padding_never_reaches_a_real_position(kind):
     for left_pad in (True, False):
         together = batch([long, short], left_pad=left_pad)
         n = len(short["word"])
-        alone = {
-            "src_tokens": together["src_tokens"][1:, -n:] if left_pad else together["src_tokens"][1:, :n],
-            "src_lengths": torch.tensor([n]),
-            "src_syntax": {name: torch.tensor([values]) for name, values in short.items()},
-        }
         row = encode(net, together)[1]
-        torch.testing.assert_close(row[-n:] if left_pad else row[:n], encode(net, alone)[0], rtol=1e-5, atol=1e-5)
+        expected = encode(net, alone(together, 1, short, left_pad=left_pad))[0]
+        torch.testing.assert_close(row[-n:] if left_pad else row[:n], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_each_guided_layer_has_its_own_table_and_others_none():

@@ -21,6 +21,7 @@ from fairseq_syntax.nn.masks import (
     position_buckets,
 )
 from fairseq_syntax.testing import random_features
+from small import padded
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature
 from syntax_preprocess.features.heads import head_feature
@@ -152,17 +153,7 @@ def test_buckets_do_not_depend_on_padding(left):
     random = Random(4)
     lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
     width = 12
-    batch = {
-        name: torch.tensor(
-            [
-                [UNKNOWN] * (width - len(line[name])) * left
-                + line[name]
-                + [UNKNOWN] * (width - len(line[name])) * (not left)
-                for line in lines
-            ]
-        )
-        for name in ("word", "head", "distance")
-    }
+    batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
     build = MaskBuilder(LEARNED, position=position_buckets)
     together = build(batch)
     assert together.parsed.all()

@@ -17,6 +17,7 @@ from fairseq_syntax.nn.masks import (
     soft_slr,
 )
 from fairseq_syntax.testing import random_tree
+from small import padded
 from syntax_preprocess.features import INFINITE
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
 from syntax_preprocess.features.heads import head_feature
@@ -290,17 +291,7 @@ def test_masks_do_not_depend_on_padding(left):
             }
         )
     width = 12
-    batch = {
-        name: torch.tensor(
-            [
-                [UNKNOWN] * (width - len(line[name])) * left
-                + line[name]
-                + [UNKNOWN] * (width - len(line[name])) * (not left)
-                for line in lines
-            ]
-        )
-        for name in ("word", "head", "distance")
-    }
+    batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
     for form, subwords in (("soft", "share"), ("hard", "share"), ("strict", "share"), ("soft", "first")):
         build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         together = build(batch)
