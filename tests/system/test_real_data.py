@@ -49,7 +49,7 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
     (tmp_path / "raw/counts.json").write_text('{"valid": 1014}')
     asked = read_recipe("multi30k_en_de_raw").text
     settings = {"source": "en", "target": "de", "text": dataclasses.asdict(asked)}
-    tokenising.tokenize(Step(settings, {"corpus": tmp_path / "raw"}, {}, 1, 0, "", tmp_path / "out"))
+    tokenising.tokenize(Step(settings, {"corpus": tmp_path / "raw"}, {}, 1, tmp_path / "out"))
     others = {}
     for lang in ("en", "de"):
         theirs = unpack(f"multi30k/tok/val.lc.norm.tok.{lang}.gz", tmp_path / f"tok.{lang}").read_text().split("\n")

@@ -42,12 +42,12 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         _write(spec_path(artefact.path), artefact.spec)
     _index(plan, artefacts)
     tells = tells_only(options)
-    # What is there is whole (harness/make.py): Snakemake need not look for what a killed job left.
     given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in options}
     gpus = visible_gpus()
     asks = {"--resources", "--res", "--executor", "-e"}
     limits = ["--resources", f"gpu={len(gpus)}"] if gpus and given.isdisjoint(asks) else []
     targets = ",".join(target.path for target in plan.targets)
+    # What is there is whole (harness/make.py): Snakemake need not look for what a killed job left.
     command = [
         sys.executable, "-m", "snakemake", "--snakefile", str(_HERE / "Snakefile"), "--directory", ".",
         "--config", f"targets={targets}", "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime",

@@ -30,8 +30,6 @@ class Step:
     inputs: dict[str, Path]
     places: dict[str, Any]
     threads: int
-    gpus: int
-    label: str
     folder: Path
 
 
@@ -56,8 +54,7 @@ def make(path: str) -> None:
             shutil.rmtree(hidden, ignore_errors=True)
         hidden.mkdir(exist_ok=True)
         inputs = {name: Path(of) for name, of in spec["inputs"].items()}
-        told = spec["settings"], inputs, spec["places"], spec["threads"], spec["gpus"], spec["label"]
-        STEPS[spec["kind"]](Step(*told, hidden))
+        STEPS[spec["kind"]](Step(spec["settings"], inputs, spec["places"], spec["threads"], hidden))
         # Last, since by this file one sees that it is made.
         (hidden / "made.json").write_text(json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1))
         shutil.rmtree(final, ignore_errors=True)  # an empty folder, which the engine makes

@@ -12,7 +12,7 @@ def step_in(folder: Path, settings: dict[str, Any], **told: Any) -> Step:
     """A step that makes its artefact in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     inputs, places = told.get("inputs", {}), told.get("places", {"folder": None})
-    return Step(settings, inputs, places, threads=told.get("threads", 1), gpus=0, label="", folder=folder)
+    return Step(settings, inputs, places, threads=told.get("threads", 1), folder=folder)
 
 
 def lines_of(path: Path) -> list[str]:

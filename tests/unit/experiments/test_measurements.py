@@ -90,7 +90,7 @@ def measured(folder: Path, monkeypatch, printed: str) -> object:
     monkeypatch.setattr(measurements, "run", run)
     inputs = {"model": Path("models/a b"), "data": Path("data/c")}
     places = {"command": "python 'my size.py' {model}/checkpoint.pt {data} {x}"}
-    measurements.measure(Step({}, inputs, places, 1, 0, "", folder))
+    measurements.measure(Step({}, inputs, places, 1, folder))
     assert words == ["python", "my size.py", "models/a b/checkpoint.pt", "data/c", "{x}"]
     return json.loads((folder / "measured.json").read_text())
 

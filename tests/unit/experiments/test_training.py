@@ -38,7 +38,7 @@ def commands(monkeypatch) -> list[list[str]]:
 def train(folder: Path, places: dict[str, Any] | None = None, **settings: Any) -> dict[str, str]:
     """The files that it leaves, with their text."""
     told = {"options": {"arch": "transformer"}, "average": None, "source": "en", "target": "de", **settings}
-    training.train(Step(told, {"data": Path("data/x")}, places or {}, 1, 0, "", folder))
+    training.train(Step(told, {"data": Path("data/x")}, places or {}, 1, folder))
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.pt")}
 
 
