@@ -14,6 +14,11 @@ def shown(value: object) -> str:
     return _REPR.repr(value)
 
 
+def said(error: BaseException) -> str:
+    """What an exception of a library says, for a message: on one line, and cut where it goes on and on."""
+    return " ".join(str(error).split())[:200]
+
+
 class InputError(ValueError):
     """Input that cannot be used, with the place where it was found.
 

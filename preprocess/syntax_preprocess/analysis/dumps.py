@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.errors import InputError, said, shown
+
+_NAME = re.compile("layers|masks|biases|(0|[1-9][0-9]*)/(tokens|gates|masks|biases|attention)")
 
 
 class Dump:
@@ -30,6 +33,9 @@ class Dump:
         with self._readable():
             self._file: Any = np.load(path, allow_pickle=False)
             self._names = frozenset(self._file.files)
+            for name in self._names:
+                if not _NAME.fullmatch(name) or ("/" in name and f"{name.partition('/')[0]}/tokens" not in self._names):
+                    raise ValueError(f"{shown(name)} in it")
             self.layers = [int(layer) for layer in self._file["layers"]]
             self.masks = [str(mask) for mask in self._file["masks"]]
             self.biases = [str(bias) for bias in self._file["biases"]] if "biases" in self._names else []
@@ -70,8 +76,7 @@ class Dump:
         except Exception as error:  # of many kinds
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            said = " ".join(str(error).split())[:200]
-            raise InputError(self.path, None, f"expected a file of fairseq-syntax-dump, found {said}") from None
+            raise InputError(self.path, None, f"expected a file of fairseq-syntax-dump, found {said(error)}") from None
 
     def mean_gates(self) -> dict[tuple[str, int, int], float]:
         """The mean gate over sentences, by mask, layer and head (from 1); nothing of a model that has no gates."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import InputError, said, shown
 from syntax_preprocess.system.versioned_json import read_json
 
 # fairseq's formats simple and tqdm, and json; hydra puts other words before them than fairseq-train does.
@@ -51,21 +51,21 @@ def read_log(path: str, *, subset: str = "valid") -> History:
                 if match := _SIMPLE.search(part):
                     epoch, name, rest = match.groups()
                     # rpartition: the value is the last word
-                    said: dict[str, Any] = dict(item.rpartition(" ")[::2] for item in rest.split(" | "))
-                    said["epoch"] = epoch
+                    values: dict[str, Any] = dict(item.rpartition(" ")[::2] for item in rest.split(" | "))
+                    values["epoch"] = epoch
                 elif match := _JSON.search(part):
                     if not (losses := [name for name in _LOSS.findall(part) if f'"{name}_num_updates"' in part]):
                         continue
                     name = losses[0]
                     if name == "train":
                         continue
-                    said = _values(match[0], name, path=path, number=number)
+                    values = _values(match[0], name, path=path, number=number)
                 else:
                     continue
                 if name != subset:
                     others[name] = None
                     continue
-                validation = _validation(said, path=path, number=number)
+                validation = _validation(values, path=path, number=number)
                 found[validation.updates] = validation
     if not found:
         of_others = f" but those of {', '.join(map(repr, others))}" if others else ""
@@ -79,27 +79,28 @@ def _values(text: str, name: str, *, path: str, number: int) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise InputError(path, number, f"expected a whole line of JSON, found {error}") from None
+        raise InputError(path, number, f"expected a whole line of JSON, found {said(error)}") from None
     return {key.removeprefix(f"{name}_"): value for key, value in content.items()}
 
 
-def _validation(said: Mapping[str, Any], *, path: str, number: int) -> Validation:
+def _validation(values: Mapping[str, Any], *, path: str, number: int) -> Validation:
     try:
         return Validation(
-            epoch=int(said["epoch"]),
-            updates=int(said["num_updates"]),
-            loss=float(said["loss"]),
-            gates=gates_of(said),
+            epoch=int(values["epoch"]),
+            updates=int(values["num_updates"]),
+            loss=float(values["loss"]),
+            gates=gates_of(values),
         )
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(path, number, f"expected a validation with loss and num_updates, found {error}") from None
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        message = f"expected a validation with loss and num_updates, found {said(error)}"
+        raise InputError(path, number, message) from None
 
 
-def gates_of(said: Mapping[str, Any]) -> dict[tuple[str, int, int], float]:
+def gates_of(values: Mapping[str, Any]) -> dict[tuple[str, int, int], float]:
     """The gates among named values: ``gate_MASK_lLAYER`` and ``_gate_MASK_lLAYER_hHEAD``."""
     return {
         (match[2], int(match[3]), int(match[4] or 0)): float(value)
-        for name, value in said.items()
+        for name, value in values.items()
         if (match := _GATE.fullmatch(name)) and bool(match[1]) == bool(match[4])
     }
 

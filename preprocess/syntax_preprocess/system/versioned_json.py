@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import InputError, said, shown
 
 T = TypeVar("T")
 
@@ -24,13 +24,13 @@ def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
         try:
             content = json.load(file)
         except (ValueError, RecursionError) as error:
-            raise InputError(path, None, f"expected {what}, found no JSON: {error}") from None
+            raise InputError(path, None, f"expected {what}, found no JSON: {said(error)}") from None
     try:
         return build(content)
     except InputError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        found = f"no {error}" if isinstance(error, KeyError) else error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:  # the last: int(1e999)
+        found = f"no {said(error)}" if isinstance(error, KeyError) else said(error)
         raise InputError(path, None, f"expected {what}, found {found}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -77,11 +78,18 @@ def test_other_validation_sets_are_asked_for_by_name(log, write):
         ("H-0\t-0.1\tein Mann\n", "found none$"),
         (simple((1, 9, 4.0)).replace("loss 4.0 |", "loss 4,0 |"), r"train\.log:2: expected a validation with loss"),
         (simple((1, 9, 4.0)).replace("num_updates 9", "updates 9"), r"train\.log:2: expected a validation with loss"),
+        (as_json(1, 9, 4.0).replace('"9"', "1e999"), r"train\.log:\d+: expected a validation with loss"),
     ],
 )
 def test_what_is_no_log_is_refused(log, text, message):
     with pytest.raises(InputError, match=message):
         read_log(log(text))
+
+
+def test_a_message_shows_the_beginning_of_what_is_long(log):
+    with pytest.raises(InputError, match="could not convert string to float: 'x{150}") as found:
+        read_log(log(simple((1, 9, 4.0)).replace("loss 4.0 |", f"loss {'x' * 70_000} |")))
+    assert len(str(found.value)) < 1000
 
 
 RUN = {
@@ -109,7 +117,8 @@ def test_a_run_record_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("system", ""), ("seed", None), ("epochs", [{"epoch": 1}]), ("epochs", 3), ("tests", [1])]
+    ("key", "value"),
+    [("system", ""), ("seed", None), ("seed", math.inf), ("epochs", [{"epoch": 1}]), ("epochs", 3), ("tests", [1])],
 )
 def test_another_run_record_is_refused(tmp_path, key, value):
     (tmp_path / "run.json").write_text(json.dumps({**RUN, key: value}))

@@ -77,6 +77,15 @@ def dump(tmp_path):
     return write_dump(tmp_path / "d.npz", **arrays)
 
 
+@pytest.mark.parametrize("name", ["0/atTention", "0/attention.npy", "1/attention", "00/tokens", "heads"])
+def test_a_dump_with_anything_else_in_it_is_refused(tmp_path, name):
+    """As it comes of one changed bit, and would else be a dump without attention."""
+    arrays = {"layers": np.array([1]), "masks": np.array([], dtype=str), "0/tokens": np.array(["a"])}
+    assert write_dump(tmp_path / "d.npz", **arrays).sentences == [0]
+    with pytest.raises(InputError, match=f"d.npz: expected a file of fairseq-syntax-dump, found '{name}' in it"):
+        write_dump(tmp_path / "d.npz", **arrays, **{name: np.ones(1)})
+
+
 def test_gates_at_the_end_are_of_dumps_or_else_of_the_last_validation(dump):
     table = gates_at_end({"slr": [history(6, 5, gates=GATES)], "both": [history(6, gates=GATES)]}, {"both": [dump]})
     assert [(*row[:4], round(row[4], 6)) for row in table.rows] == [
