@@ -18,6 +18,7 @@ from pathlib import Path
 
 from harness import archive, smoke
 from harness.engine import links_of, run_plan, tells_only
+from harness.fairseq_options import refuse_unknown
 from harness.locks import held
 from harness.plan import Plan, existing, make_plan
 from harness.recipe import read_recipe
@@ -86,6 +87,8 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
         if args.so_far:
             there = existing(list(plan.runs.values()), ".")
             plan = make_plan(recipe, only={at for at, run in plan.runs.items() if run.path in there})
+        if not (args.smoke or args.so_far or tells_only(engine)):
+            refuse_unknown(plan)
         status = run_plan(plan, engine)
         if status == 0 and not tells_only(engine):
             _show(plan)

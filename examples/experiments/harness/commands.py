@@ -57,6 +57,12 @@ def run(
         raise InputError(str(log), None, f"{words[0]} failed with status {status}:\n{tail}")
 
 
+def environment() -> dict[str, str]:
+    """This process' environment, in which Python finds this package wherever it is started."""
+    here = str(Path(__file__).resolve().parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))}
+
+
 def wait(process: subprocess.Popen[bytes]) -> int:
     """The exit status of a process. Ctrl-C, which it gets too, ends waiting when the process has come to its end."""
     try:

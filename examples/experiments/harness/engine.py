@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.commands import wait
+from harness.commands import environment, wait
 from harness.gpus import visible_gpus
 from harness.make import spec_path
 from harness.plan import Artefact, Plan
@@ -55,10 +55,9 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
-    path = os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")]))
     with Progress(artefacts, active=not tells):
         # It holds the lock of this folder, too: killed, this process leaves it at work.
-        return wait(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, close_fds=False))
+        return wait(subprocess.Popen(command, env=environment(), close_fds=False))
 
 
 def _write(path: Path, value: object) -> None:

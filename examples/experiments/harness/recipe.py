@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.formats import READERS
-from harness.schema import build, read_node
+from harness.schema import build, lines_of, read_node
 from syntax_preprocess.controls import Control
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.parsers import parser_names
@@ -296,6 +296,8 @@ class Recipe:
     #: Where the recipe stands; a command of it may name this folder as ``{here}``.
     here: str = field(default="", metadata={"key": False})
     name: str = field(default="", metadata={"key": False})
+    #: File and line of every key, by its path, such as ``systems.slr.options.slr-temperature``.
+    lines: dict[str, tuple[str, int]] = field(default_factory=dict, metadata={"key": False})
 
     @property
     def tests(self) -> list[str]:
@@ -354,9 +356,11 @@ def read_recipe(name: str) -> Recipe:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.yaml")))
         raise InputError(str(path), None, f"expected a recipe, found none; there are {known}, or name a file")
-    recipe: Recipe = build(Recipe, read_node(str(path)), "the recipe")
+    node = read_node(str(path))
+    recipe: Recipe = build(Recipe, node, "the recipe")
     object.__setattr__(recipe, "here", str(path.resolve().parent))
     object.__setattr__(recipe, "name", path.stem)
+    object.__setattr__(recipe, "lines", lines_of(node))
     return recipe
 
 

@@ -75,6 +75,16 @@ def _items(node: MappingNode, path: str) -> dict[str, tuple[Node, Node]]:
     return {**merged, **found}
 
 
+def lines_of(node: MappingNode) -> dict[str, tuple[str, int]]:
+    """File and line of each key in a mapping and in those within it, by the keys that lead there, dots between them."""
+    found = {}
+    for name, (key, value) in _items(node, node.start_mark.name).items():
+        found[name] = (key.start_mark.name, key.start_mark.line + 1)
+        if isinstance(value, MappingNode):
+            found |= {f"{name}.{inner}": place for inner, place in lines_of(value).items()}
+    return found
+
+
 def _wrong(node: Node, expected: str, found: str) -> InputError:
     return InputError(node.start_mark.name, node.start_mark.line + 1, f"expected {expected}, found {found}")
 

@@ -87,7 +87,7 @@ def test_what_is_no_log_is_refused(log, text, message):
 
 
 def test_a_message_shows_the_beginning_of_what_is_long(log):
-    with pytest.raises(InputError, match="could not convert string to float: 'x{150}") as found:
+    with pytest.raises(InputError, match=r"could not convert string to float: 'x{150}") as found:
         read_log(log(simple((1, 9, 4.0)).replace("loss 4.0 |", f"loss {'x' * 70_000} |")))
     assert len(str(found.value)) < 1000
 

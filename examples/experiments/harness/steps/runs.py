@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.commands import options, run
+from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu, visible_gpus
 from harness.make import Step
-from harness.steps.training import with_user_dir
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
@@ -28,7 +28,7 @@ def translate(step: Step) -> None:
                 "fairseq-generate", data, "--task", "syntax_translation",
                 "--source-lang", settings["source"], "--target-lang", settings["target"],
                 "--gen-subset", f"test{i or ''}", "--path", step.inputs["model"] / "checkpoint.pt",
-                *options(with_user_dir(step, settings["generate"])),
+                *options(with_user_dir(settings["generate"], step.places)),
                 log=step.folder / "log", stdout=output, threads=step.threads,
             )  # fmt: skip
             reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from harness.commands import options, run
+from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu
 from harness.make import Step
 
@@ -47,7 +46,7 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
         run(
             "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
             "--source-lang", step.settings["source"], "--target-lang", step.settings["target"],
-            *options(with_user_dir(step, step.settings["options"])), *keep,
+            *options(with_user_dir(step.settings["options"], step.places)), *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
 
@@ -72,8 +71,3 @@ def _choose(step: Step, checkpoints: Path, log: Path) -> None:
         )  # fmt: skip
     else:
         os.replace(checkpoints / "checkpoint_best.pt", step.folder / "checkpoint.pt")
-
-
-def with_user_dir(step: Step, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
-    return {"user-dir": "fairseq_syntax", **settings, **step.places.get("options", {})}

@@ -1,0 +1,73 @@
+"""What fairseq would refuse when a training begins is refused before anything is made, at its place in the recipe."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from harness.fairseq_options import errors_of, refuse_unknown
+from harness.plan import make_plan
+from harness.recipe import read_recipe
+from syntax_preprocess.errors import InputError
+
+BELOW = """\
+source: de
+target: en
+corpus:
+  downloads:
+    all: {url: "http://localhost/all.tgz"}
+  splits:
+    train: {source: ["all!train.de"], target: ["all!train.en"]}
+    valid: {source: ["all!valid.de"], target: ["all!valid.en"]}
+    test: {source: ["all!test.de"], target: ["all!test.en"]}
+train: {max-update: 10}
+systems:
+  stock: {architecture: transformer, parser: none}
+  gated: {architecture: gated_syntax_transformer, options: {syntax-masks: slr}}
+"""
+
+
+def plan(folder, above):
+    (folder / "below.yaml").write_text(BELOW)
+    (folder / "above.yaml").write_text(f"extends: below.yaml\n{above}")
+    return make_plan(read_recipe(str(folder / "above.yaml")))
+
+
+@pytest.mark.parametrize(
+    ("above", "place", "said"),
+    [
+        ("train:\n  lerning-rate: 1", "above.yaml:3: train.lerning-rate", "fairseq-train knows no --lerning-rate"),
+        ("generate: {bean: 5}", "above.yaml:2: generate.bean", "fairseq-generate knows no --bean"),
+        (
+            "systems:\n  gated: {options: {syntax-mask: slr}}",
+            "above.yaml:3: systems.gated.options.syntax-mask",
+            "fairseq-train knows no --syntax-mask",
+        ),
+        (
+            "train: {max-update: ten}",
+            "above.yaml:2: train.max-update",
+            "argument --max-update: invalid int value: 'ten'",
+        ),
+        (
+            "systems: {stock: {architecture: transformr}}",
+            "above.yaml:2: systems.stock.architecture",
+            "argument --arch/-a: invalid choice: 'transformr'",
+        ),
+    ],
+)
+def test_refused_with_its_place(tmp_path, monkeypatch, above, place, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"{re.escape(place)}: {re.escape(said)}$"):
+        refuse_unknown(plan(tmp_path, above), ask=errors_of)
+
+
+def test_what_fairseq_knows_is_taken_and_what_is_trained_not_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refuse_unknown(plan(tmp_path, "generate: {beam: 5}"), ask=errors_of)
+    there = plan(tmp_path, "train: {lerning-rate: 1}")
+    for run in there.runs.values():
+        model = tmp_path / run.inputs["model"].path
+        model.mkdir(parents=True)
+        (model / "made.json").write_text("{}")
+    refuse_unknown(there, ask=errors_of)
