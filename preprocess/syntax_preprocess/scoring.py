@@ -51,7 +51,9 @@ class PairedResult:
     Args:
         signature: of the metric and the test: version, settings, samples, seed.
         scores: of each system by its name, the baseline first.
-        p: of each system but the baseline: how probable a difference of this size is if there is none in truth.
+        p: of each system but the baseline: how probable a difference of this size is if there is none in truth. The
+            bootstrap's looks at the side of the observed difference only: half of a two-sided p, which the
+            randomisation's is.
     """
 
     signature: str

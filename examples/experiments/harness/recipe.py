@@ -267,7 +267,8 @@ class Recipe:
     ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the recipe's folder. It prints, as its last
     line, a number, which becomes a column of the name, or a JSON object of them, each a column of its own. A file among
     the command's words counts by what is in it. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every
-    epoch N.
+    epoch N. `compared`: metrics whose differences the tables show, the most important first: names of scores,
+    ``valid_loss``; by default BLEU and the validation loss.
     """
 
     source: str
@@ -290,6 +291,7 @@ class Recipe:
     subsets: dict[str, Selection] = field(default_factory=dict)
     baselines: list[str] = field(default_factory=list)
     tables: dict[str, TableOf] = field(default_factory=dict)
+    compared: list[str] = field(default_factory=list)
     pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from harness.run_record import Run
-from harness.significance import ALPHA, WITHIN, OverSeeds, adjust, over_seeds
+from harness.significance import ALPHA, WITHIN, OverSeeds, over_seeds
 
 #: The name of the validation loss among metrics.
 LOSS = "valid_loss"
@@ -41,13 +41,13 @@ class Difference:
 
     Args:
         over: difference over seeds and the test of it; ``None``: they have no seed in common.
-        adjusted: its p, adjusted over all systems compared with this baseline in this metric.
+        adjusted: its p, adjusted over a family of differences (:func:`harness.families.adjust_together`).
         within: of each seed both have been compared in, the comparison of :func:`harness.significance.compare`.
     """
 
     over: OverSeeds | None
-    adjusted: float | None
     within: Mapping[int, Mapping[str, Any]]
+    adjusted: float | None = None
 
     def significant(self, test: str) -> tuple[int, int]:
         """In how many seeds a test within the seed gives p < 0.05, with a greater score and with a smaller one."""
@@ -84,7 +84,7 @@ def gather(
     measurements: Sequence[Mapping[str, Any]] = (),
     systems: Sequence[System],
     baselines: Sequence[str],
-    seeds: Sequence[int],
+    seeds: Mapping[str, Sequence[int]],
 ) -> Results:
     """The results of one test set, or subset; arguments as those of :func:`harness.table.make_table`.
 
@@ -93,7 +93,8 @@ def gather(
     """
     names = [system.name for system in systems]
     _once("system", names)
-    _once("seed", seeds)
+    for name in names:
+        _once(f"seed of {name}", seeds[name])
     _once("run", [(run.system, run.seed) for run in runs])
     for baseline in baselines:
         if baseline not in names:
@@ -109,10 +110,9 @@ def gather(
         for metric in [*metrics, *measured, LOSS]:
             of_baseline = values[baseline].get(metric, {})
             over = {name: over_seeds(values[name].get(metric, {}), of_baseline) for name in names if name != baseline}
-            adjusted = adjust({name: one.p for name, one in over.items() if one and one.p is not None})
             for name, one in over.items():
                 differences[baseline, name, metric] = Difference(
-                    over=one, adjusted=adjusted.get(name), within=within.get((baseline, name, metric), {})
+                    over=one, within=within.get((baseline, name, metric), {})
                 )
     return Results(
         metrics=metrics, measured=measured, values=values, differences=differences, signatures=signatures, tests=tests
@@ -120,7 +120,11 @@ def gather(
 
 
 def _values(
-    runs: Sequence[Run], scores: Sequence[Mapping[str, Any]], *, names: Sequence[str], seeds: Sequence[int]
+    runs: Sequence[Run],
+    scores: Sequence[Mapping[str, Any]],
+    *,
+    names: Sequence[str],
+    seeds: Mapping[str, Sequence[int]],
 ) -> tuple[dict[str, dict[str, dict[int, float]]], dict[str, str]]:
     """Values by system, metric and seed, and the signatures of scores."""
     values: dict[str, dict[str, dict[int, float]]] = {name: {} for name in names}
@@ -128,7 +132,7 @@ def _values(
     ran = {(run.system, run.seed) for run in runs}
     _once("score", [(one["system"], one["seed"]) for one in scores])
     for run in runs:
-        if run.system not in names or run.seed not in seeds:
+        if run.system not in names or run.seed not in seeds[run.system]:
             raise ValueError(f"expected runs of the systems and seeds given, found {_place(run.system, run.seed)}")
     for one in sorted(scores, key=lambda one: one["seed"]):
         system, seed = one["system"], one["seed"]

@@ -24,12 +24,12 @@ class Run:
         seed: of the training.
         parameters: number of them.
         updates: of the training.
-        words_per_second: target words of the training.
+        words_per_second: target words of the training's fastest epoch.
         hours: of the training.
         device: it ran on, in words.
         versions: of software, by package.
-        valid_loss: the best, in bits (fairseq's ``loss``).
-        epochs: one a validation: ``epoch``, ``updates``, ``train_loss``, ``valid_loss``, ``gates``.
+        valid_loss: the best, in bits (fairseq's ``loss``, with its label smoothing).
+        epochs: one a validation: ``epoch``, ``updates``, ``train_loss``, ``valid_loss``, ``valid_nll_loss``, ``gates``.
         tests: names of the test sets that it translated.
         folder: where the record lies.
     """

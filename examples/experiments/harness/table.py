@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +20,13 @@ from harness.run_record import Run
 from harness.significance import WITHIN, Spread, spread
 
 _SHOWN_COSTS = ("parameters", "words_per_second", "hours")
+#: Metrics whose differences are shown, unless a recipe says others.
+COMPARED = ("BLEU", LOSS)
 _LONG = ("system", "seed", "test", "subset", "metric", "value")
 _SUMMARY = (
     *("system", "label", "group", "test", "subset", "metric", "mean", "sd", "n", "seeds", "paper"),
     *("baseline", "difference", "low", "high", "p", "p_adjusted", "not_tested"),
-    *(f"{name}_{what}" for name in WITHIN for what in ("n", "better", "worse", "p_by_seed")),
+    *(f"{name}_{what}" for name in WITHIN for what in ("n", "greater", "smaller", "p_by_seed")),
 )
 
 
@@ -39,25 +41,41 @@ class Table:
         baselines: names of those that others are compared with.
         seeds: those that each system is to have.
         compared: metrics whose differences are shown, the most important first; the CSV has all.
+        runs: their records.
         results: values, differences, signatures.
         published: rows of what others report, without runs; their numbers are in `paper`.
-        caption: what the numbers are and rest on, one statement a line.
+        family: how many differences p was adjusted for, by metric.
     """
 
     test: str
     subset: str | None
     systems: Sequence[System]
     baselines: Sequence[str]
-    seeds: Sequence[int]
+    seeds: Mapping[str, Sequence[int]]
     compared: Sequence[str]
+    runs: Sequence[Run]
     results: Results
-    caption: Sequence[str]
     published: Sequence[System] = ()
+    family: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         """The test set and the subset."""
         return self.test if self.subset is None else f"{self.test}, {self.subset}"
+
+    @property
+    def caption(self) -> list[str]:
+        """What the numbers are and rest on, one statement a line."""
+        return make_caption(
+            self.results,
+            runs=self.runs,
+            systems=self.systems,
+            seeds=self.seeds,
+            compared=self.compared[0],
+            family=self.family,
+            part=self.subset is not None,
+            published=bool(self.published),
+        )
 
     def grids(self) -> list[Grid]:
         """The table itself, and one of differences for each baseline."""
@@ -106,7 +124,7 @@ class Table:
                 found = self._spread(system, metric)
                 row: list[Any] = [system.name, system.label, system.group, *self._place(metric), metric]
                 row += [found.mean, found.sd, found.n] if found else [None, None, 0]
-                row += [len(self.seeds), system.paper.get(metric)]
+                row += [len(self.seeds[system.name]), system.paper.get(metric)]
                 rows.append((*row, *[None] * (len(_SUMMARY) - len(row))))
                 for baseline in self.baselines:
                     if difference := self.results.differences.get((baseline, system.name, metric)):
@@ -144,8 +162,8 @@ class Table:
                 found = self.results.differences.get((baseline, system.name, first))
                 over = found.over if found else None
                 row += [signed(over.difference, first) if over else "", p_value(found.adjusted) if found else ""]
-            runs = self._runs(system)
-            row.append(str(runs) if runs == len(self.seeds) else f"{runs} of {len(self.seeds)}")
+            runs, wanted = self._runs(system), len(self.seeds[system.name])
+            row.append(str(runs) if runs == wanted else f"{runs} of {wanted}")
             if whole:
                 row += [self._cell(system, cost) for cost in _SHOWN_COSTS]
             return row
@@ -210,10 +228,10 @@ def make_table(
     measurements: Sequence[Mapping[str, Any]] = (),
     systems: Sequence[System],
     baselines: Sequence[str],
-    seeds: Sequence[int],
+    seeds: Mapping[str, Sequence[int]],
     test: str,
     subset: str | None = None,
-    compared: Sequence[str] = ("BLEU", LOSS),
+    compared: Sequence[str] = COMPARED,
     published: Sequence[System] = (),
 ) -> Table:
     """The table of a test set.
@@ -226,7 +244,7 @@ def make_table(
         measurements: of runs, each with ``system``, ``seed``, ``values`` (numbers by column) and ``command``.
         systems: rows, in this order; those without a group come first.
         baselines: names of systems.
-        seeds: those that each system is to have; what is missing is said.
+        seeds: by system, those that it is to have; what is missing is said.
         test: name of the test set.
         subset: name of the subset; ``None``: all sentences.
         compared: metrics whose differences are shown, the most important first.
@@ -266,9 +284,9 @@ def make_table(
         baselines=baselines,
         seeds=seeds,
         compared=compared,
+        runs=runs,
         results=results,
         published=published,
-        caption=make_caption(results, runs=runs, systems=systems, seeds=seeds, compared=compared[0]),
     )
 
 
@@ -281,8 +299,8 @@ def summary_csv(tables: Sequence[Table]) -> str:
     """Every mean and every difference.
 
     For each system, test set, subset and metric one row with an empty ``baseline``, and one for each baseline. ``low``
-    to ``high`` is the 95% confidence interval of the difference; ``bootstrap_better`` is in how many of ``bootstrap_n``
-    seeds p < 0.05 with a greater score than the baseline's, ``bootstrap_worse`` with a smaller.
+    to ``high`` is the 95% confidence interval of the difference. ``bootstrap_greater``: in how many of ``bootstrap_n``
+    seeds p < 0.05 with a greater score than the baseline's; ``bootstrap_smaller``: with a smaller one, better in TER.
     """
     return _csv(_SUMMARY, [row for table in tables for row in table.summary_rows()])
 

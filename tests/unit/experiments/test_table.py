@@ -14,10 +14,12 @@ pytest.importorskip("scipy")
 
 import scipy
 
+from harness.families import adjust_together
 from harness.grid import Grid, latex
 from harness.run_record import Run
 from harness.significance import adjust, over_seeds
-from harness.table import System, Table, long_csv, make_table, summary_csv
+from harness.table import System, Table, long_csv, summary_csv
+from harness.table import make_table as make_one
 
 STOCK, SLR = System(name="stock", label="stock"), System(name="slr", label="`slr`, τ = 10", group="masks")
 SDOI = System(name="sdoi", label="sdoi", group="masks", paper={"BLEU": 28.25})
@@ -74,9 +76,15 @@ def experiment(*, seeds: tuple[int, ...] = (1, 2, 3), **other: Any) -> dict[str,
         "scores": [scored(*place) for place in done],
         "systems": [STOCK, SLR, SDOI],
         "baselines": ["stock"],
-        "seeds": list(seeds),
+        "seeds": {name: list(seeds) for name in ("stock", "slr", "sdoi")},
         "test": "flickr",
     } | other
+
+
+def make_table(**arguments: Any) -> Table:
+    """A table that stands alone."""
+    [table] = adjust_together([make_one(**arguments)])
+    return table
 
 
 MARKDOWN = """\
@@ -98,14 +106,15 @@ MARKDOWN = """\
 | sdoi          |                      |       |         |         |                         |       |
 
 - ±: standard deviation over seeds (n − 1).
-- Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all systems that are compared with one baseline in one metric (1 with stock).
+- Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all differences in a metric that these tables have on this test set (1 in BLEU).
+- (paper): as published; papers tokenise and score in their own ways, so take no difference to ours.
 - No runs: sdoi.
 - BLEU: `case:mixed|tok:13a|version:2.6.0`
 - chrF2: `case:mixed|tok:13a|version:2.6.0`
 - TER: `case:mixed|tok:13a|version:2.6.0`
-- Within a seed: bs, paired bootstrap resampling (`bs:1000|seed:12345`), and ar, approximate randomisation (`ar:10000|seed:12345`), both sacreBLEU's. In how many of the seeds compared p < 0.05, + with a greater score than the baseline's, − with a smaller; p itself of one seed.
+- Within a seed: bs, paired bootstrap resampling (`bs:1000|seed:12345`), and ar, approximate randomisation (`ar:10000|seed:12345`), both sacreBLEU's. In how many of the seeds compared p < 0.05, + with a greater score than the baseline's, − with a smaller; p itself of one seed. Of the two, go by ar: bs looks at one side only, and so calls 10% of equal systems different.
 - Software: fairseq-syntax 1.0, torch 2.7.0.
-- Words/s (target words of training) and hours of training on: 2 cores.
+- Words/s (target words, in a training's fastest epoch) and hours of training on: 2 cores. Hours depend on what else the machine did.
 """  # noqa: E501
 
 LATEX = r"""\begin{table}
@@ -137,8 +146,8 @@ stock,1,,,hours,0.25
 
 SUMMARY = """\
 system,label,group,test,subset,metric,mean,sd,n,seeds,paper,baseline,difference,low,high,p,p_adjusted,not_tested,\
-bootstrap_n,bootstrap_better,bootstrap_worse,bootstrap_p_by_seed,\
-randomisation_n,randomisation_better,randomisation_worse,randomisation_p_by_seed
+bootstrap_n,bootstrap_greater,bootstrap_smaller,bootstrap_p_by_seed,\
+randomisation_n,randomisation_greater,randomisation_smaller,randomisation_p_by_seed
 slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,,,,,,,,,,,,,,,
 slr,"`slr`, τ = 10",masks,flickr,,BLEU,30.0,,1,1,,stock,2.0,,,,,"1 seed in common, 2 are needed",\
 1,1,0,1:0.04,1,1,0,1:0.02
@@ -203,28 +212,57 @@ def test_numbers_are_those_of_the_statistics():
         names = ("difference", "low", "high", "p")
         assert [float(row[name]) for name in names] == pytest.approx([getattr(expected, name) for name in names])
     ter = found["slr", "TER", "stock"]
-    assert (ter["bootstrap_better"], ter["bootstrap_worse"], ter["bootstrap_p_by_seed"]) == (
+    assert (ter["bootstrap_greater"], ter["bootstrap_smaller"], ter["bootstrap_p_by_seed"]) == (
         "0",
         "1",
         "1:0.04 2:0.08 3:0.12",
     )
 
 
-def test_p_is_adjusted_for_the_systems_compared_with_one_baseline(monkeypatch):
+def test_p_is_adjusted_for_all_differences_of_all_tables(monkeypatch):
     monkeypatch.setitem(BLEU, "sdoi", [28.5, 27.9, 29.1])
     places = [(system, seed) for system in BLEU for seed in (1, 2, 3)]
     ran = {"runs": [run(*place) for place in places], "scores": [scored(*place) for place in places]}
-    table = make_table(**experiment(**ran, baselines=["stock", "slr"]))
-    found = summary(table)
-    for baseline in ("stock", "slr"):
-        others = [name for name in BLEU if name != baseline]
-        expected = adjust({name: over_seeds(by_seed(BLEU[name]), by_seed(BLEU[baseline])).p for name in others})
-        adjusted = {name: float(found[name, "BLEU", baseline]["p_adjusted"]) for name in others}
-        assert adjusted == pytest.approx(expected)
-        assert adjusted != pytest.approx({name: float(found[name, "BLEU", baseline]["p"]) for name in others})
-    assert any("(2 with stock, 2 with `slr`, τ = 10)" in line for line in table.caption)
-    assert "Missing comparisons within a seed: sdoi to stock (seed 1, 2, 3)." in table.caption
-    assert cells(table.markdown(), "stock")[5:9] == ["4.440 ± 0.020", "", "", "−2.17"]
+    tables = [make_one(**experiment(**ran, baselines=[baseline])) for baseline in ("stock", "slr", "stock")]
+    part = make_one(**experiment(**ran | {"scores": []}, comparisons=[], subset="deep"))
+    first, second, again, of_part = adjust_together([*tables, part])
+    p = {
+        (name, baseline): over_seeds(by_seed(BLEU[name]), by_seed(BLEU[baseline])).p
+        for baseline in ("stock", "slr")
+        for name in BLEU
+        if name != baseline
+    }
+    expected = adjust(p)  # what two tables have counts once
+    assert expected != pytest.approx(p)
+    for table, baseline in ((first, "stock"), (second, "slr"), (again, "stock")):
+        found = summary(table)
+        of_baseline = {at: float(found[at[0], "BLEU", baseline]["p_adjusted"]) for at in p if at[1] == baseline}
+        assert of_baseline == pytest.approx({at: value for at, value in expected.items() if at[1] == baseline})
+        assert any("these tables have on this test set (4 in BLEU)" in line for line in table.caption)
+    assert "BLEU" not in of_part.family
+    assert any("look for a pattern" in line for line in of_part.caption)
+    assert "Missing comparisons within a seed: sdoi to stock (seed 1, 2, 3)." in first.caption
+    assert cells(second.markdown(), "stock")[5:8] == ["4.440 ± 0.020", "−2.17", f"{expected['stock', 'slr']:.3f}"]
+
+
+def test_a_system_may_have_seeds_of_its_own():
+    arguments = experiment(comparisons=[])
+    done = {("stock", 1), ("slr", 1), ("slr", 2)}
+    arguments["runs"] = [one for one in arguments["runs"] if (one.system, one.seed) in done]
+    arguments["scores"] = [one for one in arguments["scores"] if (one["system"], one["seed"]) in done]
+    arguments["seeds"] = {"stock": [1], "slr": [1, 2, 3], "sdoi": [1]}
+    table = make_table(**arguments)
+    assert cells(table.markdown(), "stock")[8] == "1"
+    assert cells(table.markdown(), "`slr`, τ = 10")[8] == "2 of 3"
+    assert "Missing runs: `slr`, τ = 10 (seed 3)." in table.caption
+
+
+def test_whether_trainings_were_long_enough_is_told():
+    epochs = [{"epoch": 1, "valid_loss": 5.0}, {"epoch": 2, "valid_loss": 4.0}]
+    arguments = experiment()
+    arguments["runs"][0] = replace(arguments["runs"][0], epochs=epochs)
+    arguments["runs"][1] = replace(arguments["runs"][1], epochs=epochs[::-1])
+    assert any("The best epoch was the last one in 1 of 2 runs." in line for line in make_table(**arguments).caption)
 
 
 def test_missing_runs_and_scores_are_shown():

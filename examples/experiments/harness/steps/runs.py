@@ -47,11 +47,12 @@ def translate(step: Step) -> None:
 def read_log(path: Path) -> dict[str, Any]:
     """What fairseq-train's log (``--log-format json``) says of a training; of a resumed epoch, its last entry.
 
-    Hours and words a second are of training alone, without validation and loading.
+    Hours and words a second are of training alone, without validation and loading; words a second of the fastest
+    epoch, since what else a machine does slows all others.
     """
     trained: dict[int, dict[str, Any]] = {}
     validated: dict[int, dict[str, Any]] = {}
-    words = seconds = 0.0
+    seconds, speed = 0.0, 0.0
     record: dict[str, Any] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if match := re.search(r"num\. shared model params: ([\d,]+)", line):
@@ -62,10 +63,12 @@ def read_log(path: Path) -> dict[str, Any]:
             (trained if match[1] == "train" else validated)[int(logged["epoch"])] = logged
     updates = 0
     for _, logged in sorted(trained.items()):  # by epoch: fairseq's sums begin anew where a training is resumed
-        seconds += float(logged["train_train_wall"])
-        words += float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
+        wall = float(logged["train_train_wall"])
+        words = float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
+        # Whole seconds: of a tiny epoch, none.
+        speed = max(speed, words / wall if wall else float(logged["train_wps"]))
+        seconds += wall
         updates = int(logged["train_num_updates"])
-    speed = words / seconds if seconds else float(logged["train_wps"])  # whole seconds: of a tiny training, none
     record |= {"updates": updates, "words_per_second": speed, "hours": seconds / 3600}
     record["epochs"] = [
         {
@@ -83,7 +86,8 @@ def read_log(path: Path) -> dict[str, Any]:
 
 def _validation(logged: dict[str, Any]) -> dict[str, Any]:
     gates = {name.removeprefix("valid_"): float(value) for name, value in logged.items() if "gate_" in name}
-    return {"valid_loss": float(logged["valid_loss"])} | ({"gates": gates} if gates else {})
+    losses = {name: float(logged[f"valid_{name}"]) for name in ("loss", "nll_loss") if f"valid_{name}" in logged}
+    return {f"valid_{name}": value for name, value in losses.items()} | ({"gates": gates} if gates else {})
 
 
 def device() -> str:

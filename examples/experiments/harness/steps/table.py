@@ -8,10 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from harness.families import adjust_together
 from harness.make import Step
 from harness.recipe import TableOf
 from harness.run_record import Run, load_run
-from harness.table import LOSS, System, long_csv, make_table, summary_csv
+from harness.table import COMPARED, System, Table, long_csv, make_table, summary_csv
 
 
 def write(step: Step) -> None:
@@ -38,45 +39,49 @@ def write(step: Step) -> None:
         System(name=name, label=of["label"], group=of["group"] or None, paper=of["published"])
         for name, of in settings["systems"].items()
     ]
-    seeds = sorted({seed for of_system in settings["seeds"].values() for seed in of_system})
     published = [System(name=label, label=label, paper=of) for label, of in settings["published"].items()]
     first = next(iter(settings["tables"])), settings["tests"][0], None
-    parts = [_heading(settings)]
-    tables = []
+    tables: list[tuple[str, Table]] = []
     for title, told in settings["tables"].items():
         one = TableOf(**told)
         names = one.systems or [system.name for system in systems]
-        some = [
-            make_table(
-                [run for run in runs if run.system in names],
-                [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
-                scores=[found for found in scores if found["system"] in names],
-                measurements=[found for found in measurements if found["system"] in names],
-                # Papers' numbers are of the first test set.
-                systems=[
-                    s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
-                    for s in systems
-                    if s.name in names
-                ],
-                baselines=one.baselines,
-                seeds=seeds,
-                test=test,
-                subset=subset,
-                compared=("BLEU", LOSS),
-                published=published if (title, test, subset) == first else (),
+        tables += [
+            (
+                title,
+                make_table(
+                    [run for run in runs if run.system in names],
+                    [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
+                    scores=[found for found in scores if found["system"] in names],
+                    measurements=[found for found in measurements if found["system"] in names],
+                    # Papers' numbers are of the first test set.
+                    systems=[
+                        s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
+                        for s in systems
+                        if s.name in names
+                    ],
+                    baselines=one.baselines,
+                    seeds=settings["seeds"],
+                    test=test,
+                    subset=subset,
+                    compared=settings.get("compared", COMPARED),
+                    published=published if (title, test, subset) == first else (),
+                ),
             )
             for test in settings["tests"]
             for subset in (None, *settings["subsets"])
         ]
-        tables += some
+    adjusted = adjust_together([table for _, table in tables])
+    parts = [_heading(settings)]
+    for title, told in settings["tables"].items():
+        about = TableOf(**told).about
         parts += [f"## {title}\n"] if title else []
-        parts += [f"{_paragraph(one.about)}\n"] if one.about else []
-        parts += [table.markdown() for table in some]
+        parts += [f"{_paragraph(about)}\n"] if about else []
+        parts += [table.markdown() for (under, _), table in zip(tables, adjusted, strict=True) if under == title]
     written = {
         "table.md": "\n".join(parts),
-        "table.tex": "\n".join(table.latex() for table in tables),
-        "table.csv": long_csv(tables),
-        "summary.csv": summary_csv(tables),
+        "table.tex": "\n".join(table.latex() for table in adjusted),
+        "table.csv": long_csv(adjusted),
+        "summary.csv": summary_csv(adjusted),
     }
     for name, text in written.items():
         Path(step.folder, name).write_text(text, encoding="utf-8")
