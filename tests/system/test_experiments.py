@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -15,15 +16,22 @@ from harness.recipe import RECIPES, read_recipe
 WHOLE = "iwslt14_de_en"
 
 
+def run(recipe: str, *options: object, cwd: Path) -> str:
+    """What a smoke test of a recipe prints."""
+    nowhere = "http://127.0.0.1:9"  # whoever would use the network fails
+    command = experiment(recipe, "--smoke", *options, "--cores", 2, http_proxy=nowhere, https_proxy=nowhere)
+    command["env"].pop("FAIRSEQ_SYNTAX_DATA", None)
+    done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=cwd)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    output: str = done.stdout
+    return output
+
+
 @pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
 def test_smoke(recipe, tmp_path):
     systems = 4 if recipe == WHOLE else 2
-    options = ["--smoke", "--smoke-systems", systems, "--work", tmp_path, "--cores", 2]
-    nowhere = "http://127.0.0.1:9"  # whoever would use the network fails
-    command = experiment(recipe, *options, http_proxy=nowhere, https_proxy=nowhere)
-    command["env"].pop("FAIRSEQ_SYNTAX_DATA", None)
-    done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    options = ["--smoke-systems", systems]
+    printed = run(recipe, *options, "--work", tmp_path, cwd=tmp_path)
     work = tmp_path / "smoke"
     with open(work / "recipes" / recipe / "table.csv") as file:
         rows = list(csv.DictReader(file))
@@ -35,17 +43,26 @@ def test_smoke(recipe, tmp_path):
     for name in found:
         metrics = {row["metric"] for row in rows if row["system"] == name}
         assert metrics >= {"BLEU", "chrF2", "TER", "valid_loss", "parameters"}
-        assert (full.systems[name].label or name) in done.stdout
+        assert (full.systems[name].label or name) in printed
     if full.pictures:
         assert list((work / "recipes" / recipe / "pictures").glob("*/index.html"))
+    if recipe == WHOLE:
+        # What is saved gives the same table elsewhere, without training.
+        run(recipe, *options, "--work", tmp_path, "--save", tmp_path / "runs.tar.xz", cwd=tmp_path)
+        loaded = ["--work", tmp_path / "elsewhere", "--so-far", "--load", tmp_path / "runs.tar.xz"]
+        run(recipe, *options, *loaded, cwd=tmp_path)
+        there = tmp_path / "elsewhere/smoke"
+        table = there / "recipes" / f"{recipe}.so-far" / "table.csv"
+        assert table.read_text() == (work / "recipes" / recipe / "table.csv").read_text()
+        assert not list(there.glob("models/*/checkpoint.pt"))
     for label in full.published:
-        assert f"| {label}" in done.stdout
+        assert f"| {label}" in printed
     assert not list(work.glob("*/.[0-9a-f]*[0-9a-f]")), "nothing is half done"
     for record in work.glob("runs/*/run.json"):
         epochs = json.loads(record.read_text())["epochs"]
         assert epochs[-1]["valid_loss"] < epochs[0]["valid_loss"], "it learns"
     if recipe == WHOLE:
         assert len(list(work.glob("runs/*/run.json"))) == 6
-        assert "p < 0.05" in done.stdout, "two seeds are compared"
+        assert "p < 0.05" in printed, "two seeds are compared"
         (counts,) = (json.loads(path.read_text()) for path in work.glob("text/*/counts.json"))
         assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"

@@ -78,7 +78,8 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
     plan = make_plan(recipe)
     # What makes nothing anew may be done beside an experiment.
     alone = held(".lock", busy=f"{work}: another experiment works in this folder", wait=False)
-    with nullcontext() if args.so_far or tells_only(engine) else alone:
+    beside = (args.so_far or tells_only(engine)) and not args.load
+    with nullcontext() if beside else alone:
         if args.load:
             archive.unpack(plan, args.load)
         if args.save:

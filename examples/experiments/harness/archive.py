@@ -5,6 +5,7 @@ A run is found again by its key, that is by all that it depends on; the models t
 
 from __future__ import annotations
 
+import lzma
 import os
 import tarfile
 from pathlib import Path
@@ -46,7 +47,7 @@ def unpack(plan: Plan, path: Path) -> None:
                 if os.path.dirname(member.name) in new:
                     file.extract(member, ".", filter="data")
                     taken.add(os.path.dirname(member.name))
-    except (OSError, tarfile.TarError) as error:
+    except (OSError, EOFError, lzma.LZMAError, tarfile.TarError) as error:
         raise InputError(str(path), None, f"expected runs that were packed, found: {error}") from error
     print(f"{path}: took in {sum(name.startswith('runs/') for name in taken)} runs")
 

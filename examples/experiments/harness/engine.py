@@ -28,7 +28,7 @@ def tells_only(options: Sequence[str]) -> bool:
 
 def links_of(plan: Plan) -> Path:
     """The folder of a recipe's links: what each artefact is, and the table."""
-    return Path("recipes", plan.recipe.name)
+    return Path("recipes", f"{plan.recipe.name}.so-far" if plan.so_far else plan.recipe.name)
 
 
 def run_plan(plan: Plan, options: Sequence[str]) -> int:

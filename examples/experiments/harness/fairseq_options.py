@@ -45,13 +45,13 @@ def refuse_unknown(plan: Plan, *, ask: Callable[[Sequence[Sequence[str]]], list[
     """
     recipe = plan.recipe
     trained = existing([run.inputs["model"] for run in plan.runs.values()], ".")
+    if len(existing(list(plan.runs.values()), ".")) == len(plan.runs):
+        return
     asked: dict[str, dict[str, Any]] = {}
     for (name, _), run in plan.runs.items():
         model = run.inputs["model"]
         if model.path not in trained:
             asked.setdefault(name, with_user_dir(model.settings["options"], model.places))
-    if not asked:
-        return
     commands = [["train", *_words(recipe, given)] for given in asked.values()]
     commands.append(["generate", "--path", "x", *_words(recipe, with_user_dir(recipe.generate, {}))])
     for system, error in zip([*asked, None], ask(commands), strict=True):
@@ -83,11 +83,13 @@ def _error(kind: str, words: list[str]) -> str | None:
     argv = sys.argv
     sys.argv = [f"fairseq-{kind}", *words]  # where it looks for --task and --user-dir
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):  # of a user's module, too
             _, unknown = of_fairseq.parse_args_and_arch(make(), input_args=words, parse_known=True)
     except SystemExit:
         error = " ".join(said.getvalue().rpartition("error: ")[2].split())
         return error if len(error) < 300 else error.partition(" (choose from ")[0][:300]
+    except Exception as error:  # of the module that --user-dir names
+        return f"--user-dir: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
     finally:
         sys.argv = argv
     names = [word for word in unknown if word.startswith("--")]

@@ -45,10 +45,16 @@ def make(path: str) -> None:
     spec = json.loads(spec_path(path).read_text())
     final = Path(path)
     hidden = final.with_name(f".{final.name}")
+    whole = hidden.with_name(f"{hidden.name}.json")  # a second made.json, of which the engine does not know
     final.parent.mkdir(exist_ok=True)
     busy = f"{hidden}: another process makes it; waiting for its end"
     with held(f"{hidden}.lock", busy=busy, wait=True):
         if (final / "made.json").exists():  # by whoever was there before
+            return
+        # The same, but the engine took its file away, in order to have it made.
+        if whole.exists() and final.is_dir() and any(final.iterdir()):
+            print(f"{final} is made already; to have it made anew, delete the folder")
+            shutil.copy(whole, final / "made.json")
             return
         if spec["kind"] not in RESUMABLE:
             shutil.rmtree(hidden, ignore_errors=True)
@@ -56,7 +62,9 @@ def make(path: str) -> None:
         inputs = {name: Path(of) for name, of in spec["inputs"].items()}
         STEPS[spec["kind"]](Step(spec["settings"], inputs, spec["places"], spec["threads"], hidden))
         # Last, since by this file one sees that it is made.
-        (hidden / "made.json").write_text(json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1))
+        made = json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1)
+        (hidden / "made.json").write_text(made)
+        whole.write_text(made)
         shutil.rmtree(final, ignore_errors=True)  # an empty folder, which the engine makes
         os.rename(hidden, final)
 

@@ -3,7 +3,7 @@
 An artefact's key is a hash of its kind, its settings and the keys of what it is made of. So a changed option makes
 anew what it concerns and nothing else, and two recipes share what they have in common. Test sets are no part of what a
 training depends on, nor other splits of what a split's parses depend on. Nor is this program's and its packages' code:
-run records tell their versions.
+run records tell their versions and hash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -93,6 +93,7 @@ class Plan:
         scores: of them.
         measurements: by system, seed and name.
         comparisons: by system, baseline and seed.
+        so_far: it has only what is there already.
     """
 
     recipe: Recipe
@@ -102,6 +103,7 @@ class Plan:
     comparisons: dict[tuple[str, str, int], Artefact]
     table: Artefact
     pictures: Artefact | None
+    so_far: bool = False
 
     @property
     def targets(self) -> list[Artefact]:
@@ -152,6 +154,9 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     measurements = {
         (*at, name): _measurement(recipe, name, run) for at, run in runs.items() for name in recipe.measurements
     }
+    if only is not None:  # a model that was measured elsewhere is not here
+        there = existing(list(measurements.values()), ".")
+        measurements = {at: found for at, found in measurements.items() if found.path in there}
     comparisons = {
         (name, baseline, seed): Artefact(
             "comparisons",
@@ -188,7 +193,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
     pictures = _pictures(recipe, runs, text, _first(parses), so_far=only is not None) if recipe.pictures else None
-    return Plan(recipe, runs, scores, measurements, comparisons, table, pictures)
+    return Plan(recipe, runs, scores, measurements, comparisons, table, pictures, so_far=only is not None)
 
 
 @dataclass(frozen=True)
@@ -228,7 +233,10 @@ def _prepared(recipe: Recipe) -> _Prepared:
 def _of_splits(recipe: Recipe, splits: Sequence[str]) -> Recipe:
     """The recipe of some of its splits alone, as what is made of these depends on it."""
     corpus = copy.copy(recipe.corpus)  # not dataclasses.replace, which would ask for test sets
-    object.__setattr__(corpus, "splits", {name: recipe.corpus.splits[name] for name in splits})
+    kept = {name: recipe.corpus.splits[name] for name in splits}
+    object.__setattr__(corpus, "splits", kept)
+    named = {file.partition("!")[0] for split in kept.values() for file in split.files}
+    object.__setattr__(corpus, "downloads", {n: d for n, d in recipe.corpus.downloads.items() if n in named})
     reduced = copy.copy(recipe)
     object.__setattr__(reduced, "corpus", corpus)
     object.__setattr__(reduced, "select", {name: s for name, s in recipe.select.items() if name in splits})
@@ -329,9 +337,8 @@ def _download(name: str, asked: Download) -> Artefact:
     return Artefact("downloads", settings, label=f"download of {name}", places={"download": _told(asked)})
 
 
-def _files_of(recipe: Recipe) -> Iterator[str]:
-    for split in recipe.corpus.splits.values():
-        yield from (*split.source, *split.target, *(split.reference or ()))
+def _files_of(recipe: Recipe) -> list[str]:
+    return [file for split in recipe.corpus.splits.values() for file in split.files]
 
 
 def _hash_of(folder: str, file: str) -> str:
@@ -381,6 +388,8 @@ def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact
     places: dict[str, Any] = {}
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "parser": parser.name}
     settings["options"] = _expanded(parser.options, places)
+    if parser.name == "stanza":
+        settings["stanza"] = version("stanza")  # another one has other models
     label, threads = f"parses of {split}", recipe.threads.parse
     identity = _identity_of_split(recipe, split)
     whole = Artefact("parses", settings, {"text": text}, label, places, threads, identity=identity)

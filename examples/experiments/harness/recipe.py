@@ -61,6 +61,11 @@ class SplitFiles:
     every: int | None = None
     but_every: int | None = None
 
+    @property
+    def files(self) -> list[str]:
+        """All of them."""
+        return [*self.source, *self.target, *(self.reference or ())]
+
     def __post_init__(self) -> None:
         _choice("format", self.format, tuple(READERS))
         for name, step in (("every", self.every), ("but_every", self.but_every)):
@@ -343,7 +348,7 @@ class Recipe:
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
         downloads = self.corpus.downloads
         for split in self.corpus.splits.values():
-            for file in (*split.source, *split.target, *(split.reference or ())):
+            for file in split.files:
                 if "!" in file and file.partition("!")[0] not in downloads:
                     raise ValueError(f"corpus: expected a download before the ! of {file!r}")
 

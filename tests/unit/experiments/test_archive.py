@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,9 +60,12 @@ def test_what_one_packs_another_takes_in(tmp_path, monkeypatch, capsys):
     assert not any(name.startswith("models/") for name in found)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive"])
-def test_what_is_no_archive_is_refused(tmp_path, monkeypatch, content):
+@pytest.mark.parametrize("change", [lambda whole: b"", lambda whole: b"no archive", lambda whole: whole[:-100]])
+def test_what_is_no_archive_is_refused(tmp_path, monkeypatch, change):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs.tar.xz").write_bytes(content)
+    make(RUNS[1], "one")
+    archive.pack(plan(1), tmp_path / "runs.tar.xz")
+    shutil.rmtree(RUNS[1].path)
+    (tmp_path / "runs.tar.xz").write_bytes(change((tmp_path / "runs.tar.xz").read_bytes()))
     with pytest.raises(InputError, match="expected runs that were packed"):
         archive.unpack(plan(1), tmp_path / "runs.tar.xz")

@@ -50,6 +50,11 @@ def plan(folder, above):
             "argument --max-update: invalid int value: 'ten'",
         ),
         (
+            "systems: {gated: {options: {user-dir: nowhere}}}",
+            "above.yaml:2: systems.gated.options.user-dir",
+            "--user-dir: FileNotFoundError: {here}/nowhere",
+        ),
+        (
             "systems: {stock: {architecture: transformr}}",
             "above.yaml:2: systems.stock.architecture",
             "argument --arch/-a: invalid choice: 'transformr'",
@@ -58,7 +63,7 @@ def plan(folder, above):
 )
 def test_refused_with_its_place(tmp_path, monkeypatch, above, place, said):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"{re.escape(place)}: {re.escape(said)}$"):
+    with pytest.raises(InputError, match=f"{re.escape(place)}: {re.escape(said.format(here=tmp_path))}$"):
         refuse_unknown(plan(tmp_path, above), ask=errors_of)
 
 

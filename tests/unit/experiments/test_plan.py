@@ -120,6 +120,13 @@ def test_another_test_set_trains_and_parses_nothing_anew(plan_of):
     assert made(more, "models") == made(base, "models")
     assert made(more, "parses") > made(base, "parses")
     assert not made(more, "runs") & made(base, "runs")
+    elsewhere = plan_of(
+        """corpus:
+  downloads: {other: {url: "http://localhost/other.tgz"}}
+  splits: {more: {source: ["other!more.de"], target: ["other!more.en"]}}"""
+    )
+    assert made(elsewhere, "models") == made(base, "models")
+    assert made(elsewhere, "parses") > made(base, "parses")
 
 
 def test_how_a_local_file_is_packed_does_not_matter(tmp_path, plan_of):

@@ -24,6 +24,7 @@ def test_a_training_that_was_resumed(tmp_path: Path):
     (tmp_path / "train.log").write_text(
         "\n".join(
             [
+                "code: 11",
                 "2026-01-01 10:00:00 | INFO | x | num. shared model params: 1,234,567 (num. trained: 1)",
                 line("valid", 1, loss=6.0, gate_slr_l1=0.3, _gate_slr_l1_h1=0.2),
                 train(1, 10, 36, 7.0),
@@ -32,15 +33,18 @@ def test_a_training_that_was_resumed(tmp_path: Path):
                 line("valid", 2, loss=5.0),
                 train(2, 20, 36, 6.0),
                 line("valid", 3, loss=5.2),
-                train(3, 25, 18, 5.0),
+                "code: 22",
+                "code: 11",
+                train(3, 25, 9, 5.0),
                 line("valid", 4, loss=5.1),  # of an epoch whose end was not logged
             ]
         )
     )
     found = read_log(tmp_path / "train.log")
     assert (found["parameters"], found["updates"], found["valid_loss"]) == (1234567, 25, 5.0)
-    assert found["hours"] == pytest.approx(90 / 3600)
-    assert found["words_per_second"] == pytest.approx(2500 / 90)
+    assert found["hours"] == pytest.approx(81 / 3600)
+    assert found["words_per_second"] == pytest.approx(500 / 9), "of the fastest epoch"
+    assert found["code"] == ["11", "22"]
     assert [(e["epoch"], e["updates"], e["train_loss"], e["valid_loss"]) for e in found["epochs"]] == [
         (1, 10, 7.0, 6.0),
         (2, 20, 6.0, 5.0),

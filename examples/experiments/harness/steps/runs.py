@@ -13,6 +13,7 @@ from harness.commands import options, run
 from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu, visible_gpus
 from harness.make import Step
+from harness.steps.training import CODE
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
@@ -40,7 +41,7 @@ def translate(step: Step) -> None:
             output.unlink()
     record = read_log(step.inputs["model"] / "train.log")
     record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
-    record |= {"device": device(), "versions": versions()}
+    record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))
 
 
@@ -48,15 +49,17 @@ def read_log(path: Path) -> dict[str, Any]:
     """What fairseq-train's log (``--log-format json``) says of a training; of a resumed epoch, its last entry.
 
     Hours and words a second are of training alone, without validation and loading; words a second of the fastest
-    epoch, since what else a machine does slows all others.
+    epoch, since what else a machine does slows all others. ``code``: the hashes of the code that trained.
     """
     trained: dict[int, dict[str, Any]] = {}
     validated: dict[int, dict[str, Any]] = {}
     seconds, speed = 0.0, 0.0
-    record: dict[str, Any] = {}
+    record: dict[str, Any] = {"code": []}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if match := re.search(r"num\. shared model params: ([\d,]+)", line):
             record["parameters"] = int(match[1].replace(",", ""))
+        if line.startswith(CODE) and (code := line.removeprefix(CODE)) not in record["code"]:
+            record["code"].append(code)
         match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
         if match:
             logged = json.loads(match[2])
