@@ -13,6 +13,7 @@ from harness.commands import options, run
 from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu, visible_gpus
 from harness.make import Step
+from syntax_preprocess.analysis.history import heads_of_line
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
@@ -51,11 +52,14 @@ def read_log(path: Path) -> dict[str, Any]:
     """
     trained: dict[int, dict[str, Any]] = {}
     validated: dict[int, dict[str, Any]] = {}
+    heads: dict[int, dict[str, float]] = {}  # of the validation after so many updates
     words = seconds = 0.0
     record: dict[str, Any] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if match := re.search(r"num\. shared model params: ([\d,]+)", line):
             record["parameters"] = int(match[1].replace(",", ""))
+        if line.endswith("}") and (found := heads_of_line(line)) and found[0] == "valid":
+            heads[found[1]] = found[2]
         match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
         if match:
             logged = json.loads(match[2])
@@ -72,7 +76,7 @@ def read_log(path: Path) -> dict[str, Any]:
             "epoch": epoch,
             "updates": int(logged["train_num_updates"]),
             "train_loss": float(logged["train_loss"]),
-            **_validation(validated[epoch]),
+            **_validation(validated[epoch], heads),
         }
         for epoch, logged in trained.items()
         if epoch in validated
@@ -81,8 +85,9 @@ def read_log(path: Path) -> dict[str, Any]:
     return record
 
 
-def _validation(logged: dict[str, Any]) -> dict[str, Any]:
+def _validation(logged: dict[str, Any], heads: dict[int, dict[str, float]]) -> dict[str, Any]:
     gates = {name.removeprefix("valid_"): float(value) for name, value in logged.items() if "gate_" in name}
+    gates |= heads.get(int(logged["valid_num_updates"]), {})
     return {"valid_loss": float(logged["valid_loss"])} | ({"gates": gates} if gates else {})
 
 
