@@ -51,10 +51,10 @@ def read_log(path: str, *, subset: str = "valid") -> History:
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             for part in line.rstrip().split("\r"):
-                if match := _HEADS.search(part):
-                    if match[1] == subset:
-                        updates, gates = _heads(part, path=path, number=number)
-                        heads[updates] = gates
+                if of_heads := _heads(part, path=path, number=number):
+                    name, updates, gates = of_heads
+                    if name == subset:
+                        heads[updates] = gates_of(gates)
                     continue
                 if match := _SIMPLE.search(part):
                     epoch, name, rest = match.groups()
@@ -106,12 +106,11 @@ def _validation(values: Mapping[str, Any], *, path: str, number: int) -> Validat
         raise InputError(path, number, message) from None
 
 
-def _heads(line: str, *, path: str, number: int) -> tuple[int, dict[tuple[str, int, int], float]]:
+def _heads(line: str, *, path: str, number: int) -> tuple[str, int, dict[str, float]] | None:
     try:
-        _, updates, values = heads_of_line(line) or ("", 0, {})
+        return heads_of_line(line)
     except ValueError as error:
-        raise InputError(path, number, said(error)) from None
-    return updates, gates_of(values)
+        raise InputError(path, number, str(error)) from None
 
 
 def heads_of_line(line: str) -> tuple[str, int, dict[str, float]] | None:

@@ -21,5 +21,3 @@ def set_up(tiled: Sequence[Axes], *, columns: int, by: str, label: str) -> None:
             axes.tick_params(labelleft=False)
         if number + columns >= len(tiled):
             axes.set_xlabel(by)
-        else:
-            axes.tick_params(labelbottom=False)

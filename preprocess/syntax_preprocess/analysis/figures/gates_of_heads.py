@@ -31,5 +31,7 @@ def draw(table: Table, *, by: str) -> Figure:
                 if len(records) == 1:
                     axes.lines[-1].set_marker("o")
     set_up(tiled, columns=columns, by=by, label="gate")
+    for axes in tiled[:-columns]:
+        axes.tick_params(labelbottom=False)  # all have the same validations
     legend(figure, tiled, columns=6)
     return figure
