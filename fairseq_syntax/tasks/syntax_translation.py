@@ -129,8 +129,7 @@ class SyntaxTranslationTask(TranslationTask):
         traced = {**sample, "net_input": {**sample["net_input"], "trace": trace}}
         loss, sample_size, logging_output = super().valid_step(traced, model, criterion)
         if trace.layers:  # none, if the criterion calls the model otherwise
-            details = self.cfg.tensorboard_logdir is not None
-            validation_log.add(logging_output, *syntax.validation_sums(trace), details=details)
+            validation_log.add(logging_output, *syntax.validation_sums(trace))
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:
@@ -139,9 +138,10 @@ class SyntaxTranslationTask(TranslationTask):
         validation_log.reduce(logging_outputs)
 
     def post_validate(self, model: Any, stats: Mapping[str, Any], meters: Mapping[str, Any]) -> None:
-        """Called by fairseq-train after the validation of each subset, in their order."""
-        split = self._to_validate.popleft()
-        validation_log.to_tensorboard(meters, self.cfg.tensorboard_logdir, split=split, step=stats["num_updates"])
+        """Called by fairseq-train after the validation of each subset, in their order, before it logs that."""
+        subset, updates, means = self._to_validate.popleft(), stats["num_updates"], validation_log.heads(meters)
+        validation_log.to_log(means, subset=subset, updates=updates)
+        validation_log.to_tensorboard(means, self.cfg.tensorboard_logdir, split=subset, step=updates)
 
     def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
         """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word.

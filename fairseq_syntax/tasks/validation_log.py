@@ -1,7 +1,8 @@
-"""What models say of their syntax in validation: means to the log, details to tensorboard."""
+"""What models say of their syntax in validation: means in fairseq's line, single heads in one of their own."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,17 +15,10 @@ _SHOWN, _HIDDEN = "syntax.", "_syntax."  # fairseq shows nobody what begins with
 _SENTENCES = "syntax_sentences"
 
 
-def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int, *, details: bool) -> None:
-    """Adds a batch's sums over sentences to what its criterion logs. fairseq adds them up over batches and ranks.
-
-    Args:
-        details: those whose names begin with ``_``, too.
-    """
+def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
+    """Adds a batch's sums over sentences to what its criterion logs. fairseq adds them up over batches and ranks."""
     for name, total in sums.items():
-        if not name.startswith("_"):
-            logging_output[_SHOWN + name] = total
-        elif details:
-            logging_output[_HIDDEN + name[1:]] = total
+        logging_output[_HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name] = total
     logging_output[_SENTENCES] = sentences
 
 
@@ -39,15 +33,34 @@ def reduce(logging_outputs: Sequence[Mapping[str, Any]]) -> None:
             metrics.log_scalar(key.removeprefix(_SHOWN), mean, weight=sentences, round=3)
 
 
-def to_tensorboard(meters: Any, logdir: str | None, *, split: str, step: int) -> None:
-    """Writes the means of the details to ``--tensorboard-logdir``, beside what fairseq writes there."""
-    details = {name.removeprefix(_HIDDEN): meter.avg for name, meter in meters.items() if name.startswith(_HIDDEN)}
-    if not (details and logdir and progress_bar.SummaryWriter) or distributed_utils.get_global_rank():
+def heads(meters: Any) -> dict[str, float]:
+    """The means of single heads over the sentences of all ranks, as ``gate_MASK_lLAYER_hHEAD``."""
+    return {name.removeprefix(_HIDDEN): float(m.avg) for name, m in meters.items() if name.startswith(_HIDDEN)}
+
+
+def to_log(means: Mapping[str, float], *, subset: str, updates: int) -> None:
+    """Logs the means of single heads in one line, where fairseq logs the validation: the master alone.
+
+    The line is ``gates on 'SUBSET' subset | num_updates UPDATES | JSON``, and the JSON has for each
+    ``gate_MASK_lLAYER`` the list of its heads. :mod:`syntax_preprocess.analysis.history` reads it.
+    """
+    if not means or distributed_utils.get_global_rank():
+        return
+    of_layers: dict[str, list[float]] = {}
+    for name, mean in means.items():
+        of_layers.setdefault(name.rpartition("_h")[0], []).append(round(mean, 3))
+    with progress_bar.rename_logger(progress_bar.logger, subset) as logger:  # so --log-file has it, too
+        logger.info("gates on '%s' subset | num_updates %d | %s", subset, updates, json.dumps(of_layers))
+
+
+def to_tensorboard(means: Mapping[str, float], logdir: str | None, *, split: str, step: int) -> None:
+    """Writes the means of single heads to ``--tensorboard-logdir``, beside what fairseq writes there."""
+    if not (means and logdir and progress_bar.SummaryWriter) or distributed_utils.get_global_rank():
         return
     writers = progress_bar._tensorboard_writers  # fairseq's, one for each split, closed when the process ends
     if split not in writers:
         writers[split] = progress_bar.SummaryWriter(os.path.join(logdir, split))
         writers[split].add_text("sys.argv", " ".join(sys.argv))  # as fairseq, which finds it made
-    for name, mean in details.items():
+    for name, mean in means.items():
         writers[split].add_scalar(name, mean, step)
     writers[split].flush()

@@ -44,11 +44,12 @@ DEPENDENCIES = [
 ] * 3  # fmt: skip
 
 
-def train_log(*losses: float, gate: float | None = None) -> str:
+def train_log(*losses: float, gate: float | None = None, heads: dict[str, list[float]] | None = None) -> str:
     gates = "" if gate is None else f"gate_slr_l1 {gate} | gate_slr_l2 {gate / 2} | "
+    before = "2026-01-01 10:00:00 | INFO | valid | "
     return "".join(
-        f"2026-01-01 10:00:00 | INFO | valid | epoch {k:03d} | valid on 'valid' subset | loss {loss} | {gates}ppl 7 | "
-        f"num_updates {100 * k}\n"
+        (f"{before}gates on 'valid' subset | num_updates {100 * k} | {json.dumps(heads)}\n" if heads else "")
+        + f"{before}epoch {k:03d} | valid on 'valid' subset | loss {loss} | {gates}ppl 7 | num_updates {100 * k}\n"
         for k, loss in enumerate(losses, start=1)
     )
 
@@ -80,7 +81,7 @@ def given(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("given")
     texts = {
         "stock.log": train_log(6, 5, 4.5),
-        "slr.1.log": train_log(6, 4.8, 4.2, gate=0.5),
+        "slr.1.log": train_log(6, 4.8, 4.2, gate=0.5, heads={"gate_slr_l1": [0.6, 0.4], "gate_slr_l2": [0, 0.5]}),
         "slr.2.log": train_log(5, 4.4, 4.0, gate=0.7),
         "stock.gen": generate_log(WORSE),
         "slr.1.gen": generate_log(REFERENCES),
@@ -133,7 +134,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 PICTURES = [
-    "learning-curves", "gates-at-end", "gates-over-training",
+    "learning-curves", "gates-at-end", "gates-over-training", "gates-of-heads-3-slr",
     "score-by-length", "score-by-height", "score-by-depth", "score-by-clauses",
     "sweep-1-parser-noise", "sweep-2-location",
     "sentence-1-constituents", "sentence-1-dependencies", "sentence-1-attention",
@@ -160,6 +161,7 @@ def test_the_page_has_every_picture_and_nothing_else_is_there(page):
         ("learning-curves", ["updates", "validation loss (bits a target token)", "stock", "slr", "recorded"]),
         ("gates-at-end", ["layer", "head", "gate (weight of the mask)", "slr & sdoi: sdoi", "0.25"]),
         ("gates-over-training", ["updates", "layer 1", "layer 2", "slr: slr"]),
+        ("gates-of-heads-3-slr", ["updates", "gate", "layer 1: slr", "layer 2: slr", "head 1", "head 2", "mean"]),
         ("score-by-length", ["BLEU (0–100)", "chrF2 (0–100)", "source length (words); n: sentences", "n=3"]),
         ("score-by-clauses", ["clauses; n: sentences"]),
         ("sweep-1-parser-noise", ["parser noise (%)", "0", "10"]),
@@ -209,6 +211,14 @@ def test_the_numbers_are_those_of_the_inputs(page):
     }
     training = rows(page / "gates-over-training.csv")
     assert [float(r["mean"]) for r in training if (r["system"], r["layer"]) == ("slr", "2")] == [0.3, 0.3, 0.3]
+    heads = rows(page / "gates-of-heads-3-slr.csv")
+    assert sorted((r["updates"], r["layer"], r["head"], float(r["gate"])) for r in heads) == [
+        (updates, layer, head, gate)
+        for updates in ("100", "200", "300")
+        for layer, gates in (("1", (0.5, 0.6, 0.4)), ("2", (0.25, 0, 0.5)))
+        for head, gate in zip("012", gates, strict=True)
+    ]
+    assert "Of run 1 of 2." in (page / "index.html").read_text(encoding="utf-8")
 
 
 def test_scores_are_those_of_the_bins(page):

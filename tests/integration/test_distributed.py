@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 import commands
+from syntax_preprocess.analysis.history import read_log
 
 #: fairseq-train, and the model that its rank ends with.
 RANK = """
@@ -28,13 +30,13 @@ torch.save(trainers[0].get_model().state_dict(), output)
 
 
 def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, torch.Tensor]]:
-    """The weights that each rank ends with."""
+    """The weights that each rank ends with; what it says is in rank0.log, …"""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = [
         str(data), *commands.USER_DIR, *commands.TINY, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
-        "10", "--num-workers", "0", "--log-format", "none", "--seed", "3", "--cpu", "--disable-validation", *more,
+        "10", "--num-workers", "0", "--log-format", "simple", "--seed", "3", "--cpu", *more,
     ]  # fmt: skip
     outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
     processes = []
@@ -54,9 +56,10 @@ def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, to
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
             )
         )
-    for process in processes:
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, output[-3000:]
+    for rank, process in enumerate(processes):
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said[-3000:]
+        (folder / f"rank{rank}.log").write_text(said)
     return [torch.load(path, weights_only=True) for path in outputs]
 
 
@@ -64,7 +67,7 @@ def test_ranks_stay_equal_also_through_pre_warmup(data_bin, tmp_path):
     optimizer = ["--optimizer", "adam", "--lr", "0.01", "--weight-decay", "0.1"]
     options = [
         "--syntax-masks", "slr,sdoi", "--syntax-dropout", "0.2", "--gate-warmup-epochs", "1", "--max-epoch", "2",
-        "--save-interval-updates", "2",
+        "--save-interval-updates", "2", "--disable-validation",
     ]  # fmt: skip
     first, second = train(data_bin, tmp_path, 2, *optimizer, *options)
     for name, weight in first.items():
@@ -90,5 +93,13 @@ def test_two_ranks_equal_one_with_two_batches_a_step(data_bin, tmp_path, combina
     for name, weight in one.items():
         assert torch.equal(first[name], second[name]), name
         torch.testing.assert_close(first[name], weight, rtol=0, atol=1e-5)
+    gates_of_one, gates, of_another_rank = (
+        re.findall(r"gates on .*", (tmp_path / log).read_text()) for log in ("one/rank0.log", "rank0.log", "rank1.log")
+    )
+    assert (len(gates_of_one), len(gates), len(of_another_rank)) == ((1, 1, 0) if combination == "gate" else (0, 0, 0))
+    if gates:  # those of all sentences, not of a rank's own
+        [found], [expected] = (read_log(str(tmp_path / log)) for log in ("rank0.log", "one/rank0.log"))
+        assert len(found.gates) == 2 * 2 * 5
+        assert found.gates == pytest.approx(expected.gates, abs=1.1e-3)
     moved = one["encoder.layers.1.self_attn_layer_norm.weight"] - 1  # it starts with 1
     assert moved.abs().max() > 1e-3

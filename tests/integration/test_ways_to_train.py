@@ -22,6 +22,7 @@ import small
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
+from syntax_preprocess.analysis.history import read_log
 
 R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
 BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']
@@ -380,11 +381,13 @@ class Writer(list):
 
 
 @pytest.mark.parametrize("criterion", [[], R_DROP], ids=["", "r-drop"])
-def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, criterion):
+def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, caplog, criterion):
     monkeypatch.setattr(progress_bar, "SummaryWriter", Writer, raising=False)
     monkeypatch.setattr(progress_bar, "_tensorboard_writers", {})
     options = ["--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2", f"--tensorboard-logdir={tmp_path}/tb"]
-    trainer = commands.train(data_bin, tmp_path, *options, *criterion)
+    log_format = "json" if criterion else "simple"
+    with caplog.at_level(logging.INFO):
+        trainer = commands.train(data_bin, tmp_path, *options, *criterion, f"--log-format={log_format}")
     logged = metrics.get_smoothed_values("valid")
     gates = {name: value for name, value in logged.items() if name.startswith("gate")}
     assert list(gates) == ["gate_slr_l2", "gate_sdoi_l2"]
@@ -407,6 +410,14 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, cri
     heads = [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
     found = torch.tensor([scalars[name] for name in heads])
     torch.testing.assert_close(found, sums / len(dataset), rtol=0, atol=1e-5)
+    (tmp_path / "train.log").write_text("".join(f"{record.getMessage()}\n" for record in caplog.records))
+    [validation] = read_log(str(tmp_path / "train.log"))
+    assert validation.updates == trainer.get_num_updates()
+    assert validation.gates == {
+        **{(mask, 2, 0): gates[f"gate_{mask}_l2"] for mask in ("slr", "sdoi")},
+        **{(mask, 2, h): round(scalars[f"gate_{mask}_l2_h{h}"], 3) for mask in ("slr", "sdoi") for h in (1, 2, 3, 4)},
+    }
+    assert caplog.text.count("gates on 'valid' subset") == 1
 
 
 @pytest.mark.parametrize("bf16", ["false", "true"])
@@ -434,6 +445,9 @@ checkpoint: {{save_dir: {tmp_path}/run, save_interval_updates: 1}}
     command = ["fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "gated", f"hydra.run.dir={tmp_path}"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (tmp_path / "train.log").write_text(done.stdout + done.stderr)
+    history = read_log(str(tmp_path / "train.log"))
+    assert [(v.updates, len(v.gates)) for v in history] == [(updates, 2 * 2 * 5) for updates in (1, 2, 3)]
     weights = commands.parameters(tmp_path / "run/checkpoint_last.pt")
     assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape == (8, 6)
     weight = weights["encoder.layers.0.fc1.weight"]  # saved as float32 anyway

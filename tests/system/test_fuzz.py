@@ -129,7 +129,9 @@ def clean(tmp_path_factory) -> Path:
     (folder / "generate.log").write_text(log, encoding="utf-8")
     valid = "epoch 001 | valid on 'valid' subset | loss 7.598 | gate_slr_l1 0.4 | num_updates 251\n"
     json_line = '{"epoch": 2, "valid_loss": "6.9", "valid_gate_slr_l1": "0.4", "valid_num_updates": "502"}\n'
-    (folder / "train.log").write_text(f"2026 | INFO | valid | {valid}2026 | INFO | valid | {json_line}")
+    heads = "gates on 'valid' subset | num_updates 251 | {\"gate_slr_l1\": [0.3, 0.5]}\n"
+    lines = (heads, valid, json_line)
+    (folder / "train.log").write_text("".join(f"2026 | INFO | valid | {line}" for line in lines))
     epoch = {"epoch": 1, "updates": 9, "valid_loss": 4.5, "gates": {"gate_slr_l1": 0.3}}
     (folder / "run.json").write_text(json.dumps({"system": "x", "seed": 1, "epochs": [epoch], "tests": ["test"]}))
     square = np.ones((1, 2, 2), dtype=np.float32)

@@ -24,6 +24,27 @@ def gates_over_training(histories: Mapping[str, Sequence[History]]) -> Table:
     return Table(("system", "mask", "layer", "validation", "epoch", "updates", *SPREAD), rows)
 
 
+def gates_of_heads(seeds: Sequence[History]) -> Table:
+    """The gate of each mask, layer and head at each validation of a run; the head 0 is their mean.
+
+    A head has no counterpart in another seed's run: of several, it is the first whose log or record has heads.
+
+    Args:
+        seeds: the runs of a system.
+    """
+    columns = ("mask", "layer", "head", "validation", "epoch", "updates", "gate")
+    known = [any(head for validation in run for *_, head in validation.gates) for run in seeds]
+    if not any(known):
+        return Table(columns, [])
+    first = known.index(True)
+    rows = [
+        (mask, layer, head, k, v.epoch, v.updates, gate)
+        for k, v in enumerate(seeds[first], start=1)
+        for (mask, layer, head), gate in v.gates.items()
+    ]
+    return Table(columns, rows, (f"Of run {first + 1} of {len(seeds)}.",) if len(seeds) > 1 else ())
+
+
 def gates_at_end(histories: Mapping[str, Sequence[History]], dumps: Mapping[str, Sequence[Dump]]) -> Table:
     """The gate of each mask, layer and head: of a system's dumps the mean over sentences, else the last validation's.
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syntax_preprocess.errors import InputError, said, shown
@@ -16,6 +16,8 @@ from syntax_preprocess.system.versioned_json import read_json
 _SIMPLE = re.compile(r"epoch (\d+) \| valid on '([^']*)' subset \| (.*)")
 _JSON = re.compile(r'\{"epoch": .*\}')
 _LOSS = re.compile(r'"(\w+)_loss":')
+# Our own line, of single heads; it comes before the validation's.
+_HEADS = re.compile(r"gates on '([^']*)' subset \| (.*)")
 _GATE = re.compile(r"(_?)gate_(.+)_l([1-9]\d*)(?:_h([1-9]\d*))?")
 
 
@@ -44,10 +46,16 @@ def read_log(path: str, *, subset: str = "valid") -> History:
     Raises :class:`InputError` for a log without any of that subset.
     """
     found: dict[int, Validation] = {}
+    heads: dict[int, dict[tuple[str, int, int], float]] = {}
     others: dict[str, None] = {}
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             for part in line.rstrip().split("\r"):
+                if of_heads := _heads(part, path=path, number=number):
+                    name, updates, gates = of_heads
+                    if name == subset:
+                        heads[updates] = gates_of(gates)
+                    continue
                 if match := _SIMPLE.search(part):
                     epoch, name, rest = match.groups()
                     # rpartition: the value is the last word
@@ -72,7 +80,9 @@ def read_log(path: str, *, subset: str = "valid") -> History:
         raise InputError(
             path, None, f"expected a log of fairseq-train with validations of {subset!r}, found none{of_others}"
         )
-    return [found[updates] for updates in sorted(found)]
+    return [
+        replace(found[updates], gates={**found[updates].gates, **heads.get(updates, {})}) for updates in sorted(found)
+    ]
 
 
 def _values(text: str, name: str, *, path: str, number: int) -> dict[str, Any]:
@@ -94,6 +104,35 @@ def _validation(values: Mapping[str, Any], *, path: str, number: int) -> Validat
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         message = f"expected a validation with loss and num_updates, found {said(error)}"
         raise InputError(path, number, message) from None
+
+
+def _heads(line: str, *, path: str, number: int) -> tuple[str, int, dict[str, float]] | None:
+    try:
+        return heads_of_line(line)
+    except ValueError as error:
+        raise InputError(path, number, str(error)) from None
+
+
+def heads_of_line(line: str) -> tuple[str, int, dict[str, float]] | None:
+    """Subset, updates, and gates by name, ``_gate_MASK_lLAYER_hHEAD``, of the log's line of single heads.
+
+    It is ``gates on 'SUBSET' subset | num_updates UPDATES | JSON``, and the JSON has for each ``gate_MASK_lLAYER`` the
+    list of its heads. ``None``: it is another line. Raises :class:`ValueError` for one that is broken or cut off.
+    """
+    if not (match := _HEADS.search(line)):
+        return None
+    subset, rest = match.groups()
+    counted, _, of_layers = rest.partition(" | ")
+    gates: dict[str, float] = {}
+    try:
+        updates = int(counted.removeprefix("num_updates "))
+        for name, heads in json.loads(of_layers).items():
+            if not (isinstance(heads, list) and (gate := _GATE.fullmatch(name)) and not (gate[1] or gate[4])):
+                raise ValueError(f"{shown(name)}: {shown(heads)}")
+            gates |= {f"_{name}_h{head}": float(value) for head, value in enumerate(heads, start=1)}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"expected a whole line of gates, num_updates and JSON, found {said(error)}") from None
+    return subset, updates, gates
 
 
 def gates_of(values: Mapping[str, Any]) -> dict[tuple[str, int, int], float]:

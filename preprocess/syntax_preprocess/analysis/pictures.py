@@ -14,6 +14,7 @@ from syntax_preprocess.analysis.curves import learning_curves
 from syntax_preprocess.analysis.figures import constituents as constituents_figure
 from syntax_preprocess.analysis.figures import dependencies as dependencies_figure
 from syntax_preprocess.analysis.figures import gates_at_end as gates_at_end_figure
+from syntax_preprocess.analysis.figures import gates_of_heads as gates_of_heads_figure
 from syntax_preprocess.analysis.figures import gates_over_training as gates_over_training_figure
 from syntax_preprocess.analysis.figures import heads as heads_figure
 from syntax_preprocess.analysis.figures import learning_curves as learning_curves_figure
@@ -21,7 +22,7 @@ from syntax_preprocess.analysis.figures import matrices as matrices_figure
 from syntax_preprocess.analysis.figures import scores_by_bin as scores_by_bin_figure
 from syntax_preprocess.analysis.figures import sweep as sweep_figure
 from syntax_preprocess.analysis.figures.style import Look
-from syntax_preprocess.analysis.gates import gates_at_end, gates_over_training
+from syntax_preprocess.analysis.gates import gates_at_end, gates_of_heads, gates_over_training
 from syntax_preprocess.analysis.inputs import Inputs
 from syntax_preprocess.analysis.page import Picture
 from syntax_preprocess.analysis.scores import Scorer, scores_by_bin, sweep
@@ -65,6 +66,15 @@ def of_training(inputs: Inputs, looks: Mapping[str, Look], *, by: str) -> Iterat
             f"{_SEEDS.format('the line is', 'the band goes')}",
             table, gates_over_training_figure.draw(table, by=by),
         )  # fmt: skip
+    for number, (system, seeds) in enumerate(inputs.histories.items(), start=1):
+        table = gates_of_heads(seeds)
+        if table.rows:
+            yield Picture(
+                f"gates-of-heads-{number}-{_file_name(system)}".rstrip("-"), f"Gates over training: heads of {system}",
+                "The gate of each head of a layer, a thin line each, and their mean, the thick line; means over the "
+                "sentences of the validation set.",
+                table, gates_of_heads_figure.draw(table, by=by),
+            )  # fmt: skip
 
 
 def of_scores(inputs: Inputs, looks: Mapping[str, Look], score: Scorer, *, least: int) -> Iterator[Picture]:

@@ -22,6 +22,11 @@ SIMPLE = (
 GATES = {("slr", 1, 0): 0.427, ("sdoi", 2, 0): 0.3}
 
 
+def of_heads(updates: int, gate: float = 0.3, subset: str = "valid") -> str:
+    told = json.dumps({"gate_slr_l1": [0.4, 0.454], "gate_sdoi_l2": [gate]})
+    return f"2026-01-01 10:00:00 | INFO | {subset} | gates on '{subset}' subset | num_updates {updates} | {told}\n"
+
+
 def simple(*rows: tuple[int, int, float], subset: str = "valid") -> str:
     return "".join(SIMPLE.format(epoch=e, updates=u, loss=loss, subset=subset) for e, u, loss in rows)
 
@@ -57,6 +62,52 @@ def test_what_hydra_and_progress_bars_put_before_a_validation_does_no_harm(log):
     expected = [Validation(1, 251, 6.925, GATES)]
     assert read_log(log(f"[2026-01-01 10:00:41,123][valid][INFO] - {line}\n")) == expected
     assert read_log(log(f"epoch 001: 100%|####| 251/251\r2026 | INFO | valid | {line}\r\n")) == expected
+
+
+BOTH = of_heads(251) + simple((1, 251, 6.925))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOTH,
+        of_heads(251) + as_json(1, 251, 6.925),
+        "".join(f"epoch 001: 100%|####| 9/9\r{line}\r\n" for line in BOTH.splitlines()),
+        BOTH.replace("2026-01-01 10:00:00 | INFO | valid | ", "[2026-01-01 10:00:41,123][valid][INFO] - "),
+        # the validation after 250 updates did not end, that after 251 came again
+        of_heads(251, 0.9, "x") + of_heads(250, 0.8) + of_heads(251, 0.7) + simple((1, 251, 7.0)) + BOTH,
+        BOTH + of_heads(251, 0.9, "x") + simple((1, 251, 1.0), subset="x"),
+    ],
+    ids=["simple", "json", "tqdm", "hydra", "restarted", "another subset"],
+)
+def test_single_heads_have_a_line_of_their_own(log, text):
+    heads = {("slr", 1, 1): 0.4, ("slr", 1, 2): 0.454, ("sdoi", 2, 1): 0.3}
+    assert read_log(log(text)) == [Validation(1, 251, 6.925, {**GATES, **heads})]
+
+
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ("0.454]", "0.454"),
+        (', "gate_sdoi_l2": [0.3]}', ""),
+        ("num_updates 251", "num_updates x"),
+        ("num_updates 251 | ", ""),
+        ("[0.3]", "0.3"),
+        ("[0.3]", '["x"]'),
+        ("[0.3]", "[[0.3]]"),
+        ("[0.3]", "[" * 100_000),
+        ("[0.3]", f"[{10**400}]"),
+        ("gate_sdoi_l2", "gate_sdoi"),
+        ("gate_sdoi_l2", "gate_sdoi_l2_h1"),
+        ('{"gate_slr_l1": [0.4, 0.454], "gate_sdoi_l2": [0.3]}', "[0.4]"),
+    ],
+)
+def test_a_line_of_heads_that_is_cut_off_or_broken_is_refused(log, whole, broken):
+    line = of_heads(251)
+    assert whole in line
+    with pytest.raises(InputError, match=r"train\.log:2: expected a whole line of gates, .*, found .") as found:
+        read_log(log("x\n" + line.replace(whole, broken) + simple((1, 251, 6.925))))
+    assert len(str(found.value)) < 1000
 
 
 def test_after_a_restart_the_later_validation_counts(log):

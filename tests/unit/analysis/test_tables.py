@@ -11,7 +11,7 @@ import pytest
 from syntax_preprocess.analysis.bins import make_bins
 from syntax_preprocess.analysis.curves import learning_curves
 from syntax_preprocess.analysis.dumps import Dump
-from syntax_preprocess.analysis.gates import gates_at_end, gates_over_training
+from syntax_preprocess.analysis.gates import gates_at_end, gates_of_heads, gates_over_training
 from syntax_preprocess.analysis.history import Validation
 from syntax_preprocess.analysis.scores import Point, Scorer, scores_by_bin, sweep
 from syntax_preprocess.analysis.sentence import attention_and_masks, attention_of_heads, constituents, dependencies
@@ -57,6 +57,20 @@ def test_gates_over_training_are_those_of_layers():
     table = gates_over_training({"stock": [history(5)], "slr": logged})
     assert [row[:6] for row in table.rows] == [("slr", "slr", 1, 1, 1, 10), ("slr", "slr", 1, 2, 2, 20)]
     assert [r["mean"] for r in table.records()] == pytest.approx([0.6, 0.6])
+
+
+def test_gates_of_heads_are_those_of_the_first_run_that_has_them():
+    means = history(6, 5, gates={("slr", 1, 0): 0.7})
+    late = [means[0], *history(5, gates=GATES)]  # begun by a version that logged means alone
+    assert gates_of_heads([means]).rows == []
+    table = gates_of_heads([means, late, history(6, gates=GATES)])
+    assert table.columns == ("mask", "layer", "head", "validation", "epoch", "updates", "gate")
+    assert table.rows == [
+        ("slr", 1, 0, 1, 1, 10, 0.7), ("slr", 1, 0, 2, 1, 10, 0.5), ("slr", 1, 1, 2, 1, 10, 0.4),
+        ("slr", 1, 2, 2, 1, 10, 0.6),
+    ]  # fmt: skip
+    assert table.notes == ("Of run 2 of 3.",)
+    assert gates_of_heads([late]).notes == ()
 
 
 def write_dump(path, **arrays):

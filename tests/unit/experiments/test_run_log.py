@@ -15,6 +15,11 @@ def line(kind: str, epoch: int, **numbers: float) -> str:
     return f"2026-01-01 10:00:00 | INFO | {kind} | {json.dumps(told)}"
 
 
+def heads(subset: str, updates: int, *gates: float) -> str:
+    told = json.dumps({"gate_slr_l1": gates})
+    return f"2026-01-01 10:00:00 | INFO | {subset} | gates on '{subset}' subset | num_updates {updates} | {told}"
+
+
 def train(epoch: int, updates: int, wall: float, loss: float) -> str:
     return line("train", epoch, loss=loss, wps=1, wpb=100, num_updates=updates, train_wall=wall, wall=wall + 5)
 
@@ -26,17 +31,22 @@ def test_a_training_that_was_resumed(tmp_path: Path):
             [
                 "code: 11",
                 "2026-01-01 10:00:00 | INFO | x | num. shared model params: 1,234,567 (num. trained: 1)",
-                line("valid", 1, loss=6.0, gate_slr_l1=0.3, _gate_slr_l1_h1=0.2),
+                heads("valid", 10, 0.2, 0.4),
+                line("valid", 1, loss=6.0, num_updates=10, gate_slr_l1=0.3),
                 train(1, 10, 36, 7.0),
-                line("valid", 2, loss=5.5),
+                heads("valid", 20, 0.6, 0.7),
+                line("valid", 2, loss=5.5, num_updates=20, gate_slr_l1=0.65),
+                heads("valid", 20, 0.5, 0.7)[:-9],
                 "2026-01-01 10:00:00 | INFO | fairseq_cli.train | killed here, begun anew",
-                line("valid", 2, loss=5.0),
+                heads("valid", 20, 0.5, 0.7),
+                heads("other", 20, 0.1, 0.1),
+                line("valid", 2, loss=5.0, num_updates=20, gate_slr_l1=0.6),
                 train(2, 20, 36, 6.0),
-                line("valid", 3, loss=5.2),
+                line("valid", 3, loss=5.2, num_updates=25),
                 "code: 22",
                 "code: 11",
                 train(3, 25, 9, 5.0),
-                line("valid", 4, loss=5.1),  # of an epoch whose end was not logged
+                line("valid", 4, loss=5.1, num_updates=30),  # of an epoch whose end was not logged
             ]
         )
     )
@@ -50,4 +60,8 @@ def test_a_training_that_was_resumed(tmp_path: Path):
         (2, 20, 6.0, 5.0),
         (3, 25, 5.0, 5.2),
     ]
-    assert found["epochs"][0]["gates"] == {"gate_slr_l1": 0.3, "_gate_slr_l1_h1": 0.2}
+    assert [e.get("gates") for e in found["epochs"]] == [
+        {"gate_slr_l1": 0.3, "_gate_slr_l1_h1": 0.2, "_gate_slr_l1_h2": 0.4},
+        {"gate_slr_l1": 0.6, "_gate_slr_l1_h1": 0.5, "_gate_slr_l1_h2": 0.7},
+        None,
+    ]

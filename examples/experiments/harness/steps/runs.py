@@ -14,6 +14,7 @@ from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu, visible_gpus
 from harness.make import Step
 from harness.steps.training import CODE
+from syntax_preprocess.analysis.history import heads_of_line
 from syntax_preprocess.commands.score import read_translations, restore
 
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
@@ -53,18 +54,20 @@ def read_log(path: Path) -> dict[str, Any]:
     """
     trained: dict[int, dict[str, Any]] = {}
     validated: dict[int, dict[str, Any]] = {}
-    seconds, speed = 0.0, 0.0
+    heads: dict[int, dict[str, float]] = {}  # of the validation after so many updates
     record: dict[str, Any] = {"code": []}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if match := re.search(r"num\. shared model params: ([\d,]+)", line):
             record["parameters"] = int(match[1].replace(",", ""))
         if line.startswith(CODE) and (code := line.removeprefix(CODE)) not in record["code"]:
             record["code"].append(code)
+        if line.endswith("}") and (found := heads_of_line(line)) and found[0] == "valid":
+            heads[found[1]] = found[2]
         match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
         if match:
             logged = json.loads(match[2])
             (trained if match[1] == "train" else validated)[int(logged["epoch"])] = logged
-    updates = 0
+    updates, seconds, speed = 0, 0.0, 0.0
     for _, logged in sorted(trained.items()):  # by epoch: fairseq's sums begin anew where a training is resumed
         wall = float(logged["train_train_wall"])
         words = float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
@@ -78,7 +81,7 @@ def read_log(path: Path) -> dict[str, Any]:
             "epoch": epoch,
             "updates": int(logged["train_num_updates"]),
             "train_loss": float(logged["train_loss"]),
-            **_validation(validated[epoch]),
+            **_validation(validated[epoch], heads),
         }
         for epoch, logged in trained.items()
         if epoch in validated
@@ -87,8 +90,9 @@ def read_log(path: Path) -> dict[str, Any]:
     return record
 
 
-def _validation(logged: dict[str, Any]) -> dict[str, Any]:
+def _validation(logged: dict[str, Any], heads: dict[int, dict[str, float]]) -> dict[str, Any]:
     gates = {name.removeprefix("valid_"): float(value) for name, value in logged.items() if "gate_" in name}
+    gates |= heads.get(int(logged["valid_num_updates"]), {})
     losses = {name: float(logged[f"valid_{name}"]) for name in ("loss", "nll_loss") if f"valid_{name}" in logged}
     return {f"valid_{name}": value for name, value in losses.items()} | ({"gates": gates} if gates else {})
 

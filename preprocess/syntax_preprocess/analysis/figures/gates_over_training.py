@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from syntax_preprocess.analysis.figures.gate_axes import set_up
 from syntax_preprocess.analysis.figures.style import legend, looks, tiles
 from syntax_preprocess.analysis.table import Table, distinct
 
@@ -21,7 +21,7 @@ def draw(table: Table, *, by: str) -> Figure:
     shown = distinct((r["system"], r["mask"]) for r in table.records())
     columns = min(3, len(shown))
     figure, tiled = tiles([f"{system}: {mask}" for system, mask in shown], columns=columns, side=1.9)
-    for number, (axes, (system, mask)) in enumerate(zip(tiled, shown, strict=True)):
+    for axes, (system, mask) in zip(tiled, shown, strict=True):
         for layer in layers:
             if records := list(table.records(system=system, mask=mask, layer=layer)):
                 look = of_layer[layer]
@@ -29,15 +29,6 @@ def draw(table: Table, *, by: str) -> Figure:
                 axes.plot(x, y, label=f"layer {layer}", markevery=max(1, len(x) // 12), **look)
                 low, high = [r["low"] for r in records], [r["high"] for r in records]
                 axes.fill_between(x, low, high, color=look["color"], alpha=0.2, lw=0)
-        axes.set_ylim(0, 1)
-        axes.set_yticks([0, 0.5, 1])
-        axes.grid(True)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
-        if number % columns == 0:
-            axes.set_ylabel("gate (mean)")
-        else:
-            axes.tick_params(labelleft=False)
-        if number + columns >= len(shown):
-            axes.set_xlabel(by)
+    set_up(tiled, columns=columns, by=by, label="gate (mean)")
     legend(figure, tiled, columns=6)
     return figure

@@ -57,6 +57,19 @@ def looks(systems: Iterable[str]) -> dict[str, Look]:
     }
 
 
+def thin_looks(names: Iterable[Any]) -> dict[Any, Look]:
+    """For each of many lines in a panel colour and dashes. None is of ink, which a thick line among them may have."""
+    colours = _COLOURS[:-1]
+    return {
+        name: {
+            "color": colours[i % len(colours)],
+            "linestyle": _DASHES[i // len(colours) % len(_DASHES)],
+            "linewidth": 0.9,
+        }
+        for i, name in enumerate(names)
+    }
+
+
 def readable_on(value: float) -> str:
     """Black or white, whichever is read on the matrix colour of a value from 0 to 1."""
     return "#000000" if value > 0.5 else "#ffffff"
