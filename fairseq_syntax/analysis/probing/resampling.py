@@ -35,8 +35,7 @@ class Score:
 
     def drawn(self, drawings: Drawings) -> np.ndarray:
         """The score of each drawing, ``(samples,)``. One of K that has no answer in a drawing keeps its ratio."""
-        parts = drawings.counts @ self.parts[drawings.sentences].astype(np.float32)
-        wholes = drawings.counts @ self.wholes[drawings.sentences].astype(np.float32)
+        parts, wholes = drawings.sums(self.parts), drawings.sums(self.wholes)
         kept = np.broadcast_to(self.parts.sum(axis=0) / self.wholes.sum(axis=0), parts.shape).copy()
         found: np.ndarray = np.divide(parts, wholes, out=kept, where=wholes > 0).mean(axis=1)
         return found
@@ -92,6 +91,11 @@ class Drawings:
         self.sentences = np.flatnonzero(tested)
         count = len(self.sentences)
         self.counts = random.multinomial(count, np.full(count, 1 / count), size=samples).astype(np.float32)
+
+    def sums(self, of_sentences: np.ndarray) -> np.ndarray:
+        """Over the sentences of each drawing: from ``(S, K)`` to ``(samples, K)``."""
+        found = self.counts @ of_sentences[self.sentences].astype(np.float32)  # exact for counts up to 2²⁴
+        return found.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
