@@ -18,6 +18,7 @@ from torch import nn
 from fairseq_syntax.analysis.probing.labels import NONE
 from fairseq_syntax.analysis.probing.sentences import Sentence, TokenizedSentence, exchanged, read_sentences
 from fairseq_syntax.analysis.probing.states import States, encoder_layers, states_of
+from fairseq_syntax.analysis.probing.table import markdown
 from fairseq_syntax.commands.trained import (
     build_trained,
     build_untrained,
@@ -41,9 +42,9 @@ try:
         WORD_TASKS,
         Corpus,
         ProbeSettings,
-        markdown,
         probe,
     )
+    from fairseq_syntax.analysis.probing.resampling import CONFIDENCE, SAMPLES
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("scipy", "sklearn"):
         raise
@@ -63,25 +64,26 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
     state, task = read_checkpoint(args.path, args.data, truncate_source=False)
     of_data = [path for path in files_of_data_bin(args.data) if not _is_result(path)]
     refuse_to_overwrite(args.output, [args.path, *parses.values(), *test_parses.values(), *of_data])
+    models = [build_trained(args.path, args.data, state, task, cpu=args.cpu)]
     if args.random_encoder:
-        model = build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu)
-    else:
-        model = build_trained(args.path, args.data, state, task, cpu=args.cpu)
-    layers = _layers(args.layers, model)
-    parts = [_Part(args, task, model, args.gen_subset, parses, tasks=tasks, layers=layers)]
+        models.append(build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu))
+    layers = _layers(args.layers, models[0])
+    parts = [_Part(args, task, models, args.gen_subset, parses, tasks=tasks, layers=layers)]
     if args.test_subset:
-        parts.append(_Part(args, task, model, args.test_subset, test_parses, tasks=tasks, layers=layers))
+        parts.append(_Part(args, task, models, args.test_subset, test_parses, tasks=tasks, layers=layers))
     settings = ProbeSettings(c=args.inverse_l2, repeats=args.repeats, seed=args.seed, most_pairs=args.max_pairs)
-    found = probe(_corpus(parts), tasks, layers, settings)
+    corpora = [_corpus([(part.sentences, *part.encoded[i]) for part in parts]) for i in range(len(models))]
+    found = probe(corpora[0], tasks, layers, settings, random_encoder=corpora[1] if args.random_encoder else None)
     return {
         "checkpoint": args.path,
         "random_encoder": args.random_encoder,
-        "model": type(model).__name__,
+        "model": type(models[0]).__name__,
         "data": args.data,
         "splits": {part.split: part.about for part in parts},
         "tested_on": args.test_subset or f"{settings.held_out:.0%} of the sentences of {args.gen_subset}",
         "settings": {
-            name: getattr(args, name) for name in ("seed", "repeats", "max_sentences", "max_pairs", "inverse_l2")
+            **{name: getattr(args, name) for name in ("seed", "repeats", "max_sentences", "max_pairs", "inverse_l2")},
+            "interval": {"of": CONFIDENCE, "bootstrap_samples": SAMPLES},
         },
         "versions": {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
         "tasks": {task: {"made_of": _source(task, parses), **of_task} for task, of_task in found.items()},
@@ -151,14 +153,18 @@ def _layers(given: str | None, model: nn.Module) -> list[int]:
     return sorted(set(found))
 
 
+#: The states that an encoder gives sentences, and those for ``bigram-shift`` with its labels.
+_Encoded = tuple[States, tuple[States, np.ndarray] | None]
+
+
 class _Part:
-    """The sentences of a split and their states."""
+    """The sentences of a split, and what each model encodes them as."""
 
     def __init__(
         self,
         args: argparse.Namespace,
         task: Any,
-        model: nn.Module,
+        models: Sequence[nn.Module],
         split: str,
         parses: dict[str, str],
         *,
@@ -170,7 +176,7 @@ class _Part:
         random = np.random.default_rng([args.seed, 3])
         drawn = np.sort(random.permutation(len(dataset))[: args.max_sentences]).tolist()
         tokenized, marks = _tokenized(task, args.data, split, dataset, drawn)
-        most_tokens = getattr(model.encoder, "max_positions", lambda: 1 << 30)()
+        most_tokens = getattr(models[0].encoder, "max_positions", lambda: 1 << 30)()
         self.sentences, left_out = read_sentences(
             tokenized,
             parses,
@@ -193,15 +199,20 @@ class _Part:
         if left_out:
             logger.warning("%s: left out: %s", split, _said(left_out))
         options = {"layers": layers, "pad": task.source_dictionary.pad(), "batch_size": args.batch_size}
-        self.states = states_of(
-            model, dataset, self.sentences, words=bool(set(tasks) & set(WORD_TASKS)), progress=split, **options
-        )
-        self.exchanged: tuple[States, np.ndarray] | None = None
-        if "bigram-shift" in tasks:
-            orders, labels = _orders(self.sentences, random)
-            progress = f"{split}, words exchanged"
-            states = states_of(model, dataset, self.sentences, words=False, orders=orders, progress=progress, **options)
-            self.exchanged = states, labels
+        words = bool(set(tasks) & set(WORD_TASKS))
+        orders, labels = _orders(self.sentences, random) if "bigram-shift" in tasks else (None, None)
+        self.encoded: list[_Encoded] = []
+        for number, model in enumerate(models):
+            name = f"{split}{', random encoder' * (number > 0)}"
+            of_exchanged = None
+            states = states_of(model, dataset, self.sentences, words=words, progress=name, **options)
+            if labels is not None:
+                name += ", words exchanged"
+                of_exchanged = (
+                    states_of(model, dataset, self.sentences, words=False, orders=orders, progress=name, **options),
+                    labels,
+                )
+            self.encoded.append((states, of_exchanged))
 
 
 def _orders(sentences: Sequence[Sentence], random: np.random.Generator) -> tuple[list[np.ndarray | None], np.ndarray]:
@@ -247,16 +258,16 @@ def _tokenized(
     return found, marks
 
 
-def _corpus(parts: Sequence[_Part]) -> Corpus:
+def _corpus(parts: Sequence[tuple[Sequence[Sentence], States, tuple[States, np.ndarray] | None]]) -> Corpus:
+    """Of the sentences of a split and their states; of a second one, they are for testing."""
     if len(parts) == 1:
-        return Corpus(parts[0].sentences, parts[0].states, parts[0].exchanged)
-    first, second = parts
+        return Corpus(*parts[0])
+    (first, states, exchanged), (second, test_states, test_exchanged) = parts
     both = None
-    if first.exchanged is not None and second.exchanged is not None:
-        labels = np.concatenate([first.exchanged[1], second.exchanged[1]])
-        both = first.exchanged[0].followed_by(second.exchanged[0]), labels
-    train = np.arange(len(first.sentences) + len(second.sentences)) < len(first.sentences)
-    return Corpus([*first.sentences, *second.sentences], first.states.followed_by(second.states), both, train)
+    if exchanged is not None and test_exchanged is not None:
+        both = exchanged[0].followed_by(test_exchanged[0]), np.concatenate([exchanged[1], test_exchanged[1]])
+    train = np.arange(len(first) + len(second)) < len(first)
+    return Corpus([*first, *second], states.followed_by(test_states), both, train)
 
 
 def _said(left_out: Counter[str]) -> str:
@@ -280,6 +291,11 @@ def work(args: argparse.Namespace) -> None:
             f"left out: {_said(Counter(about['left_out']))}"
         )
     for task, found in results["tasks"].items():
-        if unfinished := sum(of["not_converged"] for of in (found["surface"], *found["layers"].values())):
+        if unfinished := sum(of["not_converged"] for of in _rows(found)):
             print(f"{task}: the optimiser did not converge in {unfinished} probes; a smaller --inverse-l2 helps")
     print(f"{args.output}: {len(results['tasks'])} tasks")
+
+
+def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of all probes of a task."""
+    return [found["surface"], *found["layers"].values(), *found.get("random_encoder", {}).values()]

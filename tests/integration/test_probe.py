@@ -55,7 +55,7 @@ def parses(corpus, split="train"):
 
 def test_our_models_and_stock_ones_are_asked_the_same(corpus, data_bin, plain_data_bin, ours, stock, tmp_path, capsys):
     of_ours = run(data_bin, ours, tmp_path / "ours.json", parses(corpus))
-    assert capsys.readouterr().out.startswith("| task | states | accuracy |")
+    assert capsys.readouterr().out.startswith("| task | states | accuracy [95%] |")
     of_stock = run(plain_data_bin, stock, tmp_path / "stock.json", parses(corpus))
     assert list(of_ours["tasks"]) == list(of_stock["tasks"]) == TASKS
     assert of_ours["splits"]["train"]["sentences"] == of_stock["splits"]["train"]["sentences"] == 120
@@ -63,7 +63,7 @@ def test_our_models_and_stock_ones_are_asked_the_same(corpus, data_bin, plain_da
         a, b = of_ours["tasks"][task], of_stock["tasks"][task]
         assert list(a["layers"]) == ["0", "2"]
         assert list(b["layers"]) == ["0", "1"]
-        for name in a.keys() - {"layers"}:  # what does not depend on the model
+        for name in a.keys() - {"layers", "differences"}:  # what does not depend on the model
             assert a[name] == b[name], (task, name)
         assert 0 <= a["layers"]["2"]["accuracy"]["mean"] <= 1
     assert of_ours["model"] == "GatedSyntaxTransformerModel"
@@ -81,19 +81,24 @@ def test_dependencies_alone(corpus, data_bin, ours, tmp_path):
     assert made_of == {"depth": "conllu", "bigram-shift": None, "distance": "conllu", "head": "conllu"}
 
 
-def test_another_split_for_testing_and_a_model_before_training(corpus, data_bin, ours, tmp_path):
-    more = [parses(corpus), "--tasks=head,depth", "--layers=0,1,2", "--repeats=1"]
+def test_another_split_for_testing_and_a_model_before_training(corpus, data_bin, ours, tmp_path, capsys):
+    more = [parses(corpus), "--layers=0,1,2", "--repeats=1", "--tasks=head,depth"]
     test = ["--test-subset=valid", f"--test-parses={corpus}/valid.src"]
     trained = run(data_bin, ours, tmp_path / "a.json", *more, *test)
     again = run(data_bin, ours, tmp_path / "b.json", *more, *test)
     assert trained == again
-    fresh = run(data_bin, ours, tmp_path / "c.json", *more, *test, "--random-encoder")
+    both = run(
+        data_bin, ours, tmp_path / "c.json", *more[:-1], "--tasks=head,depth,bigram-shift", *test, "--random-encoder"
+    )
     assert list(trained["splits"]) == ["train", "valid"]
-    assert fresh["random_encoder"]
-    layers = [found["tasks"]["head"]["layers"] for found in (trained, fresh)]
-    assert list(layers[0]) == ["0", "1", "2"]
-    assert layers[0] != layers[1]
-    assert trained["tasks"]["head"]["surface"] == fresh["tasks"]["head"]["surface"]
+    assert both["random_encoder"]
+    of_head = both["tasks"]["head"]
+    assert list(of_head["layers"]) == list(of_head["random_encoder"]) == ["0", "1", "2"]
+    assert of_head["layers"] == trained["tasks"]["head"]["layers"]
+    assert of_head["layers"] != of_head["random_encoder"]
+    assert list(of_head["differences"]["1"]) == ["layer 0", "random encoder"]
+    assert both["tasks"]["bigram-shift"]["random_encoder"]["2"]["balanced_accuracy"]["mean"] > 0
+    assert capsys.readouterr().out.count("| layer 2 − random encoder |") == 3
 
 
 def test_states_are_those_of_the_encoder_without_padding(data_bin, ours):

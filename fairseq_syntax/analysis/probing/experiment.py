@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ from tqdm import tqdm
 
 from fairseq_syntax.analysis.probing import labels, probes
 from fairseq_syntax.analysis.probing.labels import NONE
-from fairseq_syntax.analysis.probing.probes import Outcome, summary
+from fairseq_syntax.analysis.probing.probes import Outcome
+from fairseq_syntax.analysis.probing.resampling import Drawings
+from fairseq_syntax.analysis.probing.results import Row, differences
 from fairseq_syntax.analysis.probing.sentences import Sentence
 from fairseq_syntax.analysis.probing.states import States
 
@@ -123,60 +125,71 @@ def _numbered(names: Iterable[str]) -> np.ndarray:
 _Ask = Callable[[int | None, bool, int], Outcome]
 
 
-def probe(corpus: Corpus, tasks: Sequence[str], layers: Sequence[int], settings: ProbeSettings) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Ready:
+    """A task, made ready by the training sentences of a division."""
+
+    ask: _Ask
+    majority: Outcome
+    examples: int
+    classes: list[str] | None = None
+
+
+def probe(
+    corpus: Corpus,
+    tasks: Sequence[str],
+    layers: Sequence[int],
+    settings: ProbeSettings,
+    *,
+    random_encoder: Corpus | None = None,
+) -> dict[str, Any]:
     """For each task what its classes are, and of every layer accuracy, that of the control task, and selectivity.
 
     Selectivity is accuracy less the control task's (Hewitt and Liang 2019). ``majority`` is the most frequent answer,
-    ``surface`` the same probe on lengths and places instead of states. Everything is a mean over `settings.repeats`.
+    ``surface`` the same probe on lengths and places instead of states. Everything is a mean over `settings.repeats`,
+    with an interval of what other test sentences would have given (:mod:`~fairseq_syntax.analysis.probing.resampling`).
+
+    Args:
+        random_encoder: the same sentences with the states of another encoder, asked the same. Differences to it, and
+            to layer 0, are of the same test sentences in each drawing.
 
     Raises:
         ValueError: there are too few sentences with labels.
     """
     found: dict[str, Any] = {}
     rounds = range(settings.repeats)
-    work = tqdm(total=len(tasks) * settings.repeats * (2 * len(layers) + 2), unit=" probes", disable=None)
+    divisions = [corpus.division(settings, r) for r in rounds]
+    tested = ~np.logical_and.reduce(divisions)
+    drawings = Drawings(tested, np.random.default_rng([settings.seed, 4]))
+    encoders = {"layers": corpus}
+    if random_encoder is not None:
+        encoders["random_encoder"] = random_encoder
+    work = tqdm(
+        total=len(tasks) * settings.repeats * 2 * (len(layers) * len(encoders) + 1), unit=" probes", disable=None
+    )
     with work:
         for task in tasks:
-            ready = [_READY[task](corpus, settings, corpus.division(settings, r)) for r in rounds]
+            ready = {name: [_READY[task](of, settings, train) for train in divisions] for name, of in encoders.items()}
 
-            def asked(layer: int | None, control: bool, ready: list[_Ready] = ready) -> list[Outcome]:
-                outcomes = []
-                for r in rounds:
-                    outcomes.append(ready[r].ask(layer, control, settings.seed + r))
+            def asked(encoder: str, layer: int | None, ready: dict[str, list[_Ready]] = ready) -> Row:
+                outcomes: dict[bool, list[Outcome]] = {False: [], True: []}
+                for control, r in itertools.product((False, True), rounds):
+                    outcomes[control].append(ready[encoder][r].ask(layer, control, settings.seed + r))
                     work.update()
-                return outcomes
+                return Row(outcomes[False], drawings, outcomes[True])
 
-            surface = asked(None, False), asked(None, True)
+            first = ready["layers"][0]
+            surface = asked("layers", None)
+            rows = {name: {k: asked(name, k) for k in layers} for name in encoders}
             found[task] = {
-                **({} if ready[0].classes is None else {"classes": [of.classes for of in ready]}),
-                "examples": ready[0].examples,
-                "majority": summary([of.majority for of in ready]),
-                "surface": _result(*surface),
-                "layers": {str(k): _result(asked(k, False), asked(k, True)) for k in layers},
+                **({} if first.classes is None else {"classes": [of.classes for of in ready["layers"]]}),
+                "examples": first.examples,
+                "majority": Row([of.majority for of in ready["layers"]], drawings).result(),
+                "surface": surface.result(),
+                **{name: {str(k): row.result() for k, row in of.items()} for name, of in rows.items()},
+                "differences": differences(rows["layers"], rows.get("random_encoder", {})),
             }
     return found
-
-
-def _result(outcomes: list[Outcome], controls: list[Outcome]) -> dict[str, Any]:
-    accuracy, control = ([o.accuracy for o in of] for of in (outcomes, controls))
-    rho = [o.spearman for o in outcomes if o.spearman is not None]
-    return {
-        "accuracy": summary(accuracy),
-        "control": summary(control),
-        "selectivity": summary([a - b for a, b in zip(accuracy, control, strict=True)]),
-        **({"spearman": summary(rho)} if rho else {}),
-        "not_converged": sum(not o.converged for o in [*outcomes, *controls]),
-    }
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """A task, made ready by the training sentences of a division."""
-
-    ask: _Ask
-    majority: float
-    examples: int
-    classes: list[str] | None = None
 
 
 def _check_counts(task: str, labelled: np.ndarray, train: np.ndarray) -> None:
@@ -199,7 +212,7 @@ def _sentence_task(
         x = corpus.surface if layer is None else states.sentences[layer]
         return probes.probe_sentences(x, asked, train, c=settings.c)
 
-    return _Ready(ask, probes.majority(given, train), int((given != NONE).sum()), classes)
+    return _Ready(ask, probes.majority(given, np.arange(len(given)), train), int((given != NONE).sum()), classes)
 
 
 def _depth(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
@@ -249,7 +262,7 @@ def _distance(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Re
             random=np.random.default_rng([seed, 2]),
         )
 
-    return _Ready(ask, probes.majority(given, of_training), int(there.sum()), _spelled(bins))
+    return _Ready(ask, probes.majority(given, corpus.sentence_of, train), int(there.sum()), _spelled(bins))
 
 
 def _head(corpus: Corpus, settings: ProbeSettings, train: np.ndarray) -> _Ready:
@@ -286,24 +299,3 @@ def _spelled(bins: np.ndarray) -> list[str]:
         return ["all"]
     between = [str(b) if a + 1 == b else f"{a + 1}–{b}" for a, b in itertools.pairwise(bins[:-1])]
     return [f"up to {bins[0]}", *between, f"{bins[-2] + 1} or more"]
-
-
-def markdown(results: Mapping[str, Any]) -> str:
-    """The table of what :func:`probe` found, in percent; ρ as it is."""
-
-    def percent(found: Mapping[str, Any], *, of: float = 100, digits: int = 1) -> str:
-        return f"{of * found['mean']:.{digits}f} ± {of * found['sd']:.{digits}f}"
-
-    lines = [
-        "| task | states | accuracy | control task | selectivity | ρ |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-    ]
-    for task, found in results.items():
-        lines.append(f"| {task} | most frequent answer | {percent(found['majority'])} | | | |")
-        rows = {"none: lengths and places": found["surface"]}
-        rows.update({f"layer {k}{' (embeddings)' * (k == '0')}": layer for k, layer in found["layers"].items()})
-        for name, row in rows.items():
-            cells = [percent(row[key]) for key in ("accuracy", "control", "selectivity")]
-            rho = percent(row["spearman"], of=1, digits=3) if "spearman" in row else ""
-            lines.append(f"| {task} | {name} | {' | '.join(cells)} | {rho} |")
-    return "\n".join(lines)

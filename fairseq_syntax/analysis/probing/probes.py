@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -17,7 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from fairseq_syntax.analysis.probing import resampling
 from fairseq_syntax.analysis.probing.labels import NONE
+from fairseq_syntax.analysis.probing.resampling import Score
 
 #: From the indices of words i and j in the row of all words, ``(pairs,)`` each, to ``(pairs, k)``.
 PairFeatures = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -77,13 +78,33 @@ class Outcome:
 
     Attributes:
         accuracy: of its answers, from 0 to 1.
+        balanced: where there are classes, the mean of their recalls, from 0 to 1.
         spearman: for distances, ρ between expected and true distance; the mean over sentences.
         converged: whether the optimiser came to an end.
     """
 
-    accuracy: float
-    spearman: float | None = None
+    accuracy: Score
+    balanced: Score | None = None
+    spearman: Score | None = None
     converged: bool = True
+
+
+def _of_classes(
+    answers: np.ndarray,
+    true: np.ndarray,
+    sentence_of: np.ndarray,
+    sentences: int,
+    *,
+    spearman: Score | None = None,
+    converged: bool = True,
+) -> Outcome:
+    right = answers == true
+    return Outcome(
+        resampling.accuracy(right, sentence_of, sentences),
+        resampling.balanced_accuracy(right, true, sentence_of, sentences),
+        spearman,
+        converged,
+    )
 
 
 def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: float) -> Outcome:
@@ -96,15 +117,22 @@ def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: 
     """
     there = labels != NONE
     probe = Probe(c=c).fit(x[there & train], labels[there & train])
-    right = probe.predict(x[there & ~train]) == labels[there & ~train]
-    return Outcome(float(right.mean()), converged=probe.converged)
+    test = np.flatnonzero(there & ~train)
+    return _of_classes(probe.predict(x[test]), labels[test], test, len(train), converged=probe.converged)
 
 
-def majority(labels: np.ndarray, train: np.ndarray) -> float:
-    """The accuracy of the class that is most frequent in training."""
-    there = labels != NONE
-    classes, counts = np.unique(labels[there & train], return_counts=True)
-    return float((labels[there & ~train] == classes[counts.argmax()]).mean())
+def majority(labels: np.ndarray, sentence_of: np.ndarray, train: np.ndarray) -> Outcome:
+    """What the class tells that is most frequent in training.
+
+    Args:
+        labels: of sentences or words, ``(items,)``.
+        sentence_of: the sentence of each, ``(items,)``.
+        train: which sentences are for training.
+    """
+    there, of_training = labels != NONE, train[sentence_of]
+    classes, counts = np.unique(labels[there & of_training], return_counts=True)
+    test = np.flatnonzero(there & ~of_training)
+    return _of_classes(classes[counts.argmax()], labels[test], sentence_of[test], len(train))
 
 
 def probe_distances(
@@ -129,7 +157,7 @@ def probe_distances(
         most_pairs: how many pairs are used at most, in training and in testing; drawn by `random`.
 
     Returns:
-        accuracy, and ρ within sentences that have distances which differ: there the expected distance (over the
+        accuracies, and ρ within sentences that have distances which differ: there the expected distance (over the
         classes' means in training) of a probe that knows nothing counts 0. Of a sentence all pairs are used or none.
     """
     there = classes != NONE
@@ -139,19 +167,26 @@ def probe_distances(
     probe = Probe(c=c).fit(features(learn, learn + 1), classes[learn])
     probabilities = np.concatenate([probe.probabilities(features(part, part + 1)) for part in _parts(test)])
     means = np.array([distances[learn][classes[learn] == k].mean() for k in probe.classes])
-    accuracy = float((probe.classes[probabilities.argmax(axis=1)] == classes[test]).mean())
-    rho = _within_sentences(probabilities @ means, distances[test], sentence_of[test])
-    return Outcome(accuracy, rho, probe.converged)
+    return _of_classes(
+        probe.classes[probabilities.argmax(axis=1)],
+        classes[test],
+        sentence_of[test],
+        len(train),
+        spearman=_within_sentences(probabilities @ means, distances[test], sentence_of[test], len(train)),
+        converged=probe.converged,
+    )
 
 
-def _within_sentences(expected: np.ndarray, true: np.ndarray, sentence_of: np.ndarray) -> float | None:
+def _within_sentences(expected: np.ndarray, true: np.ndarray, sentence_of: np.ndarray, sentences: int) -> Score | None:
     cuts = np.flatnonzero(np.diff(sentence_of)) + 1
-    found = []
-    for guessed, right in zip(np.split(expected.round(9), cuts), np.split(true, cuts), strict=True):
+    found = {}
+    for number, guessed, right in zip(
+        sentence_of[np.append(0, cuts)], np.split(expected.round(9), cuts), np.split(true, cuts), strict=True
+    ):
         if len(np.unique(right)) > 1:
             a, b = rankdata(guessed), rankdata(right)
-            found.append(float(np.corrcoef(a, b)[0, 1]) if len(np.unique(a)) > 1 else 0.0)
-    return float(np.mean(found)) if found else None
+            found[int(number)] = float(np.corrcoef(a, b)[0, 1]) if len(np.unique(a)) > 1 else 0.0
+    return resampling.mean(np.array([*found.values()]), np.array([*found]), sentences) if found else None
 
 
 def probe_heads(
@@ -186,10 +221,10 @@ def probe_heads(
     others[:: 1 + WRONG_HEADS] = heads[learn]
     right = others == heads[dependents]
     probe = Probe(c=c).fit(features(dependents, others), right.astype(np.int64))
-    if len(probe.classes) < 2:  # sentences of two words
-        return Outcome(1.0)
     tested = _some(np.flatnonzero(there & ~train[sentence_of]), most_pairs, random)
-    hits = 0
+    if len(probe.classes) < 2:  # sentences of two words
+        return Outcome(resampling.accuracy(np.ones(len(tested)), sentence_of[tested], len(train)))
+    hits = []
     for words in _by_candidates(tested, lengths[sentence_of[tested]]):
         counts = lengths[sentence_of[words]]
         ends = np.cumsum(counts)
@@ -197,17 +232,19 @@ def probe_heads(
         candidates = np.arange(ends[-1]) - np.repeat(ends - counts - starts[sentence_of[words]], counts)
         odds = np.where(candidates == dependents, -np.inf, probe.decision(features(dependents, candidates)))
         best = [at[odds[at].argmax()] for at in np.split(np.arange(ends[-1]), ends[:-1])]
-        hits += int((candidates[best] == heads[words]).sum())
-    return Outcome(hits / len(tested), converged=probe.converged)
+        hits.append(candidates[best] == heads[words])
+    score = resampling.accuracy(np.concatenate(hits), sentence_of[tested], len(train))
+    return Outcome(score, converged=probe.converged)
 
 
-def most_frequent_step(heads: np.ndarray, starts: np.ndarray, train: np.ndarray) -> float:
+def most_frequent_step(heads: np.ndarray, starts: np.ndarray, train: np.ndarray) -> Outcome:
     """UAS of taking as each word's head the word so many places away as is most frequent in training."""
-    of_training = np.repeat(train, np.diff(starts))
+    sentence_of = np.repeat(np.arange(len(train)), np.diff(starts))
     steps = heads - np.arange(len(heads))
-    there = heads != NONE
+    there, of_training = heads != NONE, train[sentence_of]
     found, counts = np.unique(steps[there & of_training], return_counts=True)
-    return float((steps[there & ~of_training] == found[counts.argmax()]).mean())
+    test = np.flatnonzero(there & ~of_training)
+    return Outcome(resampling.accuracy(steps[test] == found[counts.argmax()], sentence_of[test], len(train)))
 
 
 def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
@@ -289,9 +326,3 @@ def _by_candidates(words: np.ndarray, candidates: np.ndarray) -> list[np.ndarray
     """The words in parts that have about :data:`_PAIRS_AT_ONCE` candidates each."""
     part = np.cumsum(candidates) // _PAIRS_AT_ONCE
     return [p for p in np.split(words, np.flatnonzero(np.diff(part)) + 1) if len(p)]
-
-
-def summary(values: list[float]) -> dict[str, Any]:
-    """Mean and standard deviation (n − 1; 0 of one value), and the values."""
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return {"mean": float(np.mean(values)), "sd": sd, "values": values}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairseq_syntax.analysis.probing import labels, probes
-from fairseq_syntax.analysis.probing.experiment import Corpus, ProbeSettings, markdown, probe
+from fairseq_syntax.analysis.probing.experiment import Corpus, ProbeSettings, probe
 from fairseq_syntax.analysis.probing.labels import NONE, Labels
 from fairseq_syntax.analysis.probing.sentences import Sentence
 from fairseq_syntax.analysis.probing.states import States
@@ -69,14 +69,19 @@ def test_what_is_there_is_found_and_what_is_not_is_not(random):
         assert abs(noise["selectivity"]["mean"]) < 0.2, task  # twenty types: their labels are less even
         assert there["selectivity"]["mean"] > 0.3, task
         assert found[task]["surface"]["accuracy"]["mean"] < chance + 0.05, task  # nor do lengths and places tell
-        assert found[task]["majority"]["mean"] < chance + 0.05, task
+        assert found[task]["majority"]["accuracy"]["mean"] < chance + 0.05, task
     assert found["distance"]["layers"]["1"]["spearman"]["mean"] > 0.9  # equal distances are ties
     assert abs(found["distance"]["layers"]["0"]["spearman"]["mean"]) < 0.15
     assert found["depth"]["classes"] == [["up to 2", "3", "4", "5", "6 or more"]] * 2  # in each repeat
+    for task, of_task in found.items():
+        for name in ("accuracy", *["balanced_accuracy"] * (task != "head")):
+            low, high = of_task["layers"]["0"][name]["interval"]
+            assert low < of_task["layers"]["0"][name]["mean"] < high, (task, name)
+            difference = of_task["differences"]["1"]["layer 0"][name]
+            assert difference["interval"][0] > 0.2, (task, name)  # what is there is more than chance
+        assert ("balanced_accuracy" in of_task["majority"]) == (task != "head")
+    assert found["depth"]["majority"]["balanced_accuracy"]["mean"] == pytest.approx(1 / 5)
     json.dumps(found, allow_nan=False)
-    rows = markdown(found).splitlines()
-    assert len(rows) == 2 + 4 * 4
-    assert sum("| layer 0 (embeddings) |" in row for row in rows) == 4
 
 
 def test_a_planted_bilinear_form_is_found(random):
@@ -98,7 +103,7 @@ def test_a_planted_bilinear_form_is_found(random):
     def accuracy(features):
         return probes.probe_heads(
             features, heads, starts, train, c=1.0, most_pairs=10000, random=np.random.default_rng(1)
-        ).accuracy
+        ).accuracy.value
 
     assert accuracy(probes.bilinear_pairs(states, of_training)) > 0.9
     assert accuracy(probes.pairs_of_states(states, of_training)) < 0.4
@@ -111,11 +116,11 @@ def test_places_alone_find_the_word_before(random):
     heads = np.arange(starts[-1]) - 1
     heads[starts[:-1]] = NONE
     train = np.arange(100) < 80
-    assert probes.most_frequent_step(heads, starts, train) == 1
+    assert probes.most_frequent_step(heads, starts, train).accuracy.value == 1
     found = probes.probe_heads(
         probes.pairs_of_places(starts), heads, starts, train, c=1.0, most_pairs=3000, random=random
     )
-    assert found.accuracy == 1
+    assert found.accuracy.value == 1
 
 
 def test_control_tasks_can_be_learned_by_heart_where_states_tell_the_word(random):
@@ -135,7 +140,7 @@ def test_control_tasks_can_be_learned_by_heart_where_states_tell_the_word(random
         most_pairs=5000,
         random=random,
     )
-    assert found.accuracy > 0.97
+    assert found.accuracy.value > 0.97
 
 
 def test_the_control_of_sentences_can_be_learned_by_heart_where_states_tell_the_last_word(random):
@@ -198,4 +203,29 @@ def test_too_few_sentences_are_refused(random):
 
 def test_one_class_is_no_error(random):
     x, train = random.normal(size=(10, 3)), np.arange(10) < 6
-    assert probes.probe_sentences(x, np.full(10, 4), train, c=1.0).accuracy == 1
+    assert probes.probe_sentences(x, np.full(10, 4), train, c=1.0).accuracy.value == 1
+
+
+def test_another_encoder_is_asked_about_the_same_sentences(random):
+    """Differences to it are paired: to an encoder with the same states they are 0 in all drawings."""
+    corpus, other = made(random, sentences=60), made(np.random.default_rng(8), sentences=60)
+    for states in (corpus.states, other.states):
+        states.sentences[0], states.words[0] = corpus.states.sentences[0], corpus.states.words[0]
+    other.states.sentences[1] = random.normal(size=corpus.states.sentences[1].shape)
+    second = Corpus(corpus.sentences, States(other.states.sentences, corpus.states.words))
+    found = probe(corpus, ["depth", "head"], [0, 1], SETTINGS, random_encoder=second)
+    assert found["depth"]["layers"]["0"] == found["depth"]["random_encoder"]["0"]
+    for task, k in (("depth", "0"), ("head", "0"), ("head", "1")):
+        assert found[task]["differences"][k]["random encoder"]["accuracy"]["interval"] == [0, 0]
+    trained, drawn, difference = (
+        of["accuracy"]["values"]
+        for of in (
+            found["depth"]["layers"]["1"],
+            found["depth"]["random_encoder"]["1"],
+            found["depth"]["differences"]["1"]["random encoder"],
+        )
+    )
+    np.testing.assert_allclose(difference, np.subtract(trained, drawn))
+    assert min(difference) > 0
+    without = probe(corpus, ["depth", "head"], [0, 1], SETTINGS)
+    assert found["depth"]["layers"] == without["depth"]["layers"]
