@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.formats import READERS
+from harness.results import LOSS, SACREBLEU
 from harness.schema import build, lines_of, read_node
 from syntax_preprocess.controls import Control
 from syntax_preprocess.errors import InputError, shown
@@ -272,8 +273,8 @@ class Recipe:
     ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the recipe's folder. It prints, as its last
     line, a number, which becomes a column of the name, or a JSON object of them, each a column of its own. A file among
     the command's words counts by what is in it. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every
-    epoch N. `compared`: metrics whose differences the tables show, the most important first: names of scores,
-    ``valid_loss``; by default BLEU and the validation loss.
+    epoch N. `compared`: metrics whose differences the tables show, the most important first: names of scores
+    or measurements, ``valid_loss``; by default BLEU and the validation loss.
     """
 
     source: str
@@ -338,6 +339,8 @@ class Recipe:
         for name, command in self.measurements.items():
             if "{model}" not in command:
                 raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {shown(command)}")
+        for name in [] if self.measurements else self.compared:  # a measurement's columns are its own
+            _choice("compared", name, (*SACREBLEU, "exact match", LOSS, *self.score.metrics))
         for name in self.select:
             _choice("select", name, tuple(self.corpus.splits))
         splits = set(self.corpus.splits)

@@ -13,7 +13,8 @@ from harness.significance import ALPHA, WITHIN, OverSeeds, over_seeds
 LOSS = "valid_loss"
 #: What a run costs.
 COSTS = ("parameters", "updates", "words_per_second", "hours")
-_SACREBLEU = ("BLEU", "chrF2", "TER")
+#: sacreBLEU's metrics, which every translation is scored by.
+SACREBLEU = ("BLEU", "chrF2", "TER")
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -102,7 +103,7 @@ def gather(
     values, signatures = _values(runs, scores, names=names, seeds=seeds)
     in_papers = [metric for system in systems for metric in system.paper if metric != LOSS]
     measured = _measured(measurements, values=values, signatures=signatures)
-    metrics = [m for m in dict.fromkeys([*_SACREBLEU, *signatures, *in_papers]) if m not in measured]
+    metrics = [m for m in dict.fromkeys([*SACREBLEU, *signatures, *in_papers]) if m not in measured]
     here = [one for one in comparisons if one["baseline"] in baselines]
     within, tests = _within_seeds(here, values=values)
     differences = {}

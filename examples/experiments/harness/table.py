@@ -180,7 +180,8 @@ class Table:
         return Grid(headings=headings, rows=rows, title=self.title)
 
     def _against(self, baseline: str) -> Grid:
-        compared = [metric for metric in self.compared if metric != LOSS or self.subset is None]
+        of_runs = [LOSS, *self.results.measured]  # whatever they translated
+        compared = [metric for metric in self.compared if metric not in of_runs or self.subset is None]
         headings = ["system"]
         for metric in compared:
             headings += [f"Δ {short_name(metric)} [95%]", "p"]
@@ -247,7 +248,8 @@ def make_table(
         seeds: by system, those that it is to have; what is missing is said.
         test: name of the test set.
         subset: name of the subset; ``None``: all sentences.
-        compared: metrics whose differences are shown, the most important first.
+        compared: metrics whose differences are shown, the most important first: scores, what is measured, or
+            :data:`LOSS`.
         published: rows of what others report, by metric in `paper`; they have no runs.
 
     Raises :class:`ValueError` for a system, baseline or seed that is not known, for what is there twice, and for scores
@@ -274,9 +276,10 @@ def make_table(
     known = {*results.metrics, *results.measured, LOSS}
     published_only = dict.fromkeys(metric for one in published for metric in one.paper if metric not in known)
     results = replace(results, metrics=[*results.metrics, *published_only])
+    comparable = [*results.metrics, *results.measured, LOSS]
     for metric in compared:
-        if metric not in [*results.metrics, LOSS]:
-            raise ValueError(f"expected metrics to compare among {[*results.metrics, LOSS]}, found {metric!r}")
+        if metric not in comparable:
+            raise ValueError(f"expected metrics to compare among {comparable}, found {metric!r}")
     return Table(
         test=test,
         subset=subset,

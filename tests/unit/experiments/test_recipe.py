@@ -55,6 +55,12 @@ def test_a_small_recipe(tmp_path):
         ("seeds: [1, 2]", "seeds: [1, 2]\nseeds: [3]", 11, "expected each key once"),
         ("seeds: [1, 2]", "score: {lowercase: maybe}", 10, "expected score.lowercase: true or false"),
         ("baselines: [stock]", "baselines: [stick]", 1, "found 'stick'"),
+        (
+            "baselines: [stock]",
+            "compared: [BELU]",
+            1,
+            "compared: expected one of BLEU, chrF2, TER",
+        ),
         ("source: de\n", "", 1, "expected source in the recipe, found none"),
         ('train: {source: ["all!', 'train: {source: ["al!', 1, "expected a download before the ! of 'al!train.de'"),
         ("train: {", "train: {format: csv, ", 7, "expected one of lines, iwslt, seg, tmx, found 'csv'"),

@@ -328,6 +328,7 @@ def test_what_is_measured_of_models_has_columns():
     assert "gap; size: `measure {model}`" in table.caption
     assert "stock,2,,,gap,0.2" in table.csv().splitlines()
     assert summary(table)["slr", "gap", "stock"]["difference"] == "0.0"
+    assert "Δ gap [95%]" in make_table(**experiment(measurements=measurements, compared=["BLEU", "gap"])).markdown()
     part = {"subset": "long", "scores": [], "comparisons": []}
     assert "gap" not in make_table(**experiment(measurements=measurements, **part)).markdown().partition("\n- ")[0]
 

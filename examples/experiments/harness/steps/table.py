@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.families import adjust_together
 from harness.make import Step
 from harness.recipe import TableOf
+from harness.results import LOSS, SACREBLEU
 from harness.run_record import Run, load_run
 from harness.table import COMPARED, System, Table, long_csv, make_table, summary_csv
 
@@ -63,7 +65,7 @@ def write(step: Step) -> None:
                     seeds=settings["seeds"],
                     test=test,
                     subset=subset,
-                    compared=settings.get("compared", COMPARED),
+                    compared=_there(settings.get("compared", COMPARED), names, scores, measurements),
                     published=published if (title, test, subset) == first else (),
                 ),
             )
@@ -85,6 +87,15 @@ def write(step: Step) -> None:
     }
     for name, text in written.items():
         Path(step.folder, name).write_text(text, encoding="utf-8")
+
+
+def _there(
+    asked: Sequence[str], names: Sequence[str], scores: list[dict[str, Any]], measurements: list[dict[str, Any]]
+) -> list[str]:
+    """The metrics asked for, but for what was measured of none of these systems yet."""
+    scored = {*SACREBLEU, LOSS, *(metric for one in scores for metric in one["metrics"])}
+    measured = {column for one in measurements if one["system"] in names for column in one["values"]}
+    return [metric for metric in asked if metric in scored | measured]
 
 
 def _named(path: Path, **names: Any) -> list[dict[str, Any]]:
