@@ -81,10 +81,11 @@ class Table:
         """The table itself, and one of differences for each baseline."""
         return [self._main(), *(self._against(baseline) for baseline in self.baselines)]
 
-    def markdown(self) -> str:
-        """Tables under headings of level 3, and the caption as a list."""
+    def markdown(self, *, said: Sequence[str] = ()) -> str:
+        """Tables under headings of level 3, and the caption as a list, without the lines `said` elsewhere."""
         parts = [f"### {grid.title}\n\n{grid.markdown()}" for grid in self.grids()]
-        return "\n".join([*parts, "".join(f"- {line}\n" for line in self.caption)])
+        lines = [f"- {line}\n" for line in self.caption if line not in said]
+        return "\n".join([*parts, *(["".join(lines)] if lines else [])])
 
     def latex(self) -> str:
         """A ``table`` of the package booktabs for each of :meth:`grids`; the first has the caption."""

@@ -171,6 +171,11 @@ def test_markdown():
     assert make_table(**experiment()).markdown() == MARKDOWN.replace("VERSION", scipy.__version__)
 
 
+def test_what_is_said_elsewhere_is_left_out():
+    table = make_table(**experiment())
+    assert table.markdown(said=table.caption) + "\n" == MARKDOWN[: MARKDOWN.index("- ±")]
+
+
 def test_latex():
     main, against = make_table(**experiment()).latex().split("\n\n")
     assert against == LATEX

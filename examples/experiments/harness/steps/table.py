@@ -78,7 +78,11 @@ def write(step: Step) -> None:
         about = TableOf(**told).about
         parts += [f"## {title}\n"] if title else []
         parts += [f"{_paragraph(about)}\n"] if about else []
-        parts += [table.markdown() for (under, _), table in zip(tables, adjusted, strict=True) if under == title]
+        some = [table for (under, _), table in zip(tables, adjusted, strict=True) if under == title]
+        # What holds of the test set and of each part of it is said once.
+        common = [line for line in some[0].caption if all(line in one.caption for one in some)] if some[1:] else []
+        parts += [table.markdown(said=common) for table in some]
+        parts += ["### Notes\n\n" + "".join(f"- {line}\n" for line in common)] if common else []
     written = {
         "table.md": "\n".join(parts),
         "table.tex": "\n".join(table.latex() for table in adjusted),
