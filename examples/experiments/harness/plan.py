@@ -22,7 +22,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from harness.recipe import Download, Parser, Recipe, System, folder_of
+from harness.recipe import Download, Parser, Recipe, System, folder_of, with_here
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.record import file_hash
 
@@ -145,7 +145,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
             if only is None or (name, seed) in only:
                 data, trained_on = prepared.data(system, seed), of_training.data(system, seed)
                 runs[name, seed] = _run(recipe, name, system, seed, data, trained_on, text)
-    commands = {"metrics": {name: _command(recipe, told)[1]["command"] for name, told in recipe.score.metrics.items()}}
+    commands = {"metrics": {name: found["command"] for name, (_, found) in _metrics(recipe).items()}}
     with_parts = {"text": text, "subsets": measured}
     scores = {
         at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}", commands)
@@ -303,7 +303,7 @@ def _text(recipe: Recipe) -> Artefact:
     folder = folder_of(recipe)
     inputs = dict(downloads)
     if corpus.command is not None:
-        settings, places = _command(recipe, corpus.command)
+        settings, places = _command(recipe, corpus.command, "corpus.command")
         inputs["generated"] = Artefact("generated", settings, label="corpus", places=places)
     local = {
         file: _hash_of(folder, file)
@@ -322,9 +322,9 @@ def _text(recipe: Recipe) -> Artefact:
     return Artefact("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
-def _command(recipe: Recipe, command: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What depends on a command of the recipe, its scripts included, and the command as it is here."""
-    here = command.replace("{here}", recipe.here)
+def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What depends on a command that stands under a key of the recipe, its scripts included, and what it is here."""
+    here = with_here(recipe, command, key)
     words = zip(shlex.split(command), shlex.split(here), strict=True)
     scripts = {told: file_hash(word) for told, word in words if os.path.isfile(word)}
     return {"command": command, "scripts": scripts}, {"command": here}
@@ -482,7 +482,7 @@ def _run(
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
     # Seed by seed, and systems as the recipe has them, so that what is there early can be compared.
     cost["priority"] = 1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name)
-    code, places = _user_dir(recipe, options)
+    code, places = _user_dir(recipe, name, options)
     kept = {"keep_epochs": True} if recipe.keep_epochs else {}
     training = Artefact(
         "models",
@@ -514,18 +514,19 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _user_dir(recipe: Recipe, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The code in the folder that the option user-dir names, if there is one, and where it is here."""
     if "user-dir" not in options:
         return {}, {}
-    path = options["user-dir"].replace("{here}", recipe.here)
+    keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")
+    path = with_here(recipe, options["user-dir"], *keys)
     files = sorted(glob.glob("**/*.py", root_dir=path, recursive=True))
     code = {file: file_hash(os.path.join(path, file)) for file in files}
     return {"code": code}, {"options": {"user-dir": path}}
 
 
 def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
-    settings, places = _command(recipe, recipe.measurements[name])
+    settings, places = _command(recipe, recipe.measurements[name], f"measurements.{name}")
     inputs = {what: run.inputs[what] for what in ("model", "data")}
     return Artefact(
         "measurements",
@@ -539,10 +540,15 @@ def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
     )
 
 
+def _metrics(recipe: Recipe) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """The commands of the recipe's own metrics, as :func:`_command` has them."""
+    told = recipe.score.metrics
+    return {name: _command(recipe, command, f"score.metrics.{name}") for name, command in told.items()}
+
+
 def _scoring(recipe: Recipe) -> dict[str, Any]:
     settings = {"score": _told(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    own = {name: _command(recipe, command) for name, command in recipe.score.metrics.items()}
-    if own:
+    if own := _metrics(recipe):
         settings["own"] = {name: settings for name, (settings, _) in own.items()}
     return settings | _languages(recipe)
 

@@ -189,8 +189,8 @@ class System:
     """One row of the table: an architecture with its options, trained on parses or on a control of them.
 
     `parser` ``none``: the data have no features, as a system needs none. An option ``user-dir`` (``{here}`` in it is
-    the recipe's folder) stands in the place of fairseq_syntax, which it is to import. ``{seed}`` in `control`, as in
-    ``random@{seed}``: each seed has a control of its own.
+    the folder of the file that says so) stands in the place of fairseq_syntax, which it is to import. ``{seed}`` in
+    `control`, as in ``random@{seed}``: each seed has a control of its own.
     """
 
     architecture: str
@@ -270,11 +270,11 @@ class Recipe:
     """A comparison; see the README of the experiments for every key.
 
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it stands for a folder with
-    ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the recipe's folder. It prints, as its last
-    line, a number, which becomes a column of the name, or a JSON object of them, each a column of its own. A file among
-    the command's words counts by what is in it. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every
-    epoch N. `compared`: metrics whose differences the tables show, the most important first: names of scores
-    or measurements, ``valid_loss``; by default BLEU and the validation loss.
+    ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the folder of the file that says so. It
+    prints, as its last line, a number, which becomes a column of the name, or a JSON object of them, each a column of
+    its own. A file among the command's words counts by what is in it. `keep_epochs`: models keep
+    ``checkpoints/checkpointN.pt`` of every epoch N. `compared`: metrics whose differences the tables show, the most
+    important first: names of scores or measurements, ``valid_loss``; by default BLEU and the validation loss.
     """
 
     source: str
@@ -301,11 +301,11 @@ class Recipe:
     pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
-    #: Where the recipe stands; a command of it may name this folder as ``{here}``.
-    here: str = field(default="", metadata={"key": False})
     name: str = field(default="", metadata={"key": False})
     #: File and line of every key, by its path, such as ``systems.slr.options.slr-temperature``.
     lines: dict[str, tuple[str, int]] = field(default_factory=dict, metadata={"key": False})
+    #: The folders of these files; what stands under a key may name its own as ``{here}``.
+    folders: dict[str, str] = field(default_factory=dict, metadata={"key": False})
 
     @property
     def tests(self) -> list[str]:
@@ -368,10 +368,18 @@ def read_recipe(name: str) -> Recipe:
         raise InputError(str(path), None, f"expected a recipe, found none; there are {known}, or name a file")
     node = read_node(str(path))
     recipe: Recipe = build(Recipe, node, "the recipe")
-    object.__setattr__(recipe, "here", str(path.resolve().parent))
     object.__setattr__(recipe, "name", path.stem)
-    object.__setattr__(recipe, "lines", lines_of(node))
+    lines = lines_of(node)
+    object.__setattr__(recipe, "lines", lines)
+    folders = {key: str(Path(file).resolve().parent) for key, (file, _) in lines.items()}
+    object.__setattr__(recipe, "folders", folders)
     return recipe
+
+
+def with_here(recipe: Recipe, text: str, *keys: str) -> str:
+    """A text with the folder of the file in which it stands, under the first of `keys` that there is, as ``{here}``."""
+    here = next((recipe.folders[key] for key in keys if key in recipe.folders), None)
+    return text if here is None else text.replace("{here}", here)
 
 
 def folder_of(recipe: Recipe) -> str | None:
@@ -382,7 +390,7 @@ def folder_of(recipe: Recipe) -> str | None:
     """
     if recipe.corpus.folder is None:
         return None
-    folder = os.path.expandvars(recipe.corpus.folder.replace("{here}", recipe.here))
+    folder = os.path.expandvars(with_here(recipe, recipe.corpus.folder, "corpus.folder"))
     if "$" in folder:
         raise InputError(recipe.name, None, f"expected the environment to say where the data is: {folder}")
     if not os.path.isdir(folder):

@@ -58,6 +58,14 @@ def test_a_measurement_counts_by_what_its_script_says_and_not_where_it_lies(tmp_
     assert keys(plan(tmp_path / "here", MEASURED, **{"size.py": "2"}), "measurements") != before
 
 
+def test_here_is_the_folder_of_the_file_that_says_so(tmp_path):
+    plan(tmp_path / "base", MEASURED, **{"size.py": "1"})
+    extended = plan(tmp_path / "own", "extends: ../base/recipe.yaml\nseeds: [3]\n")
+    [found] = extended.measurements.values()
+    assert found.places["command"] == f"python {tmp_path / 'base'}/size.py {{model}} {{data}}"
+    assert found.settings["scripts"]
+
+
 def test_a_measurement_that_takes_no_model_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"measurements.size: expected a command with \{model\}, found 'wc'"):
         plan(tmp_path, RECIPE + "measurements: {size: wc}\n")
