@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -43,54 +44,55 @@ def write(step: Step) -> None:
     ]
     published = [System(name=label, label=label, paper=of) for label, of in settings["published"].items()]
     first = next(iter(settings["tables"])), settings["tests"][0], None
-    tables: list[tuple[str, Table]] = []
+    sections: dict[str, list[Table]] = {}
     for title, told in settings["tables"].items():
         one = TableOf(**told)
         names = one.systems or [system.name for system in systems]
-        tables += [
-            (
-                title,
-                make_table(
-                    [run for run in runs if run.system in names],
-                    [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
-                    scores=[found for found in scores if found["system"] in names],
-                    measurements=[found for found in measurements if found["system"] in names],
-                    # Papers' numbers are of the first test set.
-                    systems=[
-                        s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
-                        for s in systems
-                        if s.name in names
-                    ],
-                    baselines=one.baselines,
-                    seeds=settings["seeds"],
-                    test=test,
-                    subset=subset,
-                    compared=_there(settings.get("compared", COMPARED), names, scores, measurements),
-                    published=published if (title, test, subset) == first else (),
-                ),
+        sections[title] = [
+            make_table(
+                [run for run in runs if run.system in names],
+                [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
+                scores=[found for found in scores if found["system"] in names],
+                measurements=[found for found in measurements if found["system"] in names],
+                # Papers' numbers are of the first test set.
+                systems=[
+                    s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
+                    for s in systems
+                    if s.name in names
+                ],
+                baselines=one.baselines,
+                seeds=settings["seeds"],
+                test=test,
+                subset=subset,
+                compared=_there(settings.get("compared", COMPARED), names, scores, measurements),
+                published=published if (title, test, subset) == first else (),
             )
             for test in settings["tests"]
             for subset in (None, *settings["subsets"])
         ]
-    adjusted = adjust_together([table for _, table in tables])
+    tables = adjust_together([table for some in sections.values() for table in some])
+    adjusted = iter(tables)
     parts = [_heading(settings)]
-    for title, told in settings["tables"].items():
-        about = TableOf(**told).about
-        parts += [f"## {title}\n"] if title else []
-        parts += [f"{_paragraph(about)}\n"] if about else []
-        some = [table for (under, _), table in zip(tables, adjusted, strict=True) if under == title]
-        # What holds of the test set and of each part of it is said once.
-        common = [line for line in some[0].caption if all(line in one.caption for one in some)] if some[1:] else []
-        parts += [table.markdown(said=common) for table in some]
-        parts += ["### Notes\n\n" + "".join(f"- {line}\n" for line in common)] if common else []
+    for title, some in sections.items():
+        parts += _section(title, settings["tables"][title].get("about", ""), list(islice(adjusted, len(some))))
     written = {
         "table.md": "\n".join(parts),
-        "table.tex": "\n".join(table.latex() for table in adjusted),
-        "table.csv": long_csv(adjusted),
-        "summary.csv": summary_csv(adjusted),
+        "table.tex": "\n".join(table.latex() for table in tables),
+        "table.csv": long_csv(tables),
+        "summary.csv": summary_csv(tables),
     }
     for name, text in written.items():
         Path(step.folder, name).write_text(text, encoding="utf-8")
+
+
+def _section(title: str, about: str, tables: Sequence[Table]) -> list[str]:
+    """Paragraphs and tables. What is said of several tables, of a test set and of each part of it, is said once."""
+    parts = [f"## {title}\n"] if title else []
+    parts += [f"{_paragraph(about)}\n"] if about else []
+    captions = [table.caption for table in tables]
+    common = [line for line in captions[0] if all(line in caption for caption in captions)] if len(captions) > 1 else []
+    parts += [table.markdown(said=common) for table in tables]
+    return parts + (["### Notes\n\n" + "".join(f"- {line}\n" for line in common)] if common else [])
 
 
 def _there(
