@@ -22,6 +22,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from harness.code import module_hashes
 from harness.recipe import Download, Parser, Recipe, System, folder_of, with_here
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.record import file_hash
@@ -145,14 +146,15 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
             if only is None or (name, seed) in only:
                 data, trained_on = prepared.data(system, seed), of_training.data(system, seed)
                 runs[name, seed] = _run(recipe, name, system, seed, data, trained_on, text)
-    commands = {"metrics": {name: found["command"] for name, (_, found) in _metrics(recipe).items()}}
+    scoring, commands = _scoring(recipe)
     with_parts = {"text": text, "subsets": measured}
     scores = {
-        at: Artefact("scores", _scoring(recipe), {"run": run, **with_parts}, f"scores of {run.label}", commands)
+        at: Artefact("scores", scoring, {"run": run, **with_parts}, f"scores of {run.label}", commands)
         for at, run in runs.items()
     }
+    asked = {name: _command(recipe, told, f"measurements.{name}") for name, told in recipe.measurements.items()}
     measurements = {
-        (*at, name): _measurement(recipe, name, run) for at, run in runs.items() for name in recipe.measurements
+        (*at, name): _measurement(name, *told, run) for at, run in runs.items() for name, told in asked.items()
     }
     if only is not None:  # a model that was measured elsewhere is not here
         there = existing(list(measurements.values()), ".")
@@ -160,7 +162,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     comparisons = {
         (name, baseline, seed): Artefact(
             "comparisons",
-            _scoring(recipe),
+            scoring,
             {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text},
             f"{name} beside {baseline}, seed {seed}",
         )
@@ -520,13 +522,10 @@ def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[
         return {}, {}
     keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")
     path = with_here(recipe, options["user-dir"], *keys)
-    files = sorted(glob.glob("**/*.py", root_dir=path, recursive=True))
-    code = {file: file_hash(os.path.join(path, file)) for file in files}
-    return {"code": code}, {"options": {"user-dir": path}}
+    return {"code": module_hashes(path)}, {"options": {"user-dir": path}}
 
 
-def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
-    settings, places = _command(recipe, recipe.measurements[name], f"measurements.{name}")
+def _measurement(name: str, settings: Mapping[str, Any], places: Mapping[str, Any], run: Artefact) -> Artefact:
     inputs = {what: run.inputs[what] for what in ("model", "data")}
     return Artefact(
         "measurements",
@@ -540,17 +539,13 @@ def _measurement(recipe: Recipe, name: str, run: Artefact) -> Artefact:
     )
 
 
-def _metrics(recipe: Recipe) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """The commands of the recipe's own metrics, as :func:`_command` has them."""
-    told = recipe.score.metrics
-    return {name: _command(recipe, command, f"score.metrics.{name}") for name, command in told.items()}
-
-
-def _scoring(recipe: Recipe) -> dict[str, Any]:
+def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What scores and comparisons depend on, and the commands of the recipe's own metrics as they are here."""
     settings = {"score": _told(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    if own := _metrics(recipe):
-        settings["own"] = {name: settings for name, (settings, _) in own.items()}
-    return settings | _languages(recipe)
+    own = {name: _command(recipe, told, f"score.metrics.{name}") for name, told in recipe.score.metrics.items()}
+    if own:
+        settings["own"] = {name: of for name, (of, _) in own.items()}
+    return settings | _languages(recipe), {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
 
 
 def existing(artefacts: Sequence[Artefact], work: str) -> set[str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
 import shutil
 import zipfile
 from pathlib import Path
 
+from harness.code import code_hash
 from harness.commands import options, run
 from harness.fairseq_options import with_user_dir
 from harness.gpus import on_a_gpu
 from harness.make import Step
-from syntax_preprocess.record import file_hash
 
 #: What stands in a log before the hash of the code that trains.
 CODE = "code: "
@@ -69,19 +67,6 @@ def _drop_broken(checkpoints: Path) -> None:
         last.unlink()
         if newest is not None:
             shutil.copy(newest, last)
-
-
-def code_hash() -> str:
-    """A hash of the modules of this repository's installed packages."""
-    found = hashlib.sha256()
-    for package in ("fairseq_syntax", "syntax_preprocess"):
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        folder = Path(spec.origin).parent
-        for path in sorted(folder.rglob("*.py")):
-            found.update(f"{package}/{path.relative_to(folder).as_posix()} {file_hash(str(path))}\n".encode())
-    return found.hexdigest()[:12]
 
 
 def _choose(step: Step, checkpoints: Path, log: Path) -> None:
