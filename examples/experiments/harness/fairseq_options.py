@@ -15,7 +15,7 @@ from typing import Any
 from harness.commands import environment, options
 from harness.plan import Plan, existing
 from harness.recipe import Recipe
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.errors import InputError, said
 
 
 def with_user_dir(settings: Mapping[str, Any], places: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,13 +44,13 @@ def refuse_unknown(plan: Plan, *, ask: Callable[[Sequence[Sequence[str]]], list[
         InputError: an architecture, an option or its value is unknown; with its place in the recipe.
     """
     recipe = plan.recipe
-    trained = existing([run.inputs["model"] for run in plan.runs.values()], ".")
-    if len(existing(list(plan.runs.values()), ".")) == len(plan.runs):
+    there = existing([of for run in plan.runs.values() for of in (run, run.inputs["model"])], ".")
+    if all(run.path in there for run in plan.runs.values()):
         return
     asked: dict[str, dict[str, Any]] = {}
     for (name, _), run in plan.runs.items():
         model = run.inputs["model"]
-        if model.path not in trained:
+        if model.path not in there:
             asked.setdefault(name, with_user_dir(model.settings["options"], model.places))
     commands = [["train", *_words(recipe, given)] for given in asked.values()]
     commands.append(["generate", "--path", "x", *_words(recipe, with_user_dir(recipe.generate, {}))])
@@ -79,17 +79,17 @@ def _error(kind: str, words: list[str]) -> str | None:
     from fairseq import options as of_fairseq
 
     make = {"train": of_fairseq.get_training_parser, "generate": of_fairseq.get_generation_parser}[kind]
-    said = io.StringIO()
+    printed = io.StringIO()
     argv = sys.argv
     sys.argv = [f"fairseq-{kind}", *words]  # where it looks for --task and --user-dir
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):  # of a user's module, too
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):  # of a user's module, too
             _, unknown = of_fairseq.parse_args_and_arch(make(), input_args=words, parse_known=True)
     except SystemExit:
-        error = " ".join(said.getvalue().rpartition("error: ")[2].split())
+        error = " ".join(printed.getvalue().rpartition("error: ")[2].split())
         return error if len(error) < 300 else error.partition(" (choose from ")[0][:300]
     except Exception as error:  # of the module that --user-dir names
-        return f"--user-dir: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return f"--user-dir: {type(error).__name__}: {said(error)}"
     finally:
         sys.argv = argv
     names = [word for word in unknown if word.startswith("--")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -368,12 +368,9 @@ def read_recipe(name: str) -> Recipe:
         raise InputError(str(path), None, f"expected a recipe, found none; there are {known}, or name a file")
     node = read_node(str(path))
     recipe: Recipe = build(Recipe, node, "the recipe")
-    object.__setattr__(recipe, "name", path.stem)
     lines = lines_of(node)
-    object.__setattr__(recipe, "lines", lines)
     folders = {key: str(Path(file).resolve().parent) for key, (file, _) in lines.items()}
-    object.__setattr__(recipe, "folders", folders)
-    return recipe
+    return replace(recipe, name=path.stem, lines=lines, folders=folders)
 
 
 def with_here(recipe: Recipe, text: str, *keys: str) -> str:

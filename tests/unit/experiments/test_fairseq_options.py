@@ -5,31 +5,16 @@ from __future__ import annotations
 import re
 
 import pytest
+from small_recipe import SMALL
 
 from harness.fairseq_options import errors_of, refuse_unknown
 from harness.plan import make_plan
 from harness.recipe import read_recipe
 from syntax_preprocess.errors import InputError
 
-BELOW = """\
-source: de
-target: en
-corpus:
-  downloads:
-    all: {url: "http://localhost/all.tgz"}
-  splits:
-    train: {source: ["all!train.de"], target: ["all!train.en"]}
-    valid: {source: ["all!valid.de"], target: ["all!valid.en"]}
-    test: {source: ["all!test.de"], target: ["all!test.en"]}
-train: {max-update: 10}
-systems:
-  stock: {architecture: transformer, parser: none}
-  gated: {architecture: gated_syntax_transformer, options: {syntax-masks: slr}}
-"""
-
 
 def plan(folder, above):
-    (folder / "below.yaml").write_text(BELOW)
+    (folder / "below.yaml").write_text(SMALL)
     (folder / "above.yaml").write_text(f"extends: below.yaml\n{above}")
     return make_plan(read_recipe(str(folder / "above.yaml")))
 

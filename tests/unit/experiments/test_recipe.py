@@ -6,6 +6,7 @@ import re
 
 import pytest
 from fairseq.models import ARCH_MODEL_REGISTRY
+from small_recipe import SMALL
 
 import fairseq_syntax  # noqa: F401  (its architectures)
 from harness.plan import make_plan
@@ -13,22 +14,6 @@ from harness.recipe import RECIPES, read_recipe
 from syntax_preprocess.errors import InputError
 
 SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
-SMALL = """\
-source: de
-target: en
-corpus:
-  downloads:
-    all: {url: "http://localhost/all.tgz"}
-  splits:
-    train: {source: ["all!train.de"], target: ["all!train.en"]}
-    valid: {source: ["all!valid.de"], target: ["all!valid.en"]}
-    test: {source: ["all!test.de"], target: ["all!test.en"]}
-seeds: [1, 2]
-systems:
-  stock: {architecture: transformer, parser: none}
-  gated: {architecture: gated_syntax_transformer}
-baselines: [stock]
-"""
 
 
 def write(folder, text, name="small.yaml"):
