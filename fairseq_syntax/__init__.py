@@ -1,7 +1,8 @@
 """Syntax-aware neural machine translation for fairseq.
 
 Importing this package, or giving it to a fairseq command as ``--user-dir fairseq_syntax``, registers the
-task ``syntax_translation`` and the architectures ``gated_syntax_transformer*``.
+task ``syntax_translation``, the architectures of :mod:`fairseq_syntax.models.architectures` and the criterion
+``label_smoothed_cross_entropy_with_syntax``.
 """
 
 import os
@@ -19,7 +20,7 @@ _as_fairseq_spells_it = os.path.join(os.path.dirname(fairseq.__file__), "..", "f
 if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_it, __path__[0]):
     __path__.append(_as_fairseq_spells_it)
 
-from fairseq_syntax import models, tasks  # noqa: E402
+from fairseq_syntax import criterions, models, tasks  # noqa: E402
 from fairseq_syntax.compat import loading  # noqa: E402
 from fairseq_syntax.models import recorded_options  # noqa: E402
 
@@ -27,4 +28,4 @@ compat.install()
 loading.look_before_loading(read=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
 _installed.warn_of_mixture(__path__[0])
 
-__all__ = ["__version__", "models", "tasks"]
+__all__ = ["__version__", "criterions", "models", "tasks"]

@@ -21,6 +21,7 @@ def option(
     above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
+    at_most: float | None = None,
 ) -> Any:
     """A field of a dataclass that is an option.
 
@@ -29,9 +30,9 @@ def option(
         help: what it does, and where the paper has it.
         name: of the option, where it is not the field's.
         choices: what a string may be.
-        above, at_least, below: bounds of a number.
+        above, at_least, below, at_most: bounds of a number.
     """
-    limits = {"choices": choices, "above": above, "at_least": at_least, "below": below}
+    limits = {"choices": choices, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
     return dataclasses.field(default=default, metadata={"help": help, "name": name, **limits})
 
 
@@ -92,6 +93,7 @@ class Option:
             ("above", "a number above", lambda limit: plain > limit),
             ("at_least", "at least", lambda limit: plain >= limit),
             ("below", "a number below", lambda limit: plain < limit),
+            ("at_most", "at most", lambda limit: plain <= limit),
         ):
             if (limit := self.about[bound]) is not None and not holds(limit):
                 raise ValueError(f"{self.flag}: expected {word} {limit}, found {value!r}")

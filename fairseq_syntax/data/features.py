@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from fairseq import utils
@@ -165,6 +166,24 @@ def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndar
             if found != expected:
                 option = setting.replace("_", "-")
                 logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
+
+
+def log_unknown_labels(split: str, feature: str, rows: Dataset, labels: Sequence[str], known: Collection[str]) -> None:
+    """Warns of labels in a split that a model does not know, and counts the subwords that have them.
+
+    Args:
+        rows: the feature's values, ``(n,)`` a sentence.
+        labels: what they number.
+        known: the labels that the model knows.
+    """
+    unknown = [number for number, label in enumerate(labels) if label not in known]
+    if not unknown:
+        return
+    size: int = len(rows)  # type: ignore[arg-type]
+    counts = Counter(number for i in range(size) for number in rows[i][np.isin(rows[i], unknown)].tolist())
+    if counts:
+        named = ", ".join(f"{labels[number]} ({count})" for number, count in counts.most_common())
+        logger.warning("%s: subwords with a label of %s that the model does not know: %s", split, feature, named)
 
 
 def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:

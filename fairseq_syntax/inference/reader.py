@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fairseq_syntax.data.signature import recorded_signature
 from fairseq_syntax.inference.parse_sources import LiveParses, NoParses, Parses, ParseSource, SideFiles, SourceLine
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.nn.masks import UNKNOWN
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, plain_words
 from syntax_preprocess.controls import Control
-from syntax_preprocess.data_bin.places import signature_path
-from syntax_preprocess.data_bin.signature import Signature, SplitSignature
+from syntax_preprocess.data_bin.signature import Signature
 from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.lines import tokenize_line
@@ -108,7 +107,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         ValueError: neither the configuration nor a signature says where parses come from, or it cannot be had; or the
             signature lacks the labels of a feature.
     """
-    path, signature, split = _recorded(cfg)
+    path, signature, split = recorded_signature(cfg)
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning(
@@ -158,15 +157,3 @@ def _labels(features: Iterable[str], signature: Signature, path: str) -> dict[st
         if known is not None:
             labels[name] = known
     return labels
-
-
-def _recorded(cfg: Any) -> tuple[str | None, Signature, SplitSignature | None]:
-    """The signature of the source side, its path, and of it the training data's."""
-    for data in str(cfg.data).split(os.pathsep):
-        for pair in ((cfg.source_lang, cfg.target_lang), (cfg.target_lang, cfg.source_lang)):
-            path = signature_path(data, pair, cfg.source_lang)
-            if os.path.exists(path):
-                signature = Signature.read(path)
-                splits = signature.splits
-                return path, signature, splits.get("train") or next(iter(splits.values()), None)
-    return None, Signature(), None

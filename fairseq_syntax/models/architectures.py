@@ -42,6 +42,46 @@ _NO_SYNTAX = {"syntax_masks": NO_MASKS, "position_bias": True}
 architecture("relative_position_transformer", **_NO_SYNTAX)
 architecture("relative_position_transformer_tiny", **_NO_SYNTAX, **_TINY)
 
+# The systems of other papers; docs/systems.md says what each is, and where it leaves its paper. Here are defaults that
+# fit any size; the heads that a paper chose for a data set are in the rows of that data set.
+_SYSTEMS: dict[str, dict[str, Any]] = {
+    #: Hou et al. 2022: SLR in the place of global attention, in layer 1.
+    "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
+    #: PASCAL (Bugliarello and Okazaki 2020): scores scaled around the parent, in layer 1.
+    "pascal_transformer": {"syntax_masks": "parent", "syntax_combination": "pure", "syntax_layers": "1"},
+    #: Li et al. 2021: near words of the tree, mixed with global attention by a gate for each token.
+    "sla_transformer": {"syntax_masks": "sla", "syntax_combination": "token-gate"},
+    #: SG-Net (Zhang et al.): a layer on top that sees a word's ancestors.
+    "sg_net_transformer": {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
+    #: Sundararaman et al.: embeddings of parts of speech, capitals and places in words.
+    "syntax_infused_transformer": {"syntax_masks": NO_MASKS, "feature_embeddings": "upos,case,position"},
+    #: LISA (Strubell et al. 2018): one head of layer 1 is a parser.
+    "lisa_transformer": {"syntax_masks": "lisa", "syntax_combination": "pure", "syntax_layers": "1", "syntax_heads": 1},
+    #: SEPREM (Xu et al. 2021): descendants are mixed in before each layer; distances and heads are predicted.
+    "seprem_transformer": {
+        "syntax_masks": NO_MASKS,
+        "tree_mixing": True,
+        "distance_prediction": True,
+        "parent_prediction": True,
+    },
+}
+for _name, _row in _SYSTEMS.items():
+    architecture(_name, **_row)
+    architecture(f"{_name}_tiny", **_row, **_TINY)
+
+
+def _sizes(embed: int, ffn: int, heads: int) -> dict[str, int]:
+    """Six layers on either side, of these widths and heads."""
+    return {
+        "encoder_embed_dim": embed,
+        "encoder_ffn_embed_dim": ffn,
+        "encoder_attention_heads": heads,
+        "encoder_layers": 6,
+        "decoder_attention_heads": heads,
+        "decoder_layers": 6,
+    }
+
+
 #: The five data sets of Hou 2024: syntax dropout ("ignore rate") and pre-warmup ("locking epochs") of its Table 2.
 _HOU_2024 = {
     "iwslt_de_en": (0.4, 80),
@@ -58,12 +98,7 @@ for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
     for _suffix, _statistics in (("", "running"), ("_paper", "batch")):
         architecture(
             f"gated_syntax_transformer_{_name}{_suffix}",
-            encoder_embed_dim=512,
-            encoder_ffn_embed_dim=1024,
-            encoder_attention_heads=4,
-            encoder_layers=6,
-            decoder_attention_heads=4,
-            decoder_layers=6,
+            **_sizes(512, 1024, 4),
             dropout=0.3,
             attention_dropout=0.2,
             syntax_dropout=_syntax_dropout,
@@ -72,3 +107,53 @@ for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
             gate_output_bias=False,
             gate_batch_norm_statistics=_statistics,
         )
+
+#: The six data sets of the Distance Transformer: heads of layer 1 that SLR has, of how many; width of the feed-forward
+#: network; dropout and attention dropout; whether layers normalise before (its authors' scripts).
+_HOU_2022 = {
+    "iwslt_de_en": (4, 4, 1024, 0.3, 0.2, True),
+    "iwslt_en_de": (3, 4, 1024, 0.3, 0.2, False),
+    "nc11_de_en": (4, 4, 1024, 0.3, 0.2, False),
+    "nc11_en_de": (3, 4, 1024, 0.3, 0.2, False),
+    "aspec_zh_ja": (2, 8, 2048, 0.3, 0.1, False),
+    "wmt14_en_de": (2, 8, 1024, 0.1, 0.1, True),
+}
+for _name, (_guided, _heads, _ffn, _dropout, _attention_dropout, _before) in _HOU_2022.items():
+    architecture(
+        f"distance_transformer_{_name}",
+        **_SYSTEMS["distance_transformer"],
+        **_sizes(512, _ffn, _heads),
+        syntax_heads=_guided,
+        dropout=_dropout,
+        attention_dropout=_attention_dropout,
+        activation_dropout=0.1,
+        encoder_normalize_before=_before,
+        decoder_normalize_before=_before,
+    )
+
+#: The six data sets of PASCAL, and of LISA as PASCAL's authors ran it: heads of layer 1 that PASCAL has, its parent
+#: ignoring, dropout (their scripts).
+_PASCAL = {
+    "nc11_de_en": (8, 0.0, 0.3),
+    "nc11_en_de": (2, 0.4, 0.3),
+    "wmt18_en_tr": (7, 0.3, 0.3),
+    "wmt16_en_de": (5, 0.0, 0.1),
+    "wmt17_en_de": (7, 0.3, 0.1),
+    "wat_en_ja": (7, 0.0, 0.1),
+}
+for _name, (_guided, _ignoring, _dropout) in _PASCAL.items():
+    architecture(
+        f"pascal_transformer_{_name}",
+        **_SYSTEMS["pascal_transformer"],
+        **_sizes(512, 2048, 8),
+        syntax_heads=_guided,
+        parent_ignoring=_ignoring,
+        dropout=_dropout,
+    )
+    architecture(f"lisa_transformer_{_name}", **_SYSTEMS["lisa_transformer"], **_sizes(512, 2048, 8), dropout=_dropout)
+
+#: The base sizes of SG-Net's and the syntax-infused Transformer's WMT14.
+for _system in ("sg_net_transformer", "syntax_infused_transformer"):
+    architecture(
+        f"{_system}_wmt14_en_de", **_SYSTEMS[_system], **_sizes(512, 2048, 8), dropout=0.1, attention_dropout=0.1
+    )

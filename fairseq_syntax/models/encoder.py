@@ -1,33 +1,63 @@
-"""fairseq's Transformer encoder, with a place for syntax in the attention of its layers."""
+"""fairseq's Transformer encoder, with the places where syntax enters it."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
+from fairseq import utils
 from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
-from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, position_buckets
+from fairseq_syntax.nn.dependency import ancestors
+from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
+from fairseq_syntax.nn.fusion import Fusion
+from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, check_features, position_buckets
+from fairseq_syntax.nn.numerics import UNKNOWN, in_graph
+from fairseq_syntax.nn.predictions import HiddenDistances, Predictor, hide_distances, parents, predicted_parents
 from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.nn.tree_mixing import SIGMOID, TreeMixing, descendant_weights, descents
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
-    """fairseq's Transformer encoder with syntax in the self-attention of the chosen layers.
+    """fairseq's Transformer encoder, which syntax can enter at five places; each is empty by default.
 
-    The batch's masks are built once, on the device of its features, and shared by all layers.
+    Embeddings (those of features beside those of tokens); what layers read (mixtures of words and their descendants);
+    the self-attention of chosen layers, by masks, one of which may be a parser that is learned; and a layer on top,
+    whose output joins the encoder's. The batch's masks are built once, on the device of its features, and shared by all
+    layers.
     """
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
+        embed_dim: int = embed_tokens.embedding_dim
         self.mask_builder = MaskBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
-        self.guided_numbers = cfg.syntax_layer_numbers
+        self.guided_numbers = cfg.guided_layer_numbers
+        self.tree_mixing: TreeMixing | None = None
+        if cfg.mixing.on:
+            name = cfg.mixing.activation or cfg.activation_fn
+            activation = torch.sigmoid if name == SIGMOID else utils.get_activation_fn(str(name))
+            self.tree_mixing = TreeMixing(
+                embed_dim, layers=len(self.layers), weight=cfg.mixing.weight, activation=activation
+            )
+        self.top: nn.Module | None = None
+        self.fusion: Fusion | None = None
+        if cfg.has_top:
+            self.top = self._wrapped(SyntaxEncoderLayer(cfg.of_top, return_fc=self.return_fc), cfg)
+            self.fusion = Fusion(embed_dim, cfg.fused)
+        self.predictor: Predictor | None = None
+        if cfg.predicted.parents or cfg.predicted.distances:
+            head_dim = embed_dim // cfg.encoder.attention_heads
+            self.predictor = Predictor(embed_dim, head_dim, cfg.predicted)
 
     def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
         raise NotImplementedError(
@@ -36,19 +66,41 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         )
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
-        if next(self._numbers) not in cfg.syntax_layer_numbers:
+        if next(self._numbers) not in cfg.guided_layer_numbers:
             return super().build_encoder_layer(cfg)
-        layer: nn.Module = SyntaxEncoderLayer(cfg, return_fc=self.return_fc)
+        return self._wrapped(SyntaxEncoderLayer(cfg, return_fc=self.return_fc), cfg)
+
+    @staticmethod
+    def _wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
+        """A layer in what fairseq wraps layers in."""
         if cfg.checkpoint_activations:
             layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     @property
     def guided_layers(self) -> dict[int, SyntaxEncoderLayer]:
-        """The layers that syntax enters, by their number from 1; without what fairseq may have wrapped them in."""
-        layers = self.layers  # by index: under layer drop, iterating draws random numbers
-        modules = ((i + 1, module) for i in range(len(layers)) for module in layers[i].modules())
+        """The layers that masks enter, by their number from 1, the one on top being the last; without what fairseq may
+        have wrapped them in."""
+        layers = [self.layers[i] for i in range(len(self.layers))]  # under layer drop, iterating draws random numbers
+        modules = (
+            (number, module)
+            for number, layer in enumerate([*layers, *([] if self.top is None else [self.top])], start=1)
+            for module in layer.modules()
+        )
         return {number: module for number, module in modules if isinstance(module, SyntaxEncoderLayer)}
+
+    @property
+    def syntax_features(self) -> tuple[str, ...]:
+        """The features that the encoder needs of any batch, each once."""
+        of_embeddings = self.embed_tokens.labels if isinstance(self.embed_tokens, InfusedEmbedding) else ()
+        of_mixing = ("word", "head") if self.tree_mixing is not None else ()
+        return tuple(dict.fromkeys((*self.mask_builder.features, *of_embeddings, *of_mixing)))
+
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """The features that its auxiliary losses need."""
+        of_predictor = ("word", "head") if self.predictor is not None else ()
+        return tuple(dict.fromkeys((*self.mask_builder.label_features, *of_predictor)))
 
     def forward(
         self,
@@ -58,22 +110,67 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         token_embeddings: Tensor | None = None,
         src_syntax: Mapping[str, Tensor] | None = None,
         trace: SyntaxTrace | None = None,
-    ) -> dict[str, list[Tensor]]:
+        predictions: bool = False,
+    ) -> dict[str, Any]:
         """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
 
         Args:
-            src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`.
-                ``None`` will do where no mask needs any.
+            src_syntax: the features, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`. ``None`` will do where
+                nothing needs any.
             trace: is filled with what the guided layers do.
+            predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
+                :class:`~fairseq_syntax.nn.predictions.Prediction`; none, if the batch lacks the features for them.
 
         Raises:
             ValueError: a feature is missing.
         """
-        masks = self.mask_builder(src_syntax, src_tokens)
-        layers = _LayersOfOnePass(self.layers, self.guided_numbers, syntax=masks, trace=trace)
-        return super(SyntaxTransformerEncoder, self._with(layers)).forward(
+        check_features(src_syntax, self.syntax_features, of="the model's encoder")
+        needed = {*self.label_features}
+        predictions = predictions and bool(needed) and needed <= {*(src_syntax or {})}
+        if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
+            token_embeddings = self.embed_tokens(src_tokens, src_syntax)
+        mixture = None
+        if self.tree_mixing is not None and src_syntax is not None:
+            hides = predictions and self.training and self.predictor is not None and self.predictor.options.distances
+            mixture = _Mixture.of(src_syntax, self.tree_mixing, self.predictor if hides else None)
+        layers = _LayersOfOnePass(
+            self.layers,
+            self.guided_numbers,
+            syntax=self.mask_builder(src_syntax, src_tokens),
+            trace=trace,
+            mixture=mixture,
+            predicts=predictions and bool(self.mask_builder.label_features),
+        )
+        out: dict[str, Any] = super(SyntaxTransformerEncoder, self._with(layers)).forward(
             src_tokens, src_lengths, return_all_hiddens, token_embeddings
         )
+        (x,) = out["encoder_out"]
+        if self.top is not None and self.fusion is not None:
+            x = self._fuse(x, layers, src_tokens.eq(self.padding_idx))
+        if predictions:
+            assert src_syntax is not None
+            padding = src_tokens.eq(self.padding_idx)
+            targets = parents(src_syntax["word"], src_syntax["head"])
+            found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in layers.predictions]}
+            if self.predictor is not None:
+                hidden = None if mixture is None else mixture.hidden
+                for name, more in self.predictor(x, targets, hidden, padding).items():
+                    found.setdefault(name, []).extend(more)
+            out["syntax_predictions"] = {name: some for name, some in found.items() if some}
+        elif self.predictor is not None and self.training:
+            x = in_graph(x, self.predictor)
+        out["encoder_out"] = [x]
+        return out
+
+    def _fuse(self, x: Tensor, layers: _LayersOfOnePass, padding: Tensor) -> Tensor:
+        """What the encoder's output and that of the layer on top make together, ``(n, batch, embed_dim)``."""
+        assert self.top is not None
+        assert self.fusion is not None
+        result = layers.guided_layer(self.top, len(self.layers) + 1)(x, encoder_padding_mask=padding)
+        above = result[0] if isinstance(result, tuple) else result
+        parsed = layers.syntax.parsed
+        known = parsed.any(dim=1) if parsed.shape[1] else parsed.new_ones(len(parsed))
+        return self.fusion(x, above, parsed=known, padding=padding)
 
     def _with(self, layers: _LayersOfOnePass) -> SyntaxTransformerEncoder:
         """This encoder, the same in all but its layers, for one forward pass.
@@ -88,36 +185,92 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return encoder
 
 
+@dataclass(frozen=True)
+class _Mixture:
+    """What a batch's trees say of the mixtures that layers read.
+
+    Attributes:
+        module: makes the mixtures.
+        descendants: D̃, ``(batch, n, n)``.
+        parsed: whether the sentence has a parse, ``(batch,)``.
+        hidden: distances that are hidden in D̃, to be predicted.
+    """
+
+    module: TreeMixing
+    descendants: Tensor
+    parsed: Tensor
+    hidden: HiddenDistances | None
+
+    @classmethod
+    def of(cls, syntax: Mapping[str, Tensor], module: TreeMixing, predictor: Predictor | None) -> _Mixture:
+        """Of a batch's features; some distances are hidden if there is something that predicts them."""
+        word, head = syntax["word"], syntax["head"]
+        known = (word != UNKNOWN) & (head != UNKNOWN)
+        descent = descents(ancestors(word, head)[0]) * (known.unsqueeze(2) & known.unsqueeze(1))
+        hidden = None if predictor is None else hide_distances(descent, word, head, rate=predictor.options.rate)
+        shown = descent if hidden is None else hidden.shown
+        return cls(module, descendant_weights(shown), known.any(dim=1), hidden)
+
+    def __call__(self, x: Tensor, layer: int) -> Tensor:
+        return self.module(x, layer, descendants=self.descendants, parsed=self.parsed)
+
+
 class _LayersOfOnePass:
-    """What fairseq's forward pass iterates over: the encoder's layers, the guided ones with their further arguments."""
+    """What fairseq's forward pass iterates over: the encoder's layers, with what syntax does in them and before them.
+
+    Args:
+        layers: the encoder's.
+        guided: the numbers, from 1, of those that masks enter.
+        syntax: the batch's masks.
+        trace: is filled, if there is one.
+        mixture: makes what layers read, if something does.
+        predicts: whether guided layers are asked for predictions.
+
+    Attributes:
+        predictions: of the layers that ran, ``(batch, 1, n, n)`` each.
+    """
 
     def __init__(
-        self, layers: nn.ModuleList, guided: Collection[int], *, syntax: BatchMasks, trace: SyntaxTrace | None
+        self,
+        layers: nn.ModuleList,
+        guided: Collection[int],
+        *,
+        syntax: BatchMasks,
+        trace: SyntaxTrace | None,
+        mixture: _Mixture | None,
+        predicts: bool,
     ):
         self.layers = layers
         self.guided = guided
         self.syntax = syntax
         self.trace = trace
+        self.mixture = mixture
+        self.predicts = predicts
+        self.predictions: list[Tensor] = []
 
     def __iter__(self) -> Iterator[Any]:
         numbers = {id(self.layers[i]): i + 1 for i in range(len(self.layers))}
         for layer in self.layers:  # under layer drop, some of them
             number = numbers[id(layer)]
-            yield _Guided(layer, number, self) if number in self.guided else layer
+            called = self.guided_layer(layer, number) if number in self.guided else layer
+            yield called if self.mixture is None else partial(self._after_mixture, called, number)
 
+    def guided_layer(self, layer: nn.Module, number: int) -> Any:
+        """A guided layer as fairseq calls it."""
+        return partial(self._guide, layer, number)
 
-class _Guided:
-    """A guided layer as fairseq calls it."""
-
-    def __init__(self, layer: nn.Module, number: int, of_pass: _LayersOfOnePass):
-        self.layer = layer
-        self.number = number
-        self.of_pass = of_pass
-
-    def __call__(self, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
-        syntax, trace = self.of_pass.syntax, self.of_pass.trace
-        if trace is None:
-            return self.layer(x, encoder_padding_mask, syntax=syntax)
-        x, fc_result, *seen = self.layer(x, encoder_padding_mask, syntax=syntax, contents=trace.contents)
-        trace.add(self.number, seen)
+    def _guide(self, layer: nn.Module, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
+        asked = () if self.trace is None else self.trace.contents
+        contents = (*asked, "prediction") if self.predicts else asked
+        if not contents:
+            return layer(x, encoder_padding_mask, syntax=self.syntax)
+        x, fc_result, *seen = layer(x, encoder_padding_mask, syntax=self.syntax, contents=contents)
+        if self.predicts and (prediction := seen.pop()) is not None:
+            self.predictions.append(prediction)
+        if self.trace is not None:
+            self.trace.add(number, seen)
         return x if fc_result is None else (x, fc_result)
+
+    def _after_mixture(self, layer: Any, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
+        assert self.mixture is not None
+        return layer(self.mixture(x, number), encoder_padding_mask=encoder_padding_mask)

@@ -22,10 +22,17 @@ from fairseq_syntax.models.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.options import SyntaxTransformerConfig, add_arguments
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
 from fairseq_syntax.models.syntax_model import SyntaxModel
-from fairseq_syntax.nn.mixing import SyntaxGate
+from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
+from fairseq_syntax.nn.mixing import Gate
 from fairseq_syntax.nn.trace import SyntaxTrace
 
 logger = logging.getLogger(__name__)
+
+#: What syntax adds to a Transformer's encoder or to its layers, by the beginning of its parameters' names.
+_ADDED = (
+    *(rf"self_attn\.{part}" for part in ("gate", "experts", "position_bias")),
+    *("tree_mixing", "top", "fusion", "predictor", r"embed_tokens\.tables"),
+)
 
 
 @register_model("gated_syntax_transformer")
@@ -45,6 +52,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
         cfg = SyntaxTransformerConfig.from_namespace(args)
+        cfg.know_labels(lambda feature: task.labels_of(feature))
         with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
             for name, value in cfg.built.items():
                 setattr(cfg, name, value)
@@ -57,6 +65,14 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     def build_encoder(
         cls, cfg: SyntaxTransformerConfig, src_dict: Any, embed_tokens: nn.Embedding
     ) -> SyntaxTransformerEncoder:
+        options = cfg.embeddings
+        if options.names:
+            embed_dim = cfg.encoder.embed_dim
+            if options.merge == "concatenate":
+                embed_tokens = cls.build_embedding(cfg, src_dict, embed_dim - options.dim, cfg.encoder.embed_path)
+            embed_tokens = InfusedEmbedding(
+                embed_tokens, labels=options.labels, embed_dim=embed_dim, merge=options.merge
+            )
         return SyntaxTransformerEncoder(cfg, src_dict, embed_tokens)
 
     def forward(
@@ -67,6 +83,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         src_syntax: Mapping[str, Tensor] | None = None,
         return_all_hiddens: bool = True,
         trace: SyntaxTrace | None = None,
+        predictions: bool = False,
         **kwargs: Any,
     ) -> Any:
         """As fairseq's Transformer, with the source's features for the encoder.
@@ -74,6 +91,8 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         Args:
             src_syntax: the features of the masks, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`.
             trace: is filled with what the encoder's guided layers do.
+            predictions: whether the second of what is returned also has ``syntax_predictions``, for auxiliary losses:
+                see :meth:`SyntaxTransformerEncoder.forward`.
             **kwargs: for the decoder.
         """
         encoder_out = self.encoder(
@@ -82,14 +101,18 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             return_all_hiddens=return_all_hiddens,
             src_syntax=src_syntax,
             trace=trace,
+            predictions=predictions,
         )
-        return self.decoder(
+        x, extra = self.decoder(
             prev_output_tokens,
             encoder_out=encoder_out,
             src_lengths=src_lengths,
             return_all_hiddens=return_all_hiddens,
             **kwargs,
         )
+        if "syntax_predictions" in encoder_out:
+            extra = {**extra, "syntax_predictions": encoder_out["syntax_predictions"]}
+        return x, extra
 
     def extract_features(
         self,
@@ -108,19 +131,35 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return {number: layer.self_attn for number, layer in self.encoder.guided_layers.items()}
 
     @property
-    def gates(self) -> dict[int, SyntaxGate]:
+    def gates(self) -> dict[int, Gate]:
         """Their gates; none unless the masks are mixed by gates."""
         return {number: module.gate for number, module in self.syntax_attentions.items() if module.gate is not None}
 
     @property
     def learned_biases(self) -> tuple[str, ...]:
         """The tables of biases that each guided layer has: masks' names, and ``position_bias``."""
-        return tuple(next(iter(self.syntax_attentions.values())).tables)
+        return next((tuple(attention.tables) for attention in self.syntax_attentions.values()), ())
 
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the model's batches must have."""
-        return self.encoder.mask_builder.features
+        return self.encoder.syntax_features
+
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """The features that its auxiliary losses need."""
+        return self.encoder.label_features
+
+    @property
+    def feature_labels(self) -> dict[str, tuple[str, ...]]:
+        """What the model's numbers of embedded features number."""
+        embedding = self.encoder.embed_tokens
+        return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
+
+    def number_as(self, labels: Mapping[str, Sequence[str]]) -> None:
+        """Says what features number in the batches to come."""
+        if isinstance(self.encoder.embed_tokens, InfusedEmbedding):
+            self.encoder.embed_tokens.number_as(labels)
 
     def check_backend(self, ddp_backend: str) -> None:
         """Raises :class:`ValueError`: under ``fully_sharded`` there is no pre-warmup."""
@@ -231,14 +270,15 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has neither gates nor parameters of
-        masks nor a bias by position: they start fresh."""
+        """As fairseq's. A stock Transformer's state (``--finetune-from-model``) has none of what syntax adds: it starts
+        fresh."""
         super().upgrade_state_dict(state_dict)
-        for part in ("gate", "experts", "position_bias"):
-            of_part = re.compile(rf"encoder\.layers\.\d+\.(module\.)*self_attn\.{part}\.")
+        for part in _ADDED:
+            of_part = re.compile(rf"encoder\.(layers\.\d+\.(module\.)*)?{part}\.")
             fresh = {name: value for name, value in self.state_dict().items() if of_part.match(name)}
             if fresh and fresh.keys().isdisjoint(state_dict):
-                logger.info("the checkpoint has no %s; these start fresh: %s", part, ", ".join(fresh))
+                what = part.replace("\\", "").removeprefix("self_attn.")
+                logger.info("the checkpoint has no %s; these start fresh: %s", what, ", ".join(fresh))
                 state_dict.update(fresh)
 
     def make_generation_fast_(

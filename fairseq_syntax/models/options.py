@@ -3,10 +3,11 @@
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
 import argparse
+import copy
 import dataclasses
 import re
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Optional
 
@@ -15,17 +16,27 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
 from fairseq_syntax.nn.attention import WAYS
+from fairseq_syntax.nn.feature_embedding import FeatureEmbeddingOptions
+from fairseq_syntax.nn.fusion import FusionOptions
 from fairseq_syntax.nn.masks import NO_MASKS, SyntaxMask, mask_names, mask_options, mask_type
 from fairseq_syntax.nn.mixing import COMBINATIONS
+from fairseq_syntax.nn.predictions import PredictionOptions
+from fairseq_syntax.nn.tree_mixing import TreeMixingOptions
 from fairseq_syntax.options import Option, option, options_of
 from syntax_preprocess.errors import shown
 
 _NO_MASKS: tuple[SyntaxMask, ...] = ()
 
+#: What ``--syntax-layers`` calls the layer above the encoder.
+TOP = "top"
+
 
 @dataclass
 class SyntaxTransformerConfig(TransformerConfig):
-    """fairseq's options of a Transformer, and those of syntax. Masks declare theirs: :attr:`masks`."""
+    """fairseq's options of a Transformer, and those of syntax.
+
+    Masks declare theirs (:attr:`masks`), and so do the other places where syntax enters: :data:`PARTS`.
+    """
 
     syntax_masks: str = option(
         "slr", help="comma-separated syntax masks that are mixed with global attention; none, with --position-bias"
@@ -33,12 +44,14 @@ class SyntaxTransformerConfig(TransformerConfig):
     syntax_combination: str = option(
         "gate",
         choices=COMBINATIONS,
-        help="gated sum of global and syntactic attention (Hou 2024 eq. 10), their mean, the mean of the syntactic "
-        "ones alone (its Table 6), or one attention under the product of all masks, that is the sum of their biases",
+        help="gated sum of global and syntactic attention, by a gate for each head (Hou 2024 eq. 10) or for each token "
+        "(token-gate, Li et al. 2021), their mean, the mean of the syntactic ones alone (Hou 2024 Table 6), or one "
+        "attention under the product of all masks, that is the sum of their biases",
     )
     syntax_layers: Optional[str] = option(
         None,
-        help="encoder layers that syntax enters, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); default: all",
+        help="encoder layers that masks enter, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); top is one "
+        "more layer, above the encoder, whose output joins the encoder's (SG-Net); default: all, without top",
     )
     syntax_heads: Optional[int] = option(
         None, help="number of heads that syntax enters, the first ones (Hou 2024 §5.3); default: all"
@@ -81,8 +94,17 @@ class SyntaxTransformerConfig(TransformerConfig):
         help="pre-warmup: the gate's parameters stay frozen for this many epochs (Hou 2024 §4.5), counted from "
         "fairseq's epoch 1",
     )
-    #: The masks, in the order of the gates: set by :meth:`from_namespace`. No option, so without an annotation.
+    # Set by :meth:`from_namespace`. No options, so without annotations.
+    #: The masks, in the order of the gates.
     masks = _NO_MASKS
+    #: Embeddings of features.
+    embeddings = FeatureEmbeddingOptions()
+    #: Mixtures that layers read.
+    mixing = TreeMixingOptions()
+    #: How the layer on top joins.
+    fused = FusionOptions()
+    #: What is predicted from the encoder's output.
+    predicted = PredictionOptions()
 
     @property
     def syntax_mask_names(self) -> list[str]:
@@ -96,21 +118,51 @@ class SyntaxTransformerConfig(TransformerConfig):
     @property
     def gated(self) -> bool:
         """Whether the masks are mixed by gates."""
-        return self.syntax_combination == "gate" and bool(self.syntax_mask_names)
+        return self.syntax_combination in ("gate", "token-gate") and bool(self.syntax_mask_names)
+
+    @property
+    def gated_by_head(self) -> bool:
+        """Whether they are mixed by the gates that the options called gate are about."""
+        return self.gated and self.syntax_combination == "gate"
+
+    @property
+    def has_top(self) -> bool:
+        """Whether there is one more layer, above the encoder."""
+        return TOP in self._layer_parts
+
+    @property
+    def _layer_parts(self) -> list[str]:
+        written = self.syntax_layers or f"1-{self.encoder.layers}"
+        return [part.strip() for part in str(written).split(",")]  # a number, if YAML says 2
 
     @property
     def syntax_layer_numbers(self) -> set[int]:
         """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers, before pruning."""
         layers: set[int] = set()
-        for part in str(self.syntax_layers or f"1-{self.encoder.layers}").split(","):  # a number, if YAML says 2
-            match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        for part in self._layer_parts:
+            if part == TOP:
+                continue
+            match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
             if not match:
-                raise ValueError(f"--syntax-layers: expected numbers and ranges such as 1,3-4, found {part!r}")
+                raise ValueError(f"--syntax-layers: expected numbers, ranges such as 3-4, and {TOP}, found {part!r}")
             first, last = int(match[1]), int(match[2] or match[1])
             if not 1 <= first <= last <= self.encoder.layers:
                 raise ValueError(f"--syntax-layers: expected layers within 1-{self.encoder.layers}, found {part!r}")
             layers.update(range(first, last + 1))
         return layers
+
+    @property
+    def guided_layer_numbers(self) -> set[int]:
+        """Those of them in which something differs from fairseq's layer."""
+        return self.syntax_layer_numbers if self.masks or self.position_bias else set()
+
+    @property
+    def of_top(self) -> "SyntaxTransformerConfig":
+        """The same for the layer on top, which normalises after and has GELU, whatever the encoder does (SG-Net)."""
+        cfg = copy.deepcopy(self)
+        cfg.encoder.normalize_before = False
+        cfg.activation_fn = "gelu"
+        return cfg
 
     @property
     def built(self) -> dict[str, Any]:
@@ -123,10 +175,11 @@ class SyntaxTransformerConfig(TransformerConfig):
         Raises:
             ValueError: pruning leaves no layer that syntax enters.
         """
-        options = [*options_of(SyntaxTransformerConfig), *(o for mask in self.masks for o in mask_options(mask.name))]
+        options = [*_of_model(), *(o for mask in self.masks for o in mask_options(mask.name))]
         found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
         found["syntax_masks"] = ",".join(self.syntax_mask_names) or NO_MASKS
-        found["syntax_layers"] = ",".join(map(str, sorted(self.syntax_layer_numbers)))
+        top = [TOP] if self.has_top else []
+        found["syntax_layers"] = ",".join([*map(str, sorted(self.syntax_layer_numbers)), *top])
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
         for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
@@ -139,13 +192,13 @@ class SyntaxTransformerConfig(TransformerConfig):
             found[f"{name}_layers"] = len(kept)
             if name == "encoder":
                 guided = [str(new) for new, old in enumerate(kept, start=1) if old in self.syntax_layer_numbers]
-                if not guided:
+                if not guided and not top and self.guided_layer_numbers:
                     raise ValueError(
                         f"--encoder-layers-to-keep: expected one of the layers that syntax enters (from 0, "
                         f"{', '.join(str(old - 1) for old in sorted(self.syntax_layer_numbers))}), "
                         f"found {asked}"
                     )
-                found["syntax_layers"] = ",".join(guided)
+                found["syntax_layers"] = ",".join([*guided, *top])
         return found
 
     @property
@@ -175,7 +228,18 @@ class SyntaxTransformerConfig(TransformerConfig):
         }
         for mask in self.masks:
             found.update(mask.effective_options())
-        if self.gated and self.gate_batch_norm:
+        if self.has_top:
+            found["fusion"] = self.fused.kind
+            if self.fused.kind == "sum" and not self.fused.learned:
+                found["fusion_weight"] = self.fused.weight
+        found["feature_embeddings"] = ",".join(self.embeddings.names)
+        if self.embeddings.names:
+            found["feature_merge"] = self.embeddings.merge
+            found |= {f"{name}_labels": " ".join(labels) for name, labels in self.embeddings.labels.items()}
+        found["tree_mixing"] = self.mixing.on
+        if self.mixing.on:
+            found["tree_mixing_activation"] = self.mixing.activation or str(self.activation_fn)
+        if self.gated_by_head and self.gate_batch_norm:
             found["gate_batch_norm_eps"] = self.gate_batch_norm_eps
         return found
 
@@ -202,6 +266,24 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg.masks = tuple(cfg._mask(name) for name in cfg.syntax_mask_names)
         return cfg
 
+    def know_labels(self, labels_of: Callable[[str], Sequence[str]]) -> None:
+        """Fills in which labels embedded features number, where the options do not say it.
+
+        Args:
+            labels_of: gives those of a feature, from number 0.
+
+        Raises:
+            ValueError: a label has white space in it, which the option could not hold.
+        """
+        for name in self.embeddings.names:
+            if name in self.embeddings.labels:
+                continue
+            labels = list(labels_of(name))
+            if wrong := [label for label in labels if len(label.split()) != 1]:
+                raise ValueError(f"--{name}-labels: expected labels without white space, found {wrong[0]!r}")
+            setattr(self, f"{name}_labels", " ".join(labels))
+            self.embeddings = _part(FeatureEmbeddingOptions, self)
+
     def _mask(self, name: str) -> SyntaxMask:
         return mask_type(name)(**{o.field: getattr(self, o.key) for o in mask_options(name)})
 
@@ -218,10 +300,28 @@ class SyntaxTransformerConfig(TransformerConfig):
             raise ValueError(
                 f"--syntax-masks: expected some of {','.join(known)}, each once, found {self.syntax_masks!r}"
             )
-        if not names and not self.position_bias:
+        for attribute, part in PARTS.items():
+            setattr(self, attribute, _part(part, self))
+        elsewhere = self.has_top or self.mixing.on or self.embeddings.names or self.predicted.parents
+        if not names and not self.position_bias and not elsewhere:
             raise ValueError(
-                f"--syntax-masks: expected some of {','.join(known)}, found none, which needs --position-bias"
+                f"--syntax-masks: expected some of {','.join(known)}, found none, which needs --position-bias, or "
+                f"syntax in another place: --feature-embeddings, --tree-mixing, --parent-prediction, --syntax-layers "
+                f"{TOP}"
             )
+        if self.predicted.distances and not self.mixing.on:
+            raise ValueError("--distance-prediction: expected with --tree-mixing, whose distances it hides")
+        if self.embeddings.names and self.embeddings.merge == "concatenate":
+            if self.share_all_embeddings or self.merge_src_tgt_embed:
+                raise ValueError(
+                    "--feature-merge concatenate: expected without --share-all-embeddings, since the encoder's "
+                    "embeddings are narrower than the decoder's; --feature-merge sum has them alike"
+                )
+            if self.embeddings.dim >= self.encoder.embed_dim:
+                raise ValueError(
+                    f"--feature-embed-dim: expected fewer than --encoder-embed-dim {self.encoder.embed_dim}, found "
+                    f"{self.embeddings.dim}"
+                )
         for side, heads in (("decoder", self.decoder.attention_heads), ("encoder", self.encoder.attention_heads)):
             if not isinstance(heads, int) or heads < 1:
                 raise ValueError(f"--{side}-attention-heads: expected a number of at least 1, found {shown(heads)}")
@@ -234,9 +334,27 @@ class SyntaxTransformerConfig(TransformerConfig):
         _ = self.syntax_layer_numbers
 
 
+#: Where else syntax enters, and what a configuration calls it: each declares its options.
+PARTS: dict[str, type] = {
+    "embeddings": FeatureEmbeddingOptions,
+    "mixing": TreeMixingOptions,
+    "fused": FusionOptions,
+    "predicted": PredictionOptions,
+}
+
+
+def _part(part: type, values: Any) -> Any:
+    return part(**{o.field: getattr(values, o.key) for o in options_of(part)})
+
+
+def _of_model() -> list[Option]:
+    """The options of the model and of its parts, without the masks'."""
+    return [*options_of(SyntaxTransformerConfig), *(o for part in PARTS.values() for o in options_of(part))]
+
+
 def all_options() -> list[Option]:
-    """Our options: the model's, and each registered mask's."""
-    of_model = list(options_of(SyntaxTransformerConfig))
+    """Our options: the model's, its parts', and each registered mask's."""
+    of_model = _of_model()
     masks = "; ".join(f"{name}: {_summary(mask_type(name))}" for name in mask_names())
     choice = of_model[0]
     of_model[0] = dataclasses.replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
@@ -262,7 +380,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _refuse_unknown(keys: Iterable[str]) -> None:
     """Raises :class:`ValueError` for a key that is called like an option of ours, and is none."""
-    ours = ("syntax_", "gate_", *mask_names())
+    ours = ("syntax_", "gate_", "fusion", "feature_", "tree_", *mask_names())
     known = {o.key for o in all_options()}
     for key in keys:
         if key == "cpu_dropout":

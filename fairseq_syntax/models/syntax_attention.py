@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, scores, shared
 from fairseq_syntax.nn.bias_table import BiasTable
 from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
-from fairseq_syntax.nn.mixing import SyntaxGate, even_weights
+from fairseq_syntax.nn.mixing import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
 
 
 class SyntaxAttention(MultiheadAttention):
@@ -60,10 +60,13 @@ class SyntaxAttention(MultiheadAttention):
         self.combination = combination
         self.implementation = implementation
         self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
-        self.gate: SyntaxGate | None = None
+        self.gate: Gate | None = None
         if combination == "gate" and masks:
             self.gate = SyntaxGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks), **gate)
-        own = {mask.name: mask.in_layer(heads=syntax_heads, head_dim=self.head_dim) for mask in masks}
+        elif combination == "token-gate" and masks:
+            self.gate = TokenGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks))
+        sizes = {"heads": syntax_heads, "head_dim": self.head_dim, "embed_dim": embed_dim}
+        own = {mask.name: mask.in_layer(**sizes) for mask in masks}
         self.mask_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
         self.position_bias = BiasTable(heads=num_heads, buckets=POSITIONS) if position_bias else None
@@ -96,7 +99,8 @@ class SyntaxAttention(MultiheadAttention):
         if attn_mask is not None:
             raise ValueError("SyntaxAttention takes syntax masks, not an attn_mask")
         n, batch, _ = query.shape
-        masks = self._of_this_layer(syntax)
+        of_layer = self._of_this_layer(syntax, query)
+        masks = of_layer.product if self.combination == "product" and of_layer.guides else of_layer
         way = choose(
             self.implementation,
             n=n,
@@ -132,7 +136,12 @@ class SyntaxAttention(MultiheadAttention):
             attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
             output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
-        seen = {"gates": self._of_sentences(weights, key_padding_mask), "attention": attention, "scores": x}
+        seen = {
+            "gates": self._of_sentences(weights, key_padding_mask),
+            "attention": attention,
+            "scores": x,
+            "prediction": next((g.prediction for g in of_layer.guides if g.prediction is not None), None),
+        }
         average = attention.mean(dim=1) if need_weights and attention is not None else None
         return output, average, *(seen[name] for name in contents)
 
@@ -164,22 +173,22 @@ class SyntaxAttention(MultiheadAttention):
         real = (~padding.bool()).to(weights)[:, None, None]
         return (weights * real).sum(dim=-1) / real.sum(dim=-1)
 
-    def _of_this_layer(self, syntax: BatchMasks) -> BatchMasks:
-        """The batch's masks, with the parameters that this layer has of them; one, where it takes their product."""
-        if self.experts:
-            guides = []
-            for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True):
-                if name in self.experts:
-                    guide = self.experts[name](guide)
-                    guide = guide if known is None else guide.where(known)
-                guides.append(guide)
-            syntax = syntax.with_guides(guides)
-        return syntax.product if self.combination == "product" and syntax.guides else syntax
+    def _of_this_layer(self, syntax: BatchMasks, query: Tensor) -> BatchMasks:
+        """The batch's masks, with the parameters that this layer has of them."""
+        if not self.experts:
+            return syntax
+        guides = []
+        for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True):
+            if name in self.experts:
+                guide = self.experts[name](guide, query)
+                guide = guide if known is None else guide.where(known)
+            guides.append(guide)
+        return syntax.with_guides(guides)
 
     @property
     def _has_rest(self) -> bool:
         """Whether global attention has a weight in the heads that syntax enters."""
-        return not self.mask_names or self.combination in ("gate", "average")
+        return not self.mask_names or self.combination in WITH_GLOBAL
 
     def _acts(self, dropout: FairseqDropout) -> bool:
         return dropout.p > 0 and (self.training or dropout.apply_during_inference)

@@ -18,6 +18,19 @@ class SyntaxModel:
         """The features that the model's batches must have."""
         return ()
 
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """The features that its auxiliary losses need, in training and validation alone."""
+        return ()
+
+    @property
+    def feature_labels(self) -> Mapping[str, Sequence[str]]:
+        """Of features that are labels, which ones the model knows, in the order of its numbers."""
+        return {}
+
+    def number_as(self, labels: Mapping[str, Sequence[str]]) -> None:
+        """Says what features that are labels number in the batches to come, which may come from other data."""
+
     def check_backend(self, ddp_backend: str) -> None:
         """Raises :class:`ValueError` if the model cannot be trained under fairseq's ``--ddp-backend``."""
 

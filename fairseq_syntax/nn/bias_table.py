@@ -24,7 +24,7 @@ class BiasTable(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(heads, buckets))
 
-    def forward(self, buckets: Buckets) -> Guide:
+    def forward(self, buckets: Buckets, query: Tensor | None = None) -> Guide:
         """The bias, ``(batch or 1, heads, n, n)`` in float32 at least, 0 where there is no bucket."""
         return Guide(bias=self.bias(buckets.numbers))
 

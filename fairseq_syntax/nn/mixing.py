@@ -12,9 +12,13 @@ from torch.func import functional_call
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.nn.numerics import at_least_float32, no_autocast, padding_bias
 
-#: How masks may be mixed: by gates; the mean of A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the
-#: sum of all biases and the product of all factors, that is of the product of all masks.
-COMBINATIONS = ("gate", "average", "pure", "product")
+#: How masks may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
+#: A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the sum of all biases and the product of all
+#: factors, that is of the product of all masks.
+COMBINATIONS = ("gate", "token-gate", "average", "pure", "product")
+
+#: Those in which global attention has a weight.
+WITH_GLOBAL = ("gate", "token-gate", "average")
 
 
 class _Still(torch.autograd.Function):
@@ -29,7 +33,37 @@ class _Still(torch.autograd.Function):
         return torch.zeros_like(gradient)
 
 
-class SyntaxGate(nn.Module):
+class Gate(nn.Module):
+    """What weighs masks by what it sees of the input: 1 - ΣG, what is left of 1, is the weight of global attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Normalises the logits, if something does.
+        self.batch_norm: GateBatchNorm | None = None
+        #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
+        #: sees them used); the input gets its own.
+        self.frozen = False
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Computes the weights.
+
+        Args:
+            x: the attention's query input, ``(n, batch, embed_dim)``.
+            padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+
+        Returns:
+            G, float32, or float64 for float64: ``(batch, num_masks, num_heads)``, or with n queries after them.
+        """
+        raise NotImplementedError
+
+    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
+        """One of the gate's modules on `x`, its parameters still if they are to be."""
+        if not self.frozen:
+            return module(x)
+        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, x)
+
+
+class SyntaxGate(Gate):
     """Mixing weights of the syntax masks, one a head and mask (Hou 2024, eq. 4-6).
 
     T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
@@ -67,26 +101,9 @@ class SyntaxGate(nn.Module):
         self.batch_norm = (
             GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
         )
-        #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
-        #: sees them used); the input gets its own.
-        self.frozen = False
-
-    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
-        """One of the gate's modules on `x`, its parameters still if they are to be."""
-        if not self.frozen:
-            return module(x)
-        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, x)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Computes the weights.
-
-        Args:
-            x: the attention's query input, ``(n, batch, embed_dim)``.
-            padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
-
-        Returns:
-            G, ``(batch, num_masks, num_heads)``, float32, or float64 for float64.
-        """
+        """See :class:`Gate`; G is ``(batch, num_masks, num_heads)``."""
         if padding_mask is not None:
             x = x + padding_bias(padding_mask, x.dtype).t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
@@ -102,6 +119,32 @@ class SyntaxGate(nn.Module):
             logits = self._call(self.batch_norm, logits)
         logits = logits.view(-1, self.num_masks, self.num_heads)
         return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
+
+
+class TokenGate(Gate):
+    """Mixing weights of the syntax masks, one a token and mask, the same for all heads (Li et al. 2021).
+
+    With one mask G_i = σ(w·h_i + b); with k masks the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for k = 1
+    is the same σ. h is the attention's query input.
+
+    Args:
+        embed_dim: width of the input.
+        num_heads: how many heads mix masks.
+        num_masks: how many masks each of them chooses from.
+    """
+
+    def __init__(self, *, embed_dim: int, num_heads: int, num_masks: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.linear = nn.Linear(embed_dim, num_masks)
+        nn.init.normal_(self.linear.weight, std=0.02)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """See :class:`Gate`; G is ``(batch, num_masks, num_heads, n)``."""
+        logits = at_least_float32(self._call(self.linear, x))
+        of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)[:, :, 1:]
+        return of_tokens.permute(1, 2, 0).unsqueeze(2).expand(-1, -1, self.num_heads, -1)
 
 
 def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:

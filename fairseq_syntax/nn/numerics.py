@@ -1,11 +1,14 @@
-"""Numbers that attention and gates have in common."""
+"""Numbers that several parts have in common."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+#: Marks a position that has no feature, in batches only (never in files).
+UNKNOWN = -1
 
 
 def padding_bias(padding: Tensor, dtype: torch.dtype) -> Tensor:
@@ -23,3 +26,9 @@ def no_autocast(device: torch.device) -> AbstractContextManager:
     """Inside the block, mixed precision leaves precisions on `device` as they are."""
     kind = device.type
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+
+
+def in_graph(x: Tensor, module: nn.Module) -> Tensor:
+    """`x`, with gradients of 0 for the parameters of a module that has no part in it, as data parallel training wants
+    of parameters that are there."""
+    return x + sum(parameter.sum() * 0.0 for parameter in module.parameters()).to(x.dtype)  # type: ignore[union-attr]

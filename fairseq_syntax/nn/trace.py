@@ -13,7 +13,8 @@ from torch import Tensor
 #:   Of weights that queries have of their own, the mean over the sentence's real positions.
 #: - ``attention``: the mixed attention A (eq. 10) before attention dropout, ``(batch, heads, n, n)``.
 #: - ``scores``: x = q·kᵀ/√d before masks and padding, ``(batch, heads, n, n)``.
-CONTENTS = ("gates", "attention", "scores")
+#: - ``prediction``: scores of words to be the head, of an expert that is a parser (``lisa``), ``(batch, 1, n, n)``.
+CONTENTS = ("gates", "attention", "scores", "prediction")
 
 
 class SyntaxTrace:
@@ -23,7 +24,8 @@ class SyntaxTrace:
     with the same trace replaces what the first one left.
 
     Args:
-        contents: which of :data:`CONTENTS` to keep. All but ``gates`` take the time and memory of plain attention.
+        contents: which of :data:`CONTENTS` to keep. ``attention`` and ``scores`` take the time and memory of
+            plain attention.
 
     Attributes:
         layers: for each guided layer that ran, by its number from 1, its tensors by name.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from fairseq_syntax.compat import bfloat16, cached_data, resumption, stock_models, unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
-from fairseq_syntax.data.features import features_of_epoch
+from fairseq_syntax.data.features import features_of_epoch, log_unknown_labels
+from fairseq_syntax.data.signature import labels_of_data
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
@@ -23,6 +25,9 @@ from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
+from syntax_preprocess.features import FEATURES
+
+logger = logging.getLogger(__name__)
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -35,6 +40,9 @@ class SyntaxTranslationTask(TranslationTask):
     def __init__(self, cfg: SyntaxTranslationConfig, src_dict: Any, tgt_dict: Any):
         super().__init__(cfg, src_dict, tgt_dict)
         self.syntax_features: set[str] = set()
+        self.label_features: set[str] = set()
+        self._teaches_syntax = False
+        self._known_labels: set[tuple[str, tuple[str, ...]]] = set()
         self.new_text = NewText(cfg, src_dict, self.syntax_features)
         self._aligns = False
         self._to_validate: deque[str] = deque()
@@ -55,11 +63,40 @@ class SyntaxTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
-        syntax_of(model).check_backend(self.cfg.ddp_backend)
-        self.syntax_features.update(syntax_of(model).syntax_features)
+        syntax = syntax_of(model)
+        syntax.check_backend(self.cfg.ddp_backend)
+        self.syntax_features.update(syntax.syntax_features)
+        self.label_features.update(syntax.label_features)
+        of_parses = [name for name in syntax.feature_labels if FEATURES[name].labels == ()]
+        syntax.number_as(labels_of_data(self.cfg, of_parses))
+        self._known_labels.update((name, tuple(syntax.feature_labels[name])) for name in of_parses)
         if self.cfg.cpu_dropout == "fast":
             use_fast_dropout(model)
         return model
+
+    def labels_of(self, feature: str) -> Sequence[str]:
+        """The labels that a feature numbers in the data-bin, from number 0.
+
+        Raises:
+            ValueError: the data-bin has no such feature.
+        """
+        found = labels_of_data(self.cfg, [feature])
+        if feature not in found:
+            raise ValueError(
+                f"{self.cfg.data}: expected a signature with the labels of {feature}, which the model needs"
+            )
+        return found[feature]
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        self._teaches_syntax = getattr(criterion, "teaches_syntax", False)
+        if self.label_features and not self._teaches_syntax:
+            logger.warning(
+                "the model can learn to predict parses, but this criterion does not teach it to: it trains without "
+                "supervision. --criterion label_smoothed_cross_entropy_with_syntax does"
+            )
+        return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split and, for all sentences of it, the features that the models built so far need.
@@ -72,12 +109,22 @@ class SyntaxTranslationTask(TranslationTask):
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
         cached_data.prefetch_all(pairs)
-        features = features_of_epoch(
-            self.cfg, split, epoch, names=sorted(self.syntax_features), dictionary=self.src_dict, combine=combine
-        )
+        features = self._features(split, epoch, self.syntax_features, combine)
+        if self._teaches_syntax:
+            try:
+                features |= self._features(split, epoch, self.label_features - features.keys(), combine)
+            except FileNotFoundError:
+                if split == self.cfg.train_subset:
+                    raise
+                logger.info("%s: what is predicted of parses is not scored, since there are none", split)
+        for name, labels in self._known_labels:
+            log_unknown_labels(split, name, features[name], self.labels_of(name), labels)
         self.datasets[split] = SyntaxPairs(
             pairs, syntax=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
         )
+
+    def _features(self, split: str, epoch: int, names: Collection[str], combine: bool) -> dict[str, Any]:
+        return features_of_epoch(self.cfg, split, epoch, names=sorted(names), dictionary=self.src_dict, combine=combine)
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""

@@ -17,13 +17,17 @@ from fairseq_syntax.nn.masks.base import (
     Guide,
     MaskBuilder,
     SyntaxMask,
+    check_features,
     mask_names,
     mask_options,
     mask_type,
     register_syntax_mask,
 )
+from fairseq_syntax.nn.masks.lisa import PredictedParent
+from fairseq_syntax.nn.masks.parent import ParentScaling, parent_scaling
 from fairseq_syntax.nn.masks.position import POSITIONS, RelativePosition, position_buckets
 from fairseq_syntax.nn.masks.sdoi import SyntacticDependencyOfInterest, sdoi
+from fairseq_syntax.nn.masks.sla import SyntaxAwareLocalAttention, sla
 from fairseq_syntax.nn.masks.slr import SyntacticLocalRange, hard_slr, soft_slr
 from fairseq_syntax.nn.masks.tree_height import TreeHeight, height_buckets
 from fairseq_syntax.nn.masks.tree_path import TreePath, path_buckets
@@ -36,20 +40,26 @@ __all__ = [
     "Buckets",
     "Guide",
     "MaskBuilder",
+    "ParentScaling",
+    "PredictedParent",
     "RelativePosition",
     "SyntacticDependencyOfInterest",
     "SyntacticLocalRange",
+    "SyntaxAwareLocalAttention",
     "SyntaxMask",
     "TreeHeight",
     "TreePath",
+    "check_features",
     "hard_slr",
     "height_buckets",
     "mask_names",
     "mask_options",
     "mask_type",
+    "parent_scaling",
     "path_buckets",
     "position_buckets",
     "register_syntax_mask",
     "sdoi",
+    "sla",
     "soft_slr",
 ]

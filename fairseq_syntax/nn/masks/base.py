@@ -10,15 +10,12 @@ from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.nn.numerics import padding_bias
+from fairseq_syntax.nn.numerics import UNKNOWN, padding_bias
 from fairseq_syntax.options import Option, option, options_of
 from syntax_preprocess.features import FEATURES
 
 #: What a list of no masks is written as; no mask's name.
 NO_MASKS = "none"
-
-#: Marks a position that has no feature, in batches only (never in files).
-UNKNOWN = -1
 
 
 class Guide:
@@ -27,11 +24,13 @@ class Guide:
     Args:
         bias: b, ``(batch, 1 or heads, n, n)``, float32, no row all -inf; ``None``: 0.
         factor: f, in such a shape, finite; ``None``: 1.
+        prediction: scores ``(batch, 1 or heads, n, n)`` for an auxiliary loss, if the expert is supervised.
     """
 
-    def __init__(self, *, bias: Tensor | None = None, factor: Tensor | None = None):
+    def __init__(self, *, bias: Tensor | None = None, factor: Tensor | None = None, prediction: Tensor | None = None):
         self.bias = bias
         self.factor = factor
+        self.prediction = prediction
         self._padded: tuple[Tensor | None, torch.dtype, Tensor] | None = None
 
     @cached_property
@@ -90,6 +89,8 @@ class SyntaxMask:
     #: The features that it is made of: keys of :data:`syntax_preprocess.features.FEATURES`. None: it is made of the
     #: places of tokens alone, so that no sentence lacks what it needs.
     features: ClassVar[tuple[str, ...]] = ()
+    #: Features that training alone asks for: what a loss compares with.
+    label_features: ClassVar[tuple[str, ...]] = ()
 
     def log_mask(self, *features: Tensor) -> Tensor:
         """The mask's logarithm, ``(batch, n, n)`` in float32.
@@ -103,21 +104,27 @@ class SyntaxMask:
         """
         raise NotImplementedError
 
-    def guide(self, *features: Tensor) -> Any:
+    def guide(self, *features: Tensor, **labels: Tensor) -> Any:
         """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of.
 
         That holds no tensor with a gradient; :class:`Buckets` are what a table of biases takes.
+
+        Args:
+            features: see :meth:`log_mask`.
+            labels: :attr:`label_features` by name, each ``(batch, n)``; none, if the batch lacks one.
         """
         return Guide(bias=self.log_mask(*features).unsqueeze(1))
 
-    def in_layer(self, *, heads: int, head_dim: int) -> nn.Module | None:
+    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         """A module with the parameters that this mask has in one guided layer; ``None`` if it has none.
 
-        The module is called with what :meth:`guide` made, and returns the :class:`Guide` of that layer.
+        The module is called with what :meth:`guide` made and the attention's query input, ``(n, batch, embed_dim)``,
+        and returns the :class:`Guide` of that layer.
 
         Args:
             heads: the number of heads that it guides.
             head_dim: the width of each.
+            embed_dim: the width of the layer's input.
         """
         return None
 
@@ -236,6 +243,11 @@ class MaskBuilder:
         """The features that they are made of, each once."""
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
 
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """The features that only their losses are made of, each once."""
+        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.label_features))
+
     def __call__(self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None) -> BatchMasks:
         """The masks of a batch.
 
@@ -247,13 +259,7 @@ class MaskBuilder:
             ValueError: features are missing: it does not run neutrally instead.
         """
         syntax = syntax or {}
-        missing = [name for name in self.features if name not in syntax]
-        if missing:
-            raise ValueError(
-                f"the model's syntax masks ({', '.join(self.names)}) need net_input['src_syntax'] to hold "
-                f"{', '.join(self.features)}; missing: {', '.join(missing)}. Does the data come from "
-                "--task syntax_translation?"
-            )
+        check_features(syntax, self.features, of=f"the model's syntax masks ({', '.join(self.names)})")
         if tokens is None:
             tokens = next(iter(syntax.values()))
         place = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
@@ -262,7 +268,9 @@ class MaskBuilder:
         known: list[Tensor | None] = []
         for k, mask in enumerate(self.masks):
             features = [syntax[name] for name in mask.features]
-            made, pairs = mask.guide(*(features or [place])), None
+            labels = {name: syntax[name] for name in mask.label_features if name in syntax}
+            complete = len(labels) == len(mask.label_features)
+            made, pairs = mask.guide(*(features or [place]), **(labels if complete else {})), None
             if features:
                 parsed[:, k] = torch.stack([f.ne(UNKNOWN).any(dim=1) for f in features]).all(dim=0)
                 at = torch.stack([f != UNKNOWN for f in features]).all(dim=0)
@@ -272,6 +280,17 @@ class MaskBuilder:
             guides.append(made)
             known.append(pairs)
         return BatchMasks(guides, parsed, known, position=None if self.position is None else self.position(place))
+
+
+def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *, of: str) -> None:
+    """Raises :class:`ValueError` if a batch lacks features that a part (`of`) of a model needs: it does not run
+    neutrally instead."""
+    missing = [name for name in needed if name not in (syntax or {})]
+    if missing:
+        raise ValueError(
+            f"{of} need net_input['src_syntax'] to hold {', '.join(needed)}; missing: {', '.join(missing)}. Does the "
+            "data come from --task syntax_translation?"
+        )
 
 
 _MASKS: dict[str, type[SyntaxMask]] = {}
@@ -292,8 +311,9 @@ def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
     def register(mask: _Mask) -> _Mask:
         if not name.isidentifier() or name in _MASKS or name == NO_MASKS:
             raise ValueError(f"expected a new name for a syntax mask, in letters, digits and _, found {name!r}")
-        if not set(mask.features) <= FEATURES.keys():
-            raise ValueError(f"{name}: expected features among {', '.join(FEATURES)}, found {mask.features!r}")
+        if not {*mask.features, *mask.label_features} <= FEATURES.keys():
+            found = (*mask.features, *mask.label_features)
+            raise ValueError(f"{name}: expected features among {', '.join(FEATURES)}, found {found!r}")
         made = cast(_Mask, dataclasses.dataclass(frozen=True, kw_only=True)(mask))
         taken = {o.key for other in _MASKS for o in mask_options(other)}
         for o in options_of(made, f"{name}_"):

@@ -29,11 +29,11 @@ class RelativePosition(SyntaxMask):
     beat it. A sentence without a parse has it as well.
     """
 
-    def guide(self, *features: Tensor) -> Buckets:
+    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (place,) = features
         return position_buckets(place)
 
-    def in_layer(self, *, heads: int, head_dim: int) -> nn.Module:
+    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=POSITIONS)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.nn.masks.base import UNKNOWN, SyntaxMask, register_syntax_mask
+from fairseq_syntax.nn.dependency import ancestors
+from fairseq_syntax.nn.masks.base import SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
 
@@ -56,48 +54,3 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
     else:
         visible = visible | torch.eye(n, dtype=torch.bool, device=word.device)
     return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
-
-
-def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
-    """Words and their ancestors in the dependency tree; `word` and `head` are those of :func:`sdoi`.
-
-    Returns:
-        whether the word that begins at j is i's word or an ancestor of it, ``(batch, n, n)``; and where i's word
-        begins, ``(batch, n)``.
-
-    Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
-    """
-    batch, n = word.shape
-    position = torch.arange(n, device=word.device).expand(batch, n)
-    starts_word = word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
-    first = position.masked_fill(~starts_word, 0).cummax(dim=1).values  # first subword of one's own word
-
-    # Words are numbered from 1 here as in `head`; number 0, above the root, lives at position n.
-    first_of_word = torch.full((batch, n + 1), n, device=word.device)
-    first_of_word.scatter_(1, word + 1, first)
-    first_of_word[:, 0] = n
-    parent = first_of_word.gather(1, head.clamp(min=0))
-    parent = F.pad(parent, (0, 1), value=n)
-
-    visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
-    ancestor = first
-    for level in itertools.count(1):
-        visible.scatter_(2, ancestor.unsqueeze(2), True)
-        ancestor = parent.gather(1, ancestor)
-        if level % 8 == 0:  # not at each level: a GPU is waited for
-            if not bool((ancestor < n).any()):
-                break
-            if level >= n:
-                raise _cycle(word, ancestor)
-    return visible[:, :, :n], first
-
-
-def _cycle(word: Tensor, ancestor: Tensor) -> ValueError:
-    """What is wrong where the n-th ancestor of a position, ``(batch, n)``, is no number above the root."""
-    row, position = (ancestor < ancestor.size(1)).nonzero()[0].tolist()
-    there = int(ancestor[row, position])
-    return ValueError(
-        f"expected heads that lead to a root, found a cycle through position {there}, word {int(word[row, there])}, of "
-        f"sentence {row} of the batch (counted from 0); fairseq-syntax-binarize --verify finds it in a data-bin"
-    )

@@ -28,11 +28,11 @@ class TreeHeight(SyntaxMask):
 
     features = ("distance",)
 
-    def guide(self, *features: Tensor) -> Buckets:
+    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (distance,) = features
         return height_buckets(distance)
 
-    def in_layer(self, *, heads: int, head_dim: int) -> nn.Module:
+    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=TREE_HEIGHTS)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.bias_table import BiasTable
+from fairseq_syntax.nn.dependency import ancestors, common_ancestors
 from fairseq_syntax.nn.masks.base import Buckets, SyntaxMask, register_syntax_mask
-from fairseq_syntax.nn.masks.sdoi import ancestors
-from fairseq_syntax.nn.numerics import no_autocast
 
 #: Steps up and steps down are told apart to here.
 _MOST_STEPS = 4
@@ -31,11 +30,11 @@ class TreePath(SyntaxMask):
 
     features = ("word", "head")
 
-    def guide(self, *features: Tensor) -> Buckets:
+    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
         word, head = features
         return path_buckets(word, head)
 
-    def in_layer(self, *, heads: int, head_dim: int) -> nn.Module:
+    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=TREE_PATHS)
 
 
@@ -58,10 +57,7 @@ def path_buckets(word: Tensor, head: Tensor) -> Buckets:
     Raises:
         ValueError: the heads of a sentence lead into a cycle; names it.
     """
-    above, _ = ancestors(word, head)
-    counted = above.float()
-    with no_autocast(word.device):  # numbers above 256 would be rounded
-        common = (counted @ counted.transpose(1, 2)).long()
+    common = common_ancestors(ancestors(word, head)[0])
     of_itself = common.diagonal(dim1=1, dim2=2)
     up = (of_itself.unsqueeze(2) - common).clamp_(max=_MOST_STEPS)
     down = (of_itself.unsqueeze(1) - common).clamp_(max=_MOST_STEPS)

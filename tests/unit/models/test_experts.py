@@ -69,7 +69,7 @@ class Buckets(SyntaxMask):
         place = torch.arange(word.shape[1])
         return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
 
-    def in_layer(self, *, heads, head_dim):
+    def in_layer(self, *, heads, head_dim, embed_dim):
         return Table(heads)
 
 
@@ -78,7 +78,7 @@ class Table(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(heads, 5))
 
-    def forward(self, buckets):
+    def forward(self, buckets, query=None):
         return Guide(bias=self.weight[:, buckets].transpose(0, 1))
 
 
@@ -368,7 +368,7 @@ def test_a_trace_changes_nothing_and_keeps_what_was_asked_for():
     trace = SyntaxTrace(("gates", "attention"))
     pure(**net_input, trace=trace)
     assert trace.layers[1].keys() == {"attention"}
-    with pytest.raises(ValueError, match="expected some of gates, attention, scores, found gate"):
+    with pytest.raises(ValueError, match="expected some of gates, attention, scores, prediction, found gate"):
         SyntaxTrace(("gate",))
 
 

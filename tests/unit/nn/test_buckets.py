@@ -218,7 +218,7 @@ def test_every_bucket_has_a_number(mask):
         "distance": torch.tensor([distance_feature(range(words), list(range(1, words)))]),
     }
     numbers = mask.guide(*([features[name] for name in mask.features] or [torch.arange(words + 1)[None]])).numbers
-    table = mask.in_layer(heads=1, head_dim=4)
+    table = mask.in_layer(heads=1, head_dim=4, embed_dim=4)
     assert numbers.min() >= 0
     assert numbers.max() < table.weight.shape[1]
     table(Buckets(numbers)).bias.sum().backward()

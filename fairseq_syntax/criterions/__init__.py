@@ -1,0 +1,5 @@
+"""The criterions, registered with fairseq on import."""
+
+from fairseq_syntax.criterions import label_smoothed_cross_entropy_with_syntax
+
+__all__ = ["label_smoothed_cross_entropy_with_syntax"]

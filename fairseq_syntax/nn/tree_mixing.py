@@ -1,0 +1,99 @@
+"""What a word's descendants are, mixed into what a layer reads (SEPREM, Xu et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_syntax.nn.numerics import no_autocast
+from fairseq_syntax.options import option
+
+#: Activations that an option names; :func:`fairseq.utils.get_activation_fn` has the others.
+SIGMOID = "sigmoid"
+
+
+@dataclass(frozen=True)
+class TreeMixingOptions:
+    """Whether and how it is mixed in, and what is learned beside."""
+
+    on: bool = option(
+        False,
+        name="tree_mixing",
+        help="mixes each word's descendants in the dependency tree into what encoder layers read (SEPREM eq. 1-5)",
+    )
+    weight: float = option(
+        0.1, name="tree_mixing_weight", help="where the weight of that mixture, which is learned, begins (α of SEPREM)"
+    )
+    activation: str | None = option(
+        None,
+        name="tree_mixing_activation",
+        choices=("relu", "gelu", "tanh", "linear", SIGMOID),
+        help="activation in that mixture (σ of SEPREM eq. 5); default: that of the feed-forward networks",
+    )
+
+
+class TreeMixing(nn.Module):
+    """The mixtures that all layers of an encoder read: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
+
+    Each layer has matrices of its own, and all share α. D̃ is of :func:`descendant_weights`. A sentence without a parse
+    has α = 0.
+
+    Args:
+        embed_dim: width of the encoder.
+        layers: how many there are.
+        weight: where α begins.
+        activation: σ.
+    """
+
+    def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.own = nn.ModuleList(nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(layers))
+        self.descendants = nn.ModuleList(nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(layers))
+        self.weight = nn.Parameter(torch.tensor([float(weight)]))
+        self.activation = activation
+
+    def forward(self, x: Tensor, layer: int, *, descendants: Tensor, parsed: Tensor) -> Tensor:
+        """What a layer reads.
+
+        Args:
+            x: H, ``(n, batch, embed_dim)``.
+            layer: its number, from 1.
+            descendants: D̃, ``(batch, n, n)``.
+            parsed: whether the sentence has a parse, ``(batch,)``.
+        """
+        below = self.descendants[layer - 1](x).transpose(0, 1)
+        below = torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
+        mixed = self.activation(self.own[layer - 1](x) + below)
+        weight = torch.where(parsed, self.weight, torch.zeros_like(self.weight)).to(x.dtype)[None, :, None]
+        return (1 - weight) * x + weight * mixed
+
+
+def descents(above: Tensor) -> Tensor:
+    """D: how many steps lead down from i to j, where i is the first subword of an ancestor of j's word; 0 elsewhere
+    (SEPREM, eq. 3).
+
+    Args:
+        above: A of :func:`fairseq_syntax.nn.dependency.ancestors`.
+
+    Returns:
+        ``(batch, n, n)``, whole numbers.
+    """
+    depth = above.sum(dim=2)
+    return (depth.unsqueeze(1) - depth.unsqueeze(2)) * above.transpose(1, 2)
+
+
+def descendant_weights(descent: Tensor) -> Tensor:
+    """D̃: a row of 1/D[i, j], divided by its sum; 0 where D is 0, which all of a leaf's row is (SEPREM, eq. 4).
+
+    Args:
+        descent: D, ``(batch, n, n)``.
+
+    Returns:
+        ``(batch, n, n)`` in float32.
+    """
+    with no_autocast(descent.device):
+        inverse = torch.where(descent > 0, descent.clamp(min=1).float().reciprocal(), 0.0)
+        return inverse / inverse.sum(dim=2, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)
