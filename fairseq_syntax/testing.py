@@ -66,6 +66,8 @@ def random_source(
     lengths = [s if isinstance(s, int) else len(s["word"]) for s in sentences]
     width = max(lengths)
 
+    names = next((list(s) for s in sentences if not isinstance(s, int)), ["word", "distance", "head"])
+
     def padded(values: list[int], filler: int) -> list[int]:
         filling = [filler] * (width - len(values))
         return filling + values if left_pad else values + filling
@@ -76,6 +78,6 @@ def random_source(
         "src_lengths": torch.tensor(lengths),
         "src_syntax": {
             name: torch.tensor([padded([] if isinstance(s, int) else s[name], UNKNOWN) for s in sentences])
-            for name in ("word", "distance", "head")
+            for name in names
         },
     }

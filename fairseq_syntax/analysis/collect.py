@@ -1,4 +1,4 @@
-"""What the syntax-guided attention of a model does with sentences: gates, masks and attention."""
+"""What the attention of a model with syntax does with sentences: gates, masks and attention."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.nn.masks import Guide
 from fairseq_syntax.nn.trace import SyntaxTrace
 
 CONTENTS = ("gates", "masks", "biases", "attention")
@@ -38,7 +39,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     tables = model.learned_biases
     if not {"masks", "biases"}.isdisjoint(contents):
         masks = model.encoder.mask_builder(net_input["src_syntax"], net_input["src_tokens"])
-        if "masks" in contents and masks.guides and not set(tables) & set(model.encoder.mask_builder.names):
+        if "masks" in contents and masks.guides and all(isinstance(guide, Guide) for guide in masks.guides):
             found["masks"] = masks.masks
         if "biases" in contents and tables:
             with torch.no_grad():
@@ -53,7 +54,7 @@ def by_sentence(
     """For each sentence of a batch its number and the arrays of :func:`analyse`, without padding, in float32:
 
     - ``gates``: layers × masks × heads, where the model has gates;
-    - ``masks``: masks × n × n; rows are queries; where all layers share them;
+    - ``masks``: masks × n × n; rows are queries; where all layers share them; of ``parent`` the factor of scores;
     - ``biases``: layers × tables × heads × n × n, where biases are learned, tables as the model's ``learned_biases``;
     - ``attention``: layers × heads × n × n.
     """

@@ -82,11 +82,11 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         predictions, self._predictions = self._predictions, {}
         for name, some in predictions.items():
             total = torch.stack([self._loss(name, prediction) for prediction in some]).sum()
-            number = sum(len(prediction.targets) for prediction in some)
-            loss = loss + self.weights[name] * sample_size * total / max(1, number)
+            number = torch.stack([prediction.number() for prediction in some]).sum()
+            loss = loss + self.weights[name] * sample_size * total / number.clamp(min=1)
             logging_output |= {
                 f"{name}_loss": self._logged(name, total),
-                f"{name}_correct": sum(prediction.correct() for prediction in some),
+                f"{name}_correct": torch.stack([prediction.correct() for prediction in some]).sum(),
                 f"{name}_predictions": number,
             }
         return loss, sample_size, logging_output

@@ -13,14 +13,16 @@ from fairseq import utils
 from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
+from fairseq_syntax.nn.attention import scores
 from fairseq_syntax.nn.dependency import ancestors
 from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
 from fairseq_syntax.nn.fusion import Fusion
 from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, check_features, position_buckets
-from fairseq_syntax.nn.numerics import UNKNOWN, in_graph
+from fairseq_syntax.nn.numerics import UNKNOWN, in_graph, padding_bias
 from fairseq_syntax.nn.predictions import HiddenDistances, Predictor, hide_distances, parents, predicted_parents
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.nn.tree_mixing import SIGMOID, TreeMixing, descendant_weights, descents
@@ -90,6 +92,11 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return {number: module for number, module in modules if isinstance(module, SyntaxEncoderLayer)}
 
     @property
+    def traced_layers(self) -> list[int]:
+        """The layers whose attention a trace keeps: the guided ones, or all, where none is guided."""
+        return list(self.guided_layers) or list(range(1, len(self.layers) + 1))
+
+    @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the encoder needs of any batch, each once."""
         of_embeddings = self.embed_tokens.labels if isinstance(self.embed_tokens, InfusedEmbedding) else ()
@@ -117,7 +124,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Args:
             src_syntax: the features, each ``(batch, n)``; see :mod:`fairseq_syntax.nn.masks`. ``None`` will do where
                 nothing needs any.
-            trace: is filled with what the guided layers do.
+            trace: is filled with what the guided layers do; where there are none, with the attention of all.
             predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
                 :class:`~fairseq_syntax.nn.predictions.Prediction`; none, if the batch lacks the features for them.
 
@@ -140,6 +147,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             trace=trace,
             mixture=mixture,
             predicts=predictions and bool(self.mask_builder.label_features),
+            watched=trace is not None and "attention" in trace.contents and not self.guided_layers,
         )
         out: dict[str, Any] = super(SyntaxTransformerEncoder, self._with(layers)).forward(
             src_tokens, src_lengths, return_all_hiddens, token_embeddings
@@ -225,6 +233,7 @@ class _LayersOfOnePass:
         trace: is filled, if there is one.
         mixture: makes what layers read, if something does.
         predicts: whether guided layers are asked for predictions.
+        watched: whether the attention of fairseq's own layers is traced.
 
     Attributes:
         predictions: of the layers that ran, ``(batch, 1, n, n)`` each.
@@ -239,6 +248,7 @@ class _LayersOfOnePass:
         trace: SyntaxTrace | None,
         mixture: _Mixture | None,
         predicts: bool,
+        watched: bool,
     ):
         self.layers = layers
         self.guided = guided
@@ -246,13 +256,18 @@ class _LayersOfOnePass:
         self.trace = trace
         self.mixture = mixture
         self.predicts = predicts
+        self.watched = watched
         self.predictions: list[Tensor] = []
 
     def __iter__(self) -> Iterator[Any]:
         numbers = {id(self.layers[i]): i + 1 for i in range(len(self.layers))}
         for layer in self.layers:  # under layer drop, some of them
             number = numbers[id(layer)]
-            called = self.guided_layer(layer, number) if number in self.guided else layer
+            called: Any = layer
+            if number in self.guided:
+                called = self.guided_layer(layer, number)
+            elif self.watched:
+                called = partial(self._watch, layer, number)
             yield called if self.mixture is None else partial(self._after_mixture, called, number)
 
     def guided_layer(self, layer: nn.Module, number: int) -> Any:
@@ -270,6 +285,22 @@ class _LayersOfOnePass:
         if self.trace is not None:
             self.trace.add(number, seen)
         return x if fc_result is None else (x, fc_result)
+
+    def _watch(self, layer: nn.Module, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
+        """Calls one of fairseq's layers; its attention, which it does not hand on, is computed once more."""
+        assert self.trace is not None
+        inner = next(module for module in layer.modules() if isinstance(module, TransformerEncoderLayerBase))
+        attention, query = inner.self_attn, inner.self_attn_layer_norm(x) if inner.normalize_before else x
+        q, k = (
+            projection(query).unflatten(2, (attention.num_heads, -1)).flatten(1, 2).transpose(0, 1)
+            for projection in (attention.q_proj, attention.k_proj)
+        )
+        found = scores(q * attention.scaling, k, heads=attention.num_heads)
+        if encoder_padding_mask is not None:
+            found = found + padding_bias(encoder_padding_mask, found.dtype)[:, None, None]
+        kept = {"attention": found.softmax(dim=-1)}
+        self.trace.add(number, [kept.get(name) for name in self.trace.contents])
+        return layer(x, encoder_padding_mask=encoder_padding_mask)
 
     def _after_mixture(self, layer: Any, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
         assert self.mixture is not None

@@ -27,8 +27,8 @@ class Prediction:
     """Scores of classes, and which is right.
 
     Attributes:
-        scores: ``(predictions, classes)``, float32 at least; -inf for what cannot be.
-        targets: ``(predictions,)``.
+        scores: ``(rows, classes)``, float32 at least; -inf for what cannot be.
+        targets: ``(rows,)``; :data:`~fairseq_syntax.nn.numerics.UNKNOWN` where nothing is predicted.
     """
 
     scores: Tensor
@@ -36,16 +36,21 @@ class Prediction:
 
     def cross_entropy(self) -> Tensor:
         """The sum of -log P(target), P = softmax(scores), in nats."""
-        return F.cross_entropy(self.scores, self.targets, reduction="sum")
+        return F.cross_entropy(self.scores, self.targets, ignore_index=UNKNOWN, reduction="sum")
 
     def squared_error(self) -> Tensor:
         """The sum of the squared distances between P and the target's row of 0 and 1."""
-        expected = F.one_hot(self.targets, self.scores.shape[1])
-        return (self.scores.softmax(dim=1) - expected).square().sum()
+        expected = F.one_hot(self.targets.clamp(min=0), self.scores.shape[1])
+        errors = (self.scores.softmax(dim=1) - expected).square().sum(dim=1)
+        return errors.masked_fill(self.targets == UNKNOWN, 0.0).sum()
 
     def correct(self) -> Tensor:
         """How often the target has the highest score."""
         return (self.scores.argmax(dim=1) == self.targets).sum()
+
+    def number(self) -> Tensor:
+        """How many predictions there are."""
+        return (self.targets != UNKNOWN).sum()
 
 
 def parents(word: Tensor, head: Tensor) -> Tensor:
@@ -72,8 +77,7 @@ def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -
     """
     if padding is not None:
         scores = scores + padding_bias(padding, scores.dtype).unsqueeze(1)
-    scored = targets != UNKNOWN
-    return Prediction(at_least_float32(scores[scored]), targets[scored])
+    return Prediction(at_least_float32(scores).flatten(0, 1), targets.flatten())
 
 
 @dataclass(frozen=True)
@@ -136,8 +140,8 @@ class PredictionOptions:
     distances: bool = option(
         False,
         name="distance_prediction",
-        help="predicts some distances in the dependency tree from the encoder's output, and hides them in training from "
-        f"what layers read (SEPREM §4.3), {_UNDER}",
+        help="predicts some distances in the dependency tree from the encoder's output, and hides them from what "
+        f"layers read in training (SEPREM §4.3), {_UNDER}",
     )
     rate: float = option(
         0.15, name="distance_prediction_rate", above=0, at_most=1, help="which share of the distances is predicted"

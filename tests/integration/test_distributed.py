@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import re
 import socket
-import subprocess
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import fairseq_cli.train as cli
 import pytest
 import torch
 
 import commands
+from forked import Forked
 from syntax_preprocess.analysis.history import read_log
 
-#: fairseq-train, and the model that its rank ends with.
-RANK = """
-import sys, torch, fairseq_cli.train as cli
-class Recorded(cli.Trainer):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        trainers.append(self)
-trainers, (output, *sys.argv[1:]) = [], sys.argv[1:]
-cli.Trainer = Recorded
-cli.cli_main()
-torch.save(trainers[0].get_model().state_dict(), output)
-"""
+
+def run_rank(output: Path, arguments: list[str]) -> None:
+    """fairseq-train, and the model that its rank ends with."""
+    trainers = []
+
+    class Recorded(cli.Trainer):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            trainers.append(self)
+
+    cli.Trainer = Recorded
+    sys.argv = ["fairseq-train", *arguments]
+    logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+    cli.cli_main()
+    torch.save(trainers[0].get_model().state_dict(), output)
 
 
-def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, torch.Tensor]]:
+def train(
+    data: Path, folder: Path, ranks: int, *more: str, model: Sequence[str] = commands.TINY
+) -> list[dict[str, torch.Tensor]]:
     """The weights that each rank ends with; what it says is in rank0.log, …"""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = [
-        str(data), *commands.USER_DIR, *commands.TINY, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
+        str(data), *commands.USER_DIR, *model, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
         "10", "--num-workers", "0", "--log-format", "simple", "--seed", "3", "--cpu", *more,
     ]  # fmt: skip
     outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
@@ -46,20 +54,10 @@ def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, to
             f"tcp://127.0.0.1:{port}", "--distributed-no-spawn", "--distributed-backend", "gloo", "--ddp-backend",
             "legacy_ddp",
         ]  # fmt: skip
-        arguments = [output, *options, "--save-dir", folder / str(rank), *(together if ranks > 1 else [])]
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, "-c", RANK, *map(str, arguments)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )
-        )
-    for rank, process in enumerate(processes):
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said[-3000:]
-        (folder / f"rank{rank}.log").write_text(said)
+        arguments = [*options, "--save-dir", str(folder / str(rank)), *(together if ranks > 1 else [])]
+        processes.append(Forked(partial(run_rank, output, arguments), folder / f"rank{rank}.log"))
+    for process in processes:
+        assert process.end(300) == 0, process.said[-3000:]
     return [torch.load(path, weights_only=True) for path in outputs]
 
 

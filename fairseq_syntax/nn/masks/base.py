@@ -173,16 +173,19 @@ class BatchMasks:
 
     @property
     def masks(self) -> Tensor:
-        """The same masks, from 0 to 1.
+        """What guides attention, as one matrix a mask: the mask, from 0 to 1, or the factor of scores.
 
         Raises:
             ValueError: one of them is no matrix that all heads and layers share.
         """
+        matrices = []
         for guide in self.guides:
-            bias = guide.bias if isinstance(guide, Guide) and guide.factor is None else None
-            if bias is None or bias.shape[1] > 1:
+            parts = [guide.bias, guide.factor] if isinstance(guide, Guide) else []
+            present = [part for part in parts if part is not None]
+            if len(present) != 1 or present[0].shape[1] > 1:
                 raise ValueError("a mask is no matrix that all heads and layers share, which could be shown")
-        return torch.cat([guide.mask for guide in self.guides], dim=1)
+            matrices.append(guide.mask if guide.factor is None else guide.factor)
+        return torch.cat(matrices, dim=1)
 
     def with_guides(self, guides: Sequence[Guide]) -> BatchMasks:
         """The same masks in one layer, where their guides are these."""

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+import systems
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.testing import random_features
 from small import batch, model
@@ -32,7 +33,8 @@ class Answers(TorchFunctionMode):
 def step(arch, dtype, training, **options):
     """One pass, backward too in training; the output, the model, and how often Python waited."""
     random = Random(7)
-    net_input = batch([*(random_features(random, words, words + 2) for words in (1, 5, 9)), 8])
+    make = systems.features if arch in systems.SYSTEMS else random_features
+    net_input = batch([*(make(random, words, words + 2) for words in (1, 5, 9)), 8])
     if arch == "transformer":
         del net_input["src_syntax"]
     learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}  # fairseq's sinusoids have no meta
@@ -80,3 +82,29 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
         waits = asked - waits_of_stock(dtype, training, dropout)
         masks = more["syntax_masks"]
         assert waits == ("sdoi" in masks or "tree_path" in masks) + (training and dropout > 0 and masks != "none")
+
+
+#: How often Python waits for the device, beside stock: to learn whether trees are deeper than 8.
+WAITS = {
+    "distance_transformer": 0,
+    "pascal_transformer": 0,
+    "sla_transformer": 1,
+    "sg_net_transformer": 1,
+    "syntax_infused_transformer": 0,
+    "lisa_transformer": 0,
+    "seprem_transformer": 1,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("system", WAITS)
+def test_so_is_all_of_every_system(system, training, dtype):
+    options = {**systems.SYSTEMS[system], "attention_dropout": 0.1, "syntax_attention": "plain"}
+    if system == "pascal_transformer":
+        options["parent_ignoring"] = 0.3
+    logits, net, asked = step(system, dtype, training, **options)
+    assert logits.device.type == "meta"
+    assert logits.dtype == dtype
+    assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
+    assert asked - waits_of_stock(dtype, training, 0.1) == WAITS[system]

@@ -18,9 +18,12 @@ from fairseq_syntax.nn.masks import (
     UNKNOWN,
     Guide,
     MaskBuilder,
+    ParentScaling,
+    PredictedParent,
     RelativePosition,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
+    SyntaxAwareLocalAttention,
     SyntaxMask,
     TreeHeight,
     TreePath,
@@ -126,6 +129,10 @@ KINDS = {
     "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
     "trees": [TreeHeight(), TreePath()],
     "shared": [SyntacticLocalRange(), SyntacticDependencyOfInterest()],
+    "near words": [SyntaxAwareLocalAttention(distance=1)],
+    "parent": [ParentScaling()],
+    "parser": [PredictedParent()],
+    "papers": [SyntacticLocalRange(), PredictedParent(), ParentScaling(), SyntaxAwareLocalAttention()],
     "none": [],
 }
 
@@ -142,8 +149,14 @@ def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_
     compare(net, masks, syntax, padding)
 
 
-#: Of each kind how many heads it may guide; one with a bias for each head is made for all of them.
-HEADS = [(kind, heads) for kind in KINDS for heads in (4, 3) if heads == 4 or kind not in ("bias of each head", "all")]
+#: Of each kind how many heads it may guide; one with a bias for each head is made for all of them, and of queries and
+#: keys nothing would be left if a parser took the place of all.
+HEADS = [
+    (kind, heads)
+    for kind in KINDS
+    for heads in (4, 3)
+    if (kind, heads) not in (("bias of each head", 3), ("all", 3), ("parser", 4), ("papers", 4))
+]
 
 
 @pytest.mark.parametrize("combination", ["gate", "average", "pure", "product"])
@@ -193,7 +206,7 @@ def by_the_formula(net, x, padding, masks, built):
     q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
     weights = by_hand(net, x, padding, len(masks))
     guides = [
-        net.experts[mask.name](guide) if mask.name in net.experts else guide
+        net.experts[mask.name](guide, x) if mask.name in net.experts else guide
         for mask, guide in zip(masks, built.guides, strict=True)
     ]
     guides = [g if known is None else g.where(known) for g, known in zip(guides, built.known, strict=True)]
@@ -213,7 +226,7 @@ def by_the_formula(net, x, padding, masks, built):
                     None if part is None else part[b % len(part), h % part.shape[1]].double()
                     for part in (guide.factor, guide.bias)
                 )
-                factors.append(torch.ones_like(scores) if factor is None else factor)
+                factors.append(torch.ones_like(scores) if factor is None else factor.expand_as(scores))
                 biases.append(torch.zeros_like(scores) if bias is None else bias)
             if net.combination == "product" and factors:
                 factors, biases = [torch.stack(factors).prod(0)], [torch.stack(biases).sum(0)]

@@ -1,0 +1,234 @@
+"""Every system by fairseq's commands: from training to translations of new text, alike."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from test_distributed import train as train_on_ranks
+
+import commands
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_preprocess.commands.average_checkpoints import main as average
+from syntax_preprocess.commands.dump import main as dump
+from systems import SUPERVISED
+
+#: The systems of the papers but the gated one, which has tests of its own.
+SYSTEMS = [
+    "distance_transformer",
+    "pascal_transformer",
+    "sla_transformer",
+    "sg_net_transformer",
+    "syntax_infused_transformer",
+    "lisa_transformer",
+    "seprem_transformer",
+]
+
+every_system = pytest.mark.parametrize("system", SYSTEMS)
+
+
+def architecture(system: str) -> list[str]:
+    sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
+    shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
+    return ["--arch", f"{system}_tiny", *sizes, *shared]
+
+
+def criterion(system: str) -> list[str]:
+    return ["--criterion=label_smoothed_cross_entropy_with_syntax"] if system in SUPERVISED else []
+
+
+def train(data: Path, folder: Path, system: str, *more: str, **kwargs):
+    return commands.train(data, folder, *criterion(system), *more, model=architecture(system), **kwargs)
+
+
+@pytest.fixture(scope="module")
+def parsed(data_bin) -> Path:
+    """A data-bin with all features."""
+    return data_bin
+
+
+@pytest.fixture(scope="module")
+def made(parsed, tmp_path_factory):
+    """Of each system one that was trained for two epochs, made when it is asked for first."""
+    folder, found = tmp_path_factory.mktemp("systems"), {}
+
+    def of(system: str) -> SimpleNamespace:
+        if system not in found:
+            trainer = train(parsed, folder / system, system, "--max-epoch=2")
+            found[system] = SimpleNamespace(trainer=trainer, checkpoint=folder / system / "checkpoint_last.pt")
+        return found[system]
+
+    return of
+
+
+@every_system
+def test_it_learns_and_translates_a_test_set_and_the_same_as_new_text(system, made, corpus, parsed, tmp_path):
+    path = made(system).checkpoint
+    expected = commands.generate_scored(parsed, path)
+    assert len(expected) == 24
+    subwords = (corpus / "bpe/test.src").read_text().splitlines()
+    side = ("--remove-bpe", f"--input-parses={corpus}/test.src")
+    new_text, _ = commands.interactive(subwords, parsed, path, folder=tmp_path, more=side)
+    commands.assert_same(new_text, expected)
+    commands.validate(parsed, path, "--valid-subset", "valid")
+
+
+@every_system
+def test_python_translates_text(system, made, corpus, parsed):
+    path = made(system).checkpoint
+    hub = GatedSyntaxTransformerModel.from_pretrained(
+        str(path.parent), path.name, str(parsed), bpe="subword_nmt", bpe_codes=str(corpus / "codes.src"), parser="none"
+    )
+    lines = (corpus / "test.src").read_text().splitlines()
+    translated = hub.translate(lines[:3], beam=2, max_len_b=20)
+    assert len(translated) == 3
+    if system == "lisa_transformer":  # which is what it always is, without a parser
+        expected = commands.generate(parsed, path)
+        assert translated == [expected[number] for number in range(3)]
+
+
+@every_system
+def test_checkpoints_average_and_translate_beside_stock_models(system, made, parsed, tmp_path):
+    path = made(system).checkpoint
+    mean = tmp_path / "mean.pt"
+    average(["--inputs", str(path.parent), "--num-epoch-checkpoints", "2", "--output", str(mean)])
+    states = [commands.parameters(path.parent / f"checkpoint{epoch}.pt") for epoch in (1, 2)]
+    for name, weight in commands.parameters(mean).items():
+        torch.testing.assert_close(weight, (states[0][name] + states[1][name]) / 2)
+    commands.train(parsed, tmp_path / "stock", "--max-update=1", model=commands.STOCK)
+    together = commands.generate_scored(parsed, mean, tmp_path / "stock/checkpoint_last.pt")
+    assert together.keys() == commands.generate_scored(parsed, mean).keys()
+
+
+@every_system
+def test_a_training_goes_on_with_the_same_bits(system, made, parsed, tmp_path):
+    train(parsed, tmp_path, system, "--max-epoch=1")
+    train(parsed, tmp_path, system, "--max-epoch=2")
+    whole, resumed = commands.parameters(made(system).checkpoint), commands.parameters(tmp_path / "checkpoint_last.pt")
+    assert whole.keys() == resumed.keys()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+WAYS = {
+    "fp16": ["--fp16", "--checkpoint-activations"],
+    "amp": ["--amp"],
+    "ema": ["--store-ema", "--ema-fp32"],
+    "truncated": ["--truncate-source", "--max-source-positions=6"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@every_system
+def test_it_trains_in_every_way(system, way, parsed, tmp_path, half_precision):
+    more = WAYS[way]
+    cpu = not half_precision or not {"--amp", "--fp16"} & set(more)
+    train(parsed, tmp_path, system, "--max-update=3", *more, cpu=cpu)
+    found = commands.parameters(tmp_path / "checkpoint_last.pt")
+    assert all(weight.isfinite().all() for weight in found.values())
+
+
+@every_system
+def test_two_ranks_stay_equal(system, parsed, tmp_path):
+    options = ["--optimizer=adam", "--lr=0.01", "--max-update=3", "--disable-validation", *criterion(system)]
+    first, second = train_on_ranks(parsed, tmp_path, 2, *options, model=architecture(system))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(weight, second[name]) for name, weight in first.items())
+
+
+@every_system
+def test_what_it_attends_to_is_dumped(system, made, parsed, tmp_path):
+    path = made(system).checkpoint
+    dump([str(parsed), "--path", str(path), "--cpu", "--output", str(tmp_path / "x.npz"), "--batch-size", "7"])
+    found = np.load(tmp_path / "x.npz")
+    n = len(found["3/tokens"])
+    layers = {"sla_transformer": [1, 2], "sg_net_transformer": [3]}
+    unguided = {"syntax_infused_transformer": [1, 2], "seprem_transformer": [1, 2]}
+    assert found["layers"].tolist() == {**layers, **unguided}.get(system, [1])
+    attention = found["3/attention"]
+    assert attention.shape == (len(found["layers"]), 4, n, n)
+    np.testing.assert_allclose(attention.sum(axis=-1), 1, rtol=1e-4)
+    guided = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
+    assert ("3/masks" in found.files) == (system in guided)
+    assert ("3/gates" in found.files) == (system == "sla_transformer")
+
+
+@every_system
+def test_a_stock_transformer_becomes_one(system, plain_data_bin, parsed, tmp_path):
+    stock = ["--arch=transformer", *architecture(system)[2:], "--encoder-ffn-embed-dim=128", "--encoder-layers=2"]
+    stock += ["--encoder-attention-heads=4", "--decoder-attention-heads=4", "--share-decoder-input-output-embed"]
+    commands.train(plain_data_bin, tmp_path, "--max-update=1", "--no-epoch-checkpoints", model=stock)
+    start = ["--max-update=1", f"--finetune-from-model={tmp_path}/checkpoint_last.pt"]
+    if system == "syntax_infused_transformer":
+        start += ["--feature-merge=sum", "--share-decoder-input-output-embed"]
+    train(parsed, tmp_path / "on", system, *start)
+    assert (tmp_path / "on/checkpoint_last.pt").exists()
+
+
+@pytest.mark.parametrize("system", SUPERVISED)
+def test_under_the_stock_criterion_it_trains_unsupervised(system, plain_data_bin, parsed, tmp_path, caplog):
+    data = plain_data_bin if system == "lisa_transformer" else parsed  # which needs no parses at all then
+    commands.train(data, tmp_path, "--max-update=2", model=architecture(system))
+    warnings = [record.message for record in caplog.records if "without supervision" in record.message]
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("system", SUPERVISED)
+def test_auxiliary_losses_are_logged_and_do_not_choose_the_best_checkpoint(system, parsed, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    train(parsed, tmp_path, system, "--max-epoch=1", "--log-format=json")
+    logs = [json.loads(r.message) for r in caplog.records if r.name == "valid" and r.message.startswith("{")]
+    assert float(logs[-1]["valid_parent_loss"]) > 0
+    assert 0 <= float(logs[-1]["valid_parent_accuracy"]) <= 100
+    training = [json.loads(r.message) for r in caplog.records if r.name == "train" and r.message.startswith("{")]
+    assert ("train_distance_loss" in training[-1]) == (system == "seprem_transformer")
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    assert state["extra_state"]["val_loss"] == pytest.approx(float(logs[-1]["valid_loss"]), abs=1e-3)
+
+
+def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(corpus, plain_data_bin, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    with pytest.raises(FileNotFoundError, match=r"train\.src-tgt\.src\.head"):
+        train(plain_data_bin, tmp_path / "none", "lisa_transformer", "--max-update=1")
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    options = ["-s", "src", "-t", "tgt", f"--trainpref={corpus}/bpe/train", f"--trainparse={corpus}/train"]
+    commands.syntax_preprocess.commands.binarize.main([*options, "--destdir", str(data)])
+    train(data, tmp_path / "run", "lisa_transformer", "--max-update=1")
+    assert "valid: what is predicted of parses is not scored" in caplog.text
+
+
+def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_counted(
+    made, corpus, parsed, plain_data_bin, tmp_path, caplog
+):
+    path = made("syntax_infused_transformer").checkpoint
+    expected = commands.generate_scored(parsed, path)
+    for name in ("train", "valid", "test"):
+        for kind in ("", ".trees", ".conllu"):
+            shutil.copy(corpus / f"{name}.src{kind}", tmp_path / f"{name}.src{kind}")
+    shutil.copytree(corpus / "bpe", tmp_path / "bpe")
+    # The first sentence has a part of speech of its own, so that all others have other numbers.
+    conllu = (tmp_path / "test.src.conllu").read_text()
+    rows = conllu.split("\n")
+    first = next(i for i, row in enumerate(rows) if row[:1].isdigit())
+    fields = rows[first].split("\t")
+    fields[3] = "NEW"
+    rows[first] = "\t".join(fields)
+    (tmp_path / "test.src.conllu").write_text("\n".join(rows))
+    shutil.move(tmp_path / "test.src.conllu", tmp_path / "last.conllu")
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    shutil.move(tmp_path / "last.conllu", tmp_path / "test.src.conllu")
+    test = ["-s", "src", "-t", "tgt", f"--testpref={tmp_path}/bpe/test", f"--testparse={tmp_path}/test"]
+    commands.syntax_preprocess.commands.binarize.main(
+        [*test, "--destdir", str(data), "--features", "upos,case,position"]
+    )
+    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (parsed, data)]
+    assert labels[0] != labels[1]
+    found = commands.generate_scored(data, path)
+    assert "test: subwords with a label of upos that the model does not know: NEW (" in caplog.text
+    differing = [number for number in expected if abs(found[number][0] - expected[number][0]) > 1e-4]
+    assert differing in ([], [0])

@@ -1,0 +1,89 @@
+"""The systems that every law must hold for, as small models, and batches with all features."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import torch
+
+import small
+from fairseq_syntax.testing import random_features
+from syntax_preprocess.features import FEATURES
+
+LABELS = "</s> A B C"
+
+#: Options under which a small model of each system does something everywhere.
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "gated_syntax_transformer": {"syntax_masks": "slr,sdoi"},
+    "distance_transformer": {},
+    "pascal_transformer": {},
+    "sla_transformer": {"sla_distance": 1},
+    "sg_net_transformer": {},
+    "syntax_infused_transformer": {"upos_labels": LABELS, "feature_merge": "sum"},
+    "lisa_transformer": {},
+    "seprem_transformer": {"distance_prediction_rate": 0.5},
+}
+
+#: Those that a parse guides when they translate.
+GUIDED = [name for name in SYSTEMS if name != "lisa_transformer"]
+
+#: Those that learn to predict parses.
+SUPERVISED = ["lisa_transformer", "seprem_transformer"]
+
+
+def model(system: str, *, awake: bool = True, **options: Any) -> Any:
+    """A small model of a system.
+
+    Args:
+        awake: parameters that begin as 0, so that nothing depends on some others, do not.
+    """
+    net = small.model(system, **{**SYSTEMS[system], **options})
+    generator = torch.Generator().manual_seed(5)
+    for name, parameter in net.named_parameters():
+        if awake and (name.endswith("scorer.weight") or name.endswith("parents.weight")):
+            parameter.data.normal_(generator=generator)
+    return net
+
+
+def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:
+    """A stock Transformer, and a model of a system with its weights."""
+    sizes = {name: value for name, value in options.items() if name.startswith(("encoder", "decoder", "dropout"))}
+    stock = small.model("transformer", seed=3, **sizes)
+    ours = model(system, **options)
+    before = {name: value.clone() for name, value in ours.state_dict().items()}
+    state = dict(stock.state_dict())
+    ours.load_state_dict(state, strict=True)  # what stock lacks starts fresh
+    assert all(
+        torch.equal(value, before[name]) for name, value in ours.state_dict().items() if name not in stock.state_dict()
+    )
+    return stock, ours
+
+
+def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
+    """All features of a random parse."""
+    found = random_features(random, words, subwords)
+    for name in ("deprel", "upos", "case", "position"):
+        labels = FEATURES[name].labels or LABELS.split()
+        found[name] = [random.randrange(1, len(labels)) for _ in range(subwords)] + [0]
+    return found
+
+
+def batch(*, left_pad: bool = True, seed: int = 7) -> dict[str, Any]:
+    """Three sentences and one without a parse."""
+    random = Random(seed)
+    return small.batch([*(features(random, words, words + 2) for words in (1, 6, 10)), 9], left_pad=left_pad)
+
+
+def of_stock(net_input: dict[str, Any]) -> dict[str, Any]:
+    """The same without features."""
+    return {name: value for name, value in net_input.items() if name != "src_syntax"}
+
+
+def loss(net: Any, net_input: dict[str, Any], *, predictions: bool = False) -> torch.Tensor:
+    """A number that all outputs, and all that is predicted, have a part in."""
+    logits, extra = net(**net_input, predictions=predictions)
+    total = (logits.float() * torch.linspace(-1, 1, logits.shape[-1])).sum()
+    for some in extra.get("syntax_predictions", {}).values():
+        total = total + sum(prediction.cross_entropy() for prediction in some)
+    return total

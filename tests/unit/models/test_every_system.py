@@ -1,0 +1,356 @@
+"""Laws that hold for every system: one test each, over all of them."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+import torch
+from torch import nn
+
+import small
+import systems
+from fairseq_syntax.models.syntax_model import SyntaxModel
+from fairseq_syntax.nn.masks import UNKNOWN, mask_names
+from fairseq_syntax.nn.mixing import COMBINATIONS
+from fairseq_syntax.nn.trace import SyntaxTrace
+from small import alone, encode
+from systems import GUIDED, SUPERVISED, SYSTEMS
+
+every_system = pytest.mark.parametrize("system", SYSTEMS)
+
+
+class Closed(nn.Module):
+    """Gates that are shut."""
+
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.shape = masks, heads
+
+    def forward(self, x, padding_mask):
+        return torch.zeros(x.shape[1], *self.shape)
+
+
+def shut_gates(net):
+    for attention in net.syntax_attentions.values():
+        attention.gate = Closed(attention.num_masks, attention.syntax_heads)
+
+
+def no_tables(net):
+    for table in net.encoder.embed_tokens.tables.values():
+        table.data.zero_()
+
+
+def no_mixture(net):
+    net.encoder.tree_mixing.weight.data.zero_()
+
+
+def as_it_is(net):
+    pass
+
+
+#: Of each system, settings under which it is a stock Transformer: options, and what is done to the model.
+NEUTRAL = [
+    ("gated_syntax_transformer", {}, shut_gates),
+    ("pascal_transformer", {"parent_ignoring": 1.0}, as_it_is),  # in training
+    ("sla_transformer", {"sla_distance": 30}, as_it_is),
+    ("sg_net_transformer", {"fusion_weight": 1.0}, as_it_is),
+    ("syntax_infused_transformer", {}, no_tables),
+    ("lisa_transformer", {"syntax_combination": "gate"}, shut_gates),
+    ("seprem_transformer", {}, no_mixture),
+]
+
+
+@pytest.mark.parametrize(
+    ("training", "system", "options", "change"),
+    [(t, *row) for t in (True, False) for row in NEUTRAL if t or "parent_ignoring" not in row[1]],
+)
+@pytest.mark.parametrize("normalize_before", [True, False])
+def test_a_neutral_setting_equals_stock(system, options, change, normalize_before, training):
+    stock, ours = systems.with_stock_weights(system, encoder_normalize_before=normalize_before, **options)
+    change(ours)
+    net_input = systems.batch()
+    real = net_input["src_tokens"].ne(1)
+    plain = systems.of_stock(net_input)
+    expected = encode(stock.train(training), plain)
+    torch.testing.assert_close(encode(ours.train(training), net_input)[real], expected[real], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours(**net_input)[0], stock(**plain)[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize("system", GUIDED)
+def test_a_sentence_without_a_parse_is_a_stock_transformers_and_the_others_are_not(system, left_pad, training):
+    stock, ours = systems.with_stock_weights(system)
+    net_input = systems.batch(left_pad=left_pad)
+    expected = encode(stock.train(training), systems.of_stock(net_input))
+    difference = (encode(ours.train(training), net_input) - expected).abs()
+    difference = (difference * net_input["src_tokens"].ne(1).unsqueeze(2)).amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-3).all()
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+@every_system
+def test_a_sentence_is_what_it_is_alone_whatever_stands_beside_it(system, left_pad):
+    net = systems.model(system).eval()
+    random = Random(8)
+    short, long = systems.features(random, 4, 6), systems.features(random, 12, 15)
+    together = small.batch([long, short], left_pad=left_pad)
+    n = len(short["word"])
+    row = encode(net, together)[1]
+    expected = encode(net, alone(together, 1, short, left_pad=left_pad))[0]
+    torch.testing.assert_close(row[-n:] if left_pad else row[:n], expected, rtol=1e-4, atol=1e-5)
+    turned = {
+        name: {k: v.flip(0) for k, v in value.items()} if isinstance(value, dict) else value.flip(0)
+        for name, value in together.items()
+    }
+    torch.testing.assert_close(encode(net, turned)[0], row, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "system", ["gated_syntax_transformer", "distance_transformer", "pascal_transformer", "sla_transformer"]
+)
+def test_a_parse_moves_the_heads_that_have_masks_in_every_sentence_and_no_others(system):
+    net = systems.model(system, syntax_heads=3, syntax_layers="1").eval()
+    net_input = systems.batch()
+    other = {**net_input, "src_syntax": {k: v.clone() for k, v in net_input["src_syntax"].items()}}
+    for name, feature in other["src_syntax"].items():
+        if name != "word":
+            feature[:3] = UNKNOWN
+    attention = []
+    for given in (net_input, other):
+        trace = SyntaxTrace(("attention",))
+        net.encoder(given["src_tokens"], src_syntax=given["src_syntax"], trace=trace)
+        attention.append(trace.layers[1]["attention"])
+    moved = (attention[0] - attention[1]).abs().amax(dim=(2, 3)) > 1e-6  # (sentences, heads)
+    assert moved[1:3].tolist() == [[True, True, True, False]] * 2
+    assert moved[3].tolist() == [False] * 4
+
+
+@every_system
+def test_every_parameter_begins_finite_and_the_same_from_the_same_seed_and_learns(system):
+    one, two = (systems.model(system, awake=False, seed=9) for _ in range(2))
+    for (name, a), (_, b) in zip(one.state_dict().items(), two.state_dict().items(), strict=True):
+        assert a.isfinite().all(), name
+        assert torch.equal(a, b), name
+    net = systems.model(system).train()
+    systems.loss(net, systems.batch(), predictions=True).backward()
+    for name, parameter in net.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        # The mean over a batch takes away what all of its logits have in common.
+        assert parameter.grad.any() or ".gate." in name or name.endswith("k_proj.bias"), name
+
+
+@every_system
+def test_activation_checkpointing_gives_the_same_gradients(system):
+    nets = [systems.model(system, checkpoint_activations=c).train() for c in (False, True)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    for net in nets:
+        torch.manual_seed(4)
+        systems.loss(net, systems.batch(), predictions=True).backward()
+    for (name, a), (_, b) in zip(nets[0].named_parameters(), nets[1].named_parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, msg=name)
+    scorers = [p.grad for name, p in nets[1].named_parameters() if "scorer" in name or "tree_mixing" in name]
+    assert bool(scorers) == (system in SUPERVISED)
+    assert all(gradient.any() for gradient in scorers)
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16", "autocast"])
+@every_system
+def test_half_precision_is_near_float32_also_on_long_padded_rows(system, precision):
+    net = systems.model(system).eval()
+    random = Random(2)
+    net_input = small.batch([systems.features(random, 30, 40), systems.features(random, 5, 6)])
+    real = net_input["src_tokens"].ne(1)
+    expected = encode(net, net_input)[real]
+    if precision == "autocast":
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = encode(net, net_input)[real].float()
+    else:
+        found = encode(net.to(getattr(torch, precision)), net_input)[real].float()
+    assert found.isfinite().all()
+    assert (found - expected).abs().mean() < (0.005 if precision == "float16" else 0.03)
+
+
+@pytest.fixture
+def process_group(tmp_path):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("predictions", [True, False])
+@every_system
+def test_distributed_data_parallel_finds_no_unused_parameter(system, predictions, process_group):
+    parallel = nn.parallel.DistributedDataParallel(systems.model(system).train())
+    for _ in range(2):  # it would raise in the second pass
+        systems.loss(parallel, systems.batch(), predictions=predictions).backward()
+    assert all(parameter.grad is not None for parameter in parallel.parameters())
+
+
+@every_system
+def test_a_pass_changes_no_attribute(system):
+    encoder = systems.model(system).eval().encoder
+    before = {name: dict(vars(module)) for name, module in encoder.named_modules()}
+    net_input = systems.batch()
+    encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], predictions=True)
+    assert {name: vars(module) for name, module in encoder.named_modules()} == before
+
+
+@pytest.mark.parametrize("normalize_before", [True, False])
+def test_the_attention_of_layers_without_masks_is_traced(normalize_before):
+    net = systems.model("syntax_infused_transformer", encoder_normalize_before=normalize_before).eval()
+    expected = []
+    for layer in net.encoder.layers:
+        layer.self_attn.register_forward_pre_hook(
+            lambda module, args, given: expected.append(
+                type(module).forward(module, *args, **{**given, "need_weights": True})[1]
+            ),
+            with_kwargs=True,
+        )
+    net_input, trace = systems.batch(), SyntaxTrace(("attention",))
+    net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=trace)
+    found = trace.stacked("attention")
+    assert found.shape[:3] == (4, 2, 4)
+    torch.testing.assert_close(found.mean(dim=2), torch.stack(expected, dim=1))
+
+
+@every_system
+def test_layer_drop_runs(system):
+    net = systems.model(system, encoder_layers=4, encoder_layerdrop=0.5).train()
+    for _ in range(5):
+        assert systems.loss(net, systems.batch(), predictions=True).isfinite()
+
+
+@every_system
+def test_missing_features_are_named_and_labels_are_not_missed(system):
+    net = systems.model(system).train()
+    net_input = systems.batch()
+    del net_input["src_syntax"]
+    assert isinstance(net, SyntaxModel)
+    if not net.syntax_features:
+        assert systems.loss(net, net_input, predictions=True).isfinite()
+        return
+    with pytest.raises(ValueError, match=rf"missing: {', '.join(net.syntax_features)}\. Does"):
+        net(**net_input)
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+@pytest.mark.parametrize("mask", mask_names())
+def test_every_mask_works_under_every_combination_and_with_another(mask, combination):
+    net_input = systems.batch()
+    others = ["", ",slr" if mask != "slr" else ",sdoi"]
+    for other in others:
+        net = small.model(syntax_masks=mask + other, syntax_combination=combination, syntax_layers="1,top").train()
+        found = systems.loss(net, net_input, predictions=True)
+        found.backward()
+        assert found.isfinite()
+        assert all(p.grad.isfinite().all() for p in net.parameters())
+
+
+#: Options of each system that must reach what the encoder computes: in training, in evaluation.
+REACHES = [
+    ("distance_transformer", "slr_temperature", 1.0),
+    ("distance_transformer", "syntax_heads", 2),
+    ("distance_transformer", "syntax_layers", "2"),
+    ("pascal_transformer", "parent_sigma", 3.0),
+    ("pascal_transformer", "parent_ignoring", 0.5),
+    ("pascal_transformer", "syntax_heads", 1),
+    ("sla_transformer", "sla_distance", 2),
+    ("sla_transformer", "sla_neighbours", False),
+    ("sg_net_transformer", "fusion", "top"),
+    ("sg_net_transformer", "fusion", "concatenate"),
+    ("sg_net_transformer", "fusion", "bi-attention"),
+    ("sg_net_transformer", "fusion_weight", 0.9),
+    ("sg_net_transformer", "sdoi_subwords", "first"),
+    ("sg_net_transformer", "syntax_masks", "none"),
+    ("syntax_infused_transformer", "feature_embeddings", "upos"),
+    ("syntax_infused_transformer", "feature_merge", "concatenate"),
+    ("lisa_transformer", "lisa_hidden_dim", 3),
+    ("lisa_transformer", "lisa_teacher_forcing", False),
+    ("lisa_transformer", "syntax_layers", "2"),
+    ("seprem_transformer", "tree_mixing_weight", 0.5),
+    ("seprem_transformer", "tree_mixing_activation", "sigmoid"),
+    ("seprem_transformer", "distance_prediction_rate", 1.0),
+    ("seprem_transformer", "distance_prediction", False),
+]
+
+
+@pytest.mark.parametrize(("system", "option", "value"), REACHES)
+def test_every_option_reaches_the_computation(system, option, value):
+    base, changed = systems.model(system), systems.model(system, **{option: value})
+    shapes = {name: p.shape for name, p in changed.state_dict().items()}
+    state = {name: p for name, p in base.state_dict().items() if shapes.get(name) == p.shape}
+    nn.Module.load_state_dict(changed, state, strict=False)
+    if option == "tree_mixing_weight":
+        changed.encoder.tree_mixing.weight.data.fill_(value)
+    outputs = []
+    for net in (base.train(), changed.train()):
+        torch.manual_seed(1)
+        inputs = {name: v for name, v in systems.batch().items() if name != "prev_output_tokens"}
+        outputs.append(net.encoder(**inputs, predictions=True)["encoder_out"][0])
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "wrong"),
+    [
+        (
+            "distance_transformer",
+            {"syntax_layers": "bottom"},
+            "--syntax-layers: expected numbers, ranges such as 3-4, and top",
+        ),
+        ("pascal_transformer", {"parent_sigma": 0}, "--parent-sigma: expected a number above 0"),
+        ("pascal_transformer", {"parent_ignoring": 1.5}, "--parent-ignoring: expected at most 1"),
+        ("sg_net_transformer", {"fusion_weight": 2.0}, "--fusion-weight: expected at most 1"),
+        ("sg_net_transformer", {"fusion": "add"}, "--fusion: expected one of sum, top"),
+        ("syntax_infused_transformer", {"feature_embeddings": "head"}, "--feature-embeddings: expected some of"),
+        (
+            "syntax_infused_transformer",
+            {"feature_merge": "concatenate", "share_all_embeddings": True},
+            "--feature-merge concatenate: expected without --share-all-embeddings",
+        ),
+        (
+            "syntax_infused_transformer",
+            {"feature_merge": "concatenate", "feature_embed_dim": 32},
+            "--feature-embed-dim",
+        ),
+        ("syntax_infused_transformer", {"feature_embeddings": "none"}, "--syntax-masks: expected some of"),
+        ("seprem_transformer", {"tree_mixing": False}, "--distance-prediction: expected with --tree-mixing"),
+        ("seprem_transformer", {"tree_mixing_activation": "cosine"}, "--tree-mixing-activation: expected one of"),
+        ("lisa_transformer", {"lisa_hidden_dim": 0}, "--lisa-hidden-dim: expected at least 1"),
+    ],
+)
+def test_impossible_options_are_refused_by_name(system, options, wrong):
+    with pytest.raises(ValueError, match=wrong):
+        systems.model(system, **options)
+
+
+#: Parameters beside a stock Transformer's, at 512/2048/8 and six layers.
+ADDED = {
+    "distance_transformer": 0,
+    "pascal_transformer": 0,
+    "sla_transformer": 6 * 513,
+    "sg_net_transformer": 4 * (512**2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512,
+    "lisa_transformer": 69_824,
+    "seprem_transformer": 6 * 2 * 512**2 + 1 + 2 * 512 * 17 + 17 + 69_824,
+}
+
+
+@pytest.mark.parametrize("system", ADDED)
+def test_added_parameters_are_those_of_the_definition(system):
+    sizes = {
+        "encoder_embed_dim": 512, "encoder_ffn_embed_dim": 2048, "encoder_attention_heads": 8, "encoder_layers": 6,
+        "decoder_embed_dim": 512, "decoder_ffn_embed_dim": 64, "decoder_layers": 1,
+    }  # fmt: skip
+    with torch.device("meta"):
+        ours, stock = (
+            sum(
+                p.numel()
+                for p in small.model(arch, encoder_learned_pos=True, decoder_learned_pos=True, **sizes).parameters()
+            )
+            for arch in (system, "transformer")
+        )
+    assert ours - stock == ADDED[system]
