@@ -18,11 +18,14 @@ from typing import Any
 import pytest
 import torch
 from fairseq import options
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
+from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.inference import recorded_parser
 from fairseq_syntax.models.options import all_options
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
@@ -165,8 +168,10 @@ def test_parameters_of_table_8():
             assert f"{made:,}" == count, architecture
 
 
-def test_options_of_the_readme_are_all_there_are():
-    rows = [row for row in rows_of("README.md", "of the model") if not row[0].startswith("**")]
+def test_options_that_are_told_of_are_all_there_are():
+    systems = rows_of("docs/systems.md", "option")
+    rows = [*rows_of("README.md", "of the model"), *(row[:3] for row in systems[: systems.index(OF_CRITERION)])]
+    rows = [row for row in rows if not row[0].startswith("**")]
     told = {re.search("--[a-z-]+", first)[0]: (meaning, default.strip("`")) for first, meaning, default in rows}
     of_fairseq = {field.name for field in dataclasses.fields(TranslationConfig)}
     of_task = [
@@ -182,6 +187,40 @@ def test_options_of_the_readme_are_all_there_are():
             assert {"on": True, "off": False}.get(default, default) == option.default or (
                 option.kind in (int, float) and float(default) == option.default
             ), flag
+
+
+OF_CRITERION = ["**of the criterion**", "", "", ""]
+
+
+def test_options_of_the_criterion_and_the_tests_of_all_systems_exist():
+    rows = rows_of("docs/systems.md", "option")
+    assert all(is_test(test.strip("`")) for *_, test in rows if test)
+    told = {
+        flag: row[2].strip("`") for row in rows[rows.index(OF_CRITERION) :] for flag in re.findall("--[a-z-]+", row[0])
+    }
+    of_fairseq = {field.name for field in dataclasses.fields(LabelSmoothedCrossEntropyCriterionConfig)}
+    fields = dataclasses.fields(LabelSmoothedCrossEntropyWithSyntaxConfig)
+    ours = {"--" + f.name.replace("_", "-"): str(f.default) for f in fields if f.name not in of_fairseq}
+    assert {flag: str(default).removesuffix(".0") for flag, default in ours.items()} == told
+
+
+def test_architectures_and_parameters_of_all_systems():
+    rows = rows_of("docs/systems.md", "system")
+    assert len(rows) == 8
+    page = (ROOT / "docs/systems.md").read_text()
+    stock = parameters("transformer", 1000)
+    for *_, architecture, features, labels, added in rows:
+        name = architecture.strip("`")
+        assert all(arch in ARCH_MODEL_REGISTRY for arch in (name, f"{name}_tiny"))
+        if "V" in added:
+            continue  # it has embeddings of its own
+        assert parameters(name, 1000) - stock == int(added.partition(" ")[0].replace(",", ""))
+    for prefix, names in re.findall(r"`([a-z_]+_)\{([a-z0-9_,]+)\}`", page):
+        assert all(prefix + name in ARCH_MODEL_REGISTRY for name in names.split(","))
+    named = {name for name in ARCH_MODEL_REGISTRY if name.startswith(("pascal_", "lisa_"))}
+    (listed,) = re.findall(r"with `\{([a-z0-9_,]+)\}` \(the", page)
+    sets = {f"{system}_transformer_{name}" for system in ("pascal", "lisa") for name in listed.split(",")}
+    assert {name for name in named if not name.endswith(("transformer", "_tiny"))} == sets
 
 
 @pytest.mark.parametrize("package", ["syntax_preprocess", "fairseq_syntax"])
