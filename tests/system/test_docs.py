@@ -209,7 +209,7 @@ def test_architectures_and_parameters_of_all_systems():
     assert len(rows) == 8
     page = (ROOT / "docs/systems.md").read_text()
     stock = parameters("transformer", 1000)
-    for *_, architecture, features, labels, added in rows:
+    for *_, architecture, _, _, added in rows:
         name = architecture.strip("`")
         assert all(arch in ARCH_MODEL_REGISTRY for arch in (name, f"{name}_tiny"))
         if "V" in added:

@@ -14,7 +14,7 @@ from harness.recipe import Parser, Pictures, Recipe, Selection, System, TableOf,
 SYSTEMS = 4
 _TRAIN: dict[str, Any] = {
     **{f"{side}-{size}": value for side in ("encoder", "decoder")
-       for size, value in (("embed-dim", 16), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 4))},
+       for size, value in (("embed-dim", 32), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 4))},
     "max-tokens": 1000,
     "max-epoch": 2,
     "max-update": 10,

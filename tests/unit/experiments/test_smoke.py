@@ -39,7 +39,7 @@ def test_every_recipe_becomes_small_and_offline(tmp_path, name):
     assert shown == small.systems.keys()
     for run in plan.runs.values():
         options = run.inputs["model"].settings["options"]
-        assert options["encoder-embed-dim"] == 16
+        assert options["encoder-embed-dim"] == 32
         assert options["max-update"] == 10
 
 
