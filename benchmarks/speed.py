@@ -1,6 +1,6 @@
-"""What syntax costs a Transformer: fairseq's own `transformer` and `gated_syntax_transformer`, side by side.
+"""What syntax costs a Transformer: fairseq's own `transformer` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers] [--cpu]
 
 No data is needed: random tokens under random trees, in batches of sentences of like lengths, the same for all models
 of a size. Everything is measured in one run, in turn, step by step; medians. A ratio is stock's time over ours: above
@@ -20,11 +20,12 @@ import multiprocessing
 import os
 import platform
 import re
+import shlex
 import statistics
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
@@ -39,7 +40,7 @@ from fairseq.trainer import Trainer
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from fairseq_syntax.testing import EOS, FIRST_WORD, PAD, random_features, random_source
+from fairseq_syntax.testing import EOS, FIRST_WORD, LABELS, PAD, random_features, random_labels, random_source
 from syntax_preprocess.system.workers import end_with_parent
 
 VOCABULARY = 8000
@@ -54,12 +55,25 @@ SYSTEMS = {
     "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
     "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
 }
+#: The systems of the other papers, by ``--papers``.
+PAPERS = {
+    "transformer": "--arch transformer",
+    "relative position": "--arch relative_position_transformer",
+    "Distance": "--arch distance_transformer",
+    "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
+    "SLA": "--arch sla_transformer",
+    "SG-Net": "--arch sg_net_transformer",
+    "infused": f"--arch syntax_infused_transformer --feature-merge sum --upos-labels '{' '.join(LABELS)}'",
+    "LISA": "--arch lisa_transformer --criterion label_smoothed_cross_entropy_with_syntax",
+    "SEPREM": "--arch seprem_transformer --criterion label_smoothed_cross_entropy_with_syntax",
+}
 
 
 def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
     """A batch as the task's dataset makes it; `lengths` count `</s>`."""
     width = max(lengths)
-    sentences = [random_features(random, max(1, round((n - 1) * 0.85)), n - 1) for n in lengths]
+    trees = [random_features(random, max(1, round((n - 1) * 0.85)), n - 1) for n in lengths]
+    sentences = [{**tree, **random_labels(random, n - 1)} for tree, n in zip(trees, lengths, strict=True)]
     targets = [
         [random.randrange(FIRST_WORD, VOCABULARY) for _ in range(n - 1)] + [EOS] + [PAD] * (width - n) for n in lengths
     ]
@@ -88,7 +102,7 @@ def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
 
 
 class System:
-    """One of :data:`SYSTEMS`, ready to train, encode and generate."""
+    """One of :data:`SYSTEMS` or :data:`PAPERS`, ready to train, encode and generate."""
 
     def __init__(self, name: str, size: int, cpu: bool, *, dropout: str = "fast"):
         ffn, heads, layers, _ = SIZES[size]
@@ -98,11 +112,11 @@ class System:
             for side in ("encoder", "decoder")
         )
         command = (
-            f"none --task syntax_translation {SYSTEMS[name]} {shape} {REGULARISATION} --share-all-embeddings "
+            f"none --task syntax_translation {shape} {REGULARISATION} --share-all-embeddings "
             "--optimizer adam --lr 1e-4 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 1 "
-            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu}"
+            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu} {(SYSTEMS | PAPERS)[name]}"
         )
-        args = options.parse_args_and_arch(options.get_training_parser(), command.split())
+        args = options.parse_args_and_arch(options.get_training_parser(), shlex.split(command))
         cfg = convert_namespace_to_omegaconf(args)
         symbols = Dictionary()
         for i in range(len(symbols), VOCABULARY):
@@ -117,16 +131,19 @@ class System:
             [self.model], argparse.Namespace(beam=5, max_len_a=0, max_len_b=30, min_len=30)
         )
 
-    def sample(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The batch, for this model, where it computes."""
+    def sample(self, batch: dict[str, Any], *, labels: bool = False) -> dict[str, Any]:
+        """The batch, for this model, where it computes; with what its auxiliary losses need, if it is to have that."""
         net_input = dict(batch["net_input"])
-        if not syntax_of(self.model).syntax_features:
-            del net_input["src_syntax"]
+        syntax = syntax_of(self.model)
+        needed = {*syntax.syntax_features, *(syntax.label_features if labels else ())}
+        features = {name: f for name, f in net_input.pop("src_syntax").items() if name in needed}
+        if features:
+            net_input["src_syntax"] = features
         sample = {**batch, "net_input": net_input}
         return utils.move_to_cuda(sample) if self.cuda else sample
 
     def train(self, batch: dict[str, Any]) -> None:
-        self.trainer.train_step([self.sample(batch)])
+        self.trainer.train_step([self.sample(batch, labels=True)])
 
     def encode(self, batch: dict[str, Any]) -> None:
         net_input = self.sample(batch)["net_input"]
@@ -141,7 +158,8 @@ class System:
         self.task.inference_step(self.generator, [self.model], sample)
 
     def build_masks(self, batch: dict[str, Any]) -> None:
-        self.model.encoder.mask_builder(self.sample(batch)["net_input"]["src_syntax"])
+        net_input = self.sample(batch)["net_input"]
+        self.model.encoder.mask_builder(net_input.get("src_syntax"), net_input["src_tokens"])
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -199,9 +217,9 @@ def be_quiet() -> None:
     logging.disable(logging.WARNING)
 
 
-def compare(size: int, repeats: int, cpu: bool) -> None:
+def compare(names: Iterable[str], size: int, repeats: int, cpu: bool) -> None:
     ffn, heads, layers, tokens = SIZES[size]
-    systems = {name: System(name, size, cpu) for name in SYSTEMS}
+    systems = {name: System(name, size, cpu) for name in names}
     batches = random_batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
     print(f"\n{size}/{ffn}, {heads} heads, {layers}+{layers} layers, batches of about {tokens} tokens\n")
@@ -211,7 +229,7 @@ def compare(size: int, repeats: int, cpu: bool) -> None:
     def row(what: str, values: list[float], ratios: list[float], form: str = "{:,.0f}") -> None:
         print(f"| {what} | {' | '.join([*map(form.format, values), *(f'{r:.3f}' for r in ratios)])} |", flush=True)
 
-    for dropout, trained in (("torch", {name: System(name, size, cpu, dropout="torch") for name in SYSTEMS}),
+    for dropout, trained in (("torch", {name: System(name, size, cpu, dropout="torch") for name in systems}),
                              ("fast", systems)):  # fmt: skip
         train, ratios = in_turn({name: system.train for name, system in trained.items()}, batches, repeats)
         row(f"training, {dropout} dropout, words/s", [words / value for value in train.values()], ratios)
@@ -245,6 +263,7 @@ def growth(size: int, repeats: int, cpu: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="embed dims (default: all)")
+    parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
@@ -258,8 +277,9 @@ def main() -> None:
         os.chdir(folder)
         sizes = [int(size) for size in args.sizes.split(",")]
         for size in sizes:
-            compare(size, args.repeats, args.cpu)
-        growth(sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
+            compare(PAPERS if args.papers else SYSTEMS, size, args.repeats, args.cpu)
+        if not args.papers:
+            growth(sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
 
 
 if __name__ == "__main__":

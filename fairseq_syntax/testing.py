@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from fairseq_syntax.nn.masks import UNKNOWN
+from syntax_preprocess.features import FEATURES
 from syntax_preprocess.features.distance import distance_feature, syntactic_distances
 from syntax_preprocess.features.heads import head_feature
 from syntax_preprocess.features.word import word_feature
@@ -51,6 +52,16 @@ def random_features(random: Random, words: int, subwords: int) -> dict[str, list
         "distance": distance_feature(word_of, syntactic_distances([random_tree(random, words)])),
         "head": head_feature(word_of, DependencyTree(["x"] * words, heads)),
     }
+
+
+#: Labels of random parses.
+LABELS = ("</s>", "A", "B", "C")
+
+
+def random_labels(random: Random, subwords: int) -> dict[str, list[int]]:
+    """The features that number labels, at random, `subwords` + 1 values each; those of parses number :data:`LABELS`."""
+    numbers = {name: len(feature.labels or LABELS) for name, feature in FEATURES.items() if feature.labels is not None}
+    return {name: [*(random.randrange(1, n) for _ in range(subwords)), 0] for name, n in numbers.items()}
 
 
 def random_source(

@@ -8,10 +8,7 @@ from typing import Any
 import torch
 
 import small
-from fairseq_syntax.testing import random_features
-from syntax_preprocess.features import FEATURES
-
-LABELS = "</s> A B C"
+from fairseq_syntax.testing import LABELS, random_features, random_labels
 
 #: Options under which a small model of each system does something everywhere.
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -20,7 +17,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "pascal_transformer": {},
     "sla_transformer": {"sla_distance": 1},
     "sg_net_transformer": {},
-    "syntax_infused_transformer": {"upos_labels": LABELS, "feature_merge": "sum"},
+    "syntax_infused_transformer": {"upos_labels": " ".join(LABELS), "feature_merge": "sum"},
     "lisa_transformer": {},
     "seprem_transformer": {"distance_prediction_rate": 0.5},
 }
@@ -62,11 +59,7 @@ def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:
 
 def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
     """All features of a random parse."""
-    found = random_features(random, words, subwords)
-    for name in ("deprel", "upos", "case", "position"):
-        labels = FEATURES[name].labels or LABELS.split()
-        found[name] = [random.randrange(1, len(labels)) for _ in range(subwords)] + [0]
-    return found
+    return {**random_features(random, words, subwords), **random_labels(random, subwords)}
 
 
 def batch(*, left_pad: bool = True, seed: int = 7) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class SourceReader:
         self.features = features
         self._numbers = {name: {label: i for i, label in enumerate(known)} for name, known in labels.items()}
         self._lines = 0
+        self._unknown: set[tuple[str, str]] = set()
 
     def restart(self) -> None:
         """The next line is the first again, where messages number lines."""
@@ -86,7 +87,15 @@ class SourceReader:
 
     def _numberer(self, feature: str) -> Callable[[str], int]:
         numbers = self._numbers.get(feature, {})  # none for features that are no labels, or without any parse
-        return lambda label: numbers.get(label, UNKNOWN)
+
+        def number(label: str) -> int:
+            found = numbers.get(label, UNKNOWN)
+            if found == UNKNOWN and numbers and (feature, label) not in self._unknown:
+                self._unknown.add((feature, label))
+                logger.warning("%s %s: not in the training data, so words with it are taken as without", feature, label)
+            return found
+
+        return number
 
     def _ids(self, line: SourceLine, dictionary: Any) -> Tensor:
         special = [symbol for symbol in line.marked if symbol in (dictionary.pad_word, dictionary.eos_word)]

@@ -50,8 +50,8 @@ class TreeMixing(nn.Module):
 
     def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
         super().__init__()
-        self.own = nn.ModuleList(nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(layers))
-        self.descendants = nn.ModuleList(nn.Linear(embed_dim, embed_dim, bias=False) for _ in range(layers))
+        #: Under this name fairseq finds what belongs to a layer that it prunes.
+        self.layers = nn.ModuleList(_Matrices(embed_dim) for _ in range(layers))
         self.weight = nn.Parameter(torch.tensor([float(weight)]))
         self.activation = activation
 
@@ -64,11 +64,23 @@ class TreeMixing(nn.Module):
             descendants: D̃, ``(batch, n, n)``.
             parsed: whether the sentence has a parse, ``(batch,)``.
         """
-        below = self.descendants[layer - 1](x).transpose(0, 1)
-        below = torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
-        mixed = self.activation(self.own[layer - 1](x) + below)
+        mixed = self.activation(self.layers[layer - 1](x, descendants))
         weight = torch.where(parsed, self.weight, torch.zeros_like(self.weight)).to(x.dtype)[None, :, None]
         return (1 - weight) * x + weight * mixed
+
+
+class _Matrices(nn.Module):
+    """H·W1 + D̃·H·W2."""
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.own = nn.Linear(embed_dim, embed_dim, bias=False)
+        self.descendants = nn.Linear(embed_dim, embed_dim, bias=False)
+
+    def forward(self, x: Tensor, descendants: Tensor) -> Tensor:
+        below = self.descendants(x).transpose(0, 1)
+        own: Tensor = self.own(x)
+        return own + torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
 
 
 def descents(above: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,3 +233,23 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
     assert "test: subwords with a label of upos that the model does not know: NEW (" in caplog.text
     differing = [number for number in expected if abs(found[number][0] - expected[number][0]) > 1e-4]
     assert differing in ([], [0])
+
+
+@pytest.mark.parametrize("system", ["seprem_transformer", "sg_net_transformer"])
+def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, parsed, tmp_path):
+    train(parsed, tmp_path / "full", system, "--max-update=3", "--encoder-layers=3")
+    full = tmp_path / "full/checkpoint_last.pt"
+    state = torch.load(full, weights_only=True)
+
+    def moved(name: str) -> str:
+        return re.sub(r"^(encoder\..*layers\.)(\d)", lambda match: match[1] + str(int(match[2]) - 1), name)
+
+    first = re.compile(r"encoder\..*layers\.0\.")
+    state["model"] = {moved(name): weight for name, weight in state["model"].items() if not first.match(name)}
+    state["cfg"]["model"].encoder_layers = 2
+    state["cfg"]["model"].syntax_layers = "top" if system == "sg_net_transformer" else None
+    torch.save(state, tmp_path / "hand.pt")
+    expected = commands.generate_scored(parsed, tmp_path / "hand.pt")
+    pruned = ("--model-overrides", "{'encoder_layers_to_keep': '1,2'}")
+    assert commands.generate_scored(parsed, full, more=pruned) == expected
+    assert commands.generate_scored(parsed, full) != expected

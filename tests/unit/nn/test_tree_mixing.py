@@ -15,8 +15,8 @@ STATES = torch.arange(1.0, 8).view(7, 1, 1)  # H = 1 … 6, and </s>
 
 def mixing(activation, *, layers: int = 1, embed_dim: int = 1) -> TreeMixing:
     made = TreeMixing(embed_dim, layers=layers, weight=0.1, activation=activation)
-    torch.nn.init.constant_(made.own[0].weight, 0.5)
-    torch.nn.init.constant_(made.descendants[0].weight, -0.25)
+    torch.nn.init.constant_(made.layers[0].own.weight, 0.5)
+    torch.nn.init.constant_(made.layers[0].descendants.weight, -0.25)
     return made
 
 
@@ -45,7 +45,7 @@ def test_a_sentence_without_a_parse_is_left_as_it_is_and_layers_have_matrices_of
     assert not torch.allclose(one[:, 0], two[:, 0])
     two.sum().backward()
     assert made.weight.grad.any()
-    assert made.own[0].weight.grad is None
+    assert made.layers[0].own.weight.grad is None
 
 
 def test_parameters_are_as_many_as_the_equation_has():
