@@ -9,6 +9,7 @@ import torch
 
 import small
 from fairseq_syntax.testing import LABELS, random_features, random_labels
+from syntax_preprocess.features import FEATURES
 
 #: Options under which a small model of each system does something everywhere.
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -63,9 +64,11 @@ def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
 
 
 def batch(*, left_pad: bool = True, seed: int = 7) -> dict[str, Any]:
-    """Three sentences and one without a parse."""
+    """Three sentences and one without a parse, which has what needs none."""
     random = Random(seed)
-    return small.batch([*(features(random, words, words + 2) for words in (1, 6, 10)), 9], left_pad=left_pad)
+    sentences = [features(random, words, words + 2) for words in (1, 6, 10, 7)]
+    sentences[3] |= {name: [] for name, feature in FEATURES.items() if feature.source}
+    return small.batch(sentences, left_pad=left_pad)
 
 
 def of_stock(net_input: dict[str, Any]) -> dict[str, Any]:

@@ -105,15 +105,16 @@ class Example:
         """The dependency tree, as a CoNLL-U block."""
         heads = [2, 3, 0, 5, 3]
         relations = ["det", "nsubj", "root", "det", "obj"]
+        parts_of_speech = ["DET", "NOUN", "VERB", "DET", "NOUN"] + ["ADP", "DET", "NOUN"] * len(self.reading)
         for i, site in enumerate(self.reading):
             noun = 8 + 3 * i
             head = {"verb": 3, "object": 5, "noun": noun - 3}[site]
             heads += [noun, noun, head]
             relations += ["case", "det", "obl" if site == "verb" else "nmod"]
-        rows = zip(self.words.source(), heads, relations, strict=True)
+        rows = zip(self.words.source(), parts_of_speech, heads, relations, strict=True)
         return "".join(
-            f"{i}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
-            for i, (word, head, relation) in enumerate(rows, start=1)
+            f"{i}\t{word}\t_\t{upos}\t_\t_\t{head}\t{relation}\t_\t_\n"
+            for i, (word, upos, head, relation) in enumerate(rows, start=1)
         )
 
 

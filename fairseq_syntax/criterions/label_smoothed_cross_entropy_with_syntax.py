@@ -80,6 +80,8 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
             sample = {**sample, "net_input": {**net_input, "predictions": True}}
         loss, sample_size, logging_output = super().forward(model, sample, reduce)
         predictions, self._predictions = self._predictions, {}
+        for name in PREDICTED:  # the same keys in every batch: fairseq adds up those of the first
+            logging_output |= {f"{name}_{what}": loss.new_zeros(()) for what in ("loss", "correct", "predictions")}
         for name, some in predictions.items():
             total = torch.stack([self._loss(name, prediction) for prediction in some]).sum()
             number = torch.stack([prediction.number() for prediction in some]).sum()
@@ -113,6 +115,6 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
                 sum(log.get(f"{name}_{what}", 0) for log in logging_outputs)
                 for what in ("loss", "correct", "predictions")
             )
-            if number:
+            if number > 0:
                 metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
                 metrics.log_scalar(f"{name}_accuracy", 100 * correct / number, number, round=2)

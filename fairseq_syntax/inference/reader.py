@@ -92,7 +92,7 @@ class SourceReader:
             found = numbers.get(label, UNKNOWN)
             if found == UNKNOWN and numbers and (feature, label) not in self._unknown:
                 self._unknown.add((feature, label))
-                logger.warning("%s %s: not in the training data, so words with it are taken as without", feature, label)
+                logger.warning("%s %s: not in the data-bin, so words with it are taken as without", feature, label)
             return found
 
         return number

@@ -143,7 +143,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         layers = _LayersOfOnePass(
             self.layers,
             self.guided_numbers,
-            syntax=self.mask_builder(src_syntax, src_tokens),
+            syntax=self.mask_builder(src_syntax, src_tokens, teaches=predictions),
             trace=trace,
             mixture=mixture,
             predicts=predictions and bool(self.mask_builder.label_features),
@@ -177,7 +177,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         result = layers.guided_layer(self.top, len(self.layers) + 1)(x, encoder_padding_mask=padding)
         above = result[0] if isinstance(result, tuple) else result
         parsed = layers.syntax.parsed
-        known = parsed.any(dim=1) if parsed.shape[1] else parsed.new_ones(len(parsed))
+        of_parses = self.mask_builder.of_parses
+        known = parsed[:, of_parses].any(dim=1) if of_parses else parsed.new_ones(len(parsed))
         return self.fusion(x, above, parsed=known, padding=padding)
 
     def _with(self, layers: _LayersOfOnePass) -> SyntaxTransformerEncoder:

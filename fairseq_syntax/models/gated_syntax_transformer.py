@@ -52,7 +52,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
         cfg = SyntaxTransformerConfig.from_namespace(args)
-        cfg.know_labels(lambda feature: task.labels_of(feature))
+        cfg.know_labels(getattr(task, "labels_of", None))
         with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
             for name, value in cfg.built.items():
                 setattr(cfg, name, value)
@@ -69,7 +69,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         if options.names:
             embed_dim = cfg.encoder.embed_dim
             if options.merge == "concatenate":
-                embed_tokens = cls.build_embedding(cfg, src_dict, embed_dim - options.dim, cfg.encoder.embed_path)
+                embed_tokens = cls.build_embedding(cfg, src_dict, embed_dim - options.dim)
+                nn.init.normal_(embed_tokens.weight, std=embed_dim**-0.5)  # as if features were part of it
+                nn.init.zeros_(embed_tokens.weight[embed_tokens.padding_idx])
             embed_tokens = InfusedEmbedding(
                 embed_tokens, labels=options.labels, embed_dim=embed_dim, merge=options.merge
             )

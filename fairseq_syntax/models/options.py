@@ -266,18 +266,20 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg.masks = tuple(cfg._mask(name) for name in cfg.syntax_mask_names)
         return cfg
 
-    def know_labels(self, labels_of: Callable[[str], Sequence[str]]) -> None:
+    def know_labels(self, labels_of: Callable[[str], Sequence[str]] | None) -> None:
         """Fills in which labels embedded features number, where the options do not say it.
 
         Args:
-            labels_of: gives those of a feature, from number 0.
+            labels_of: gives those of a feature, from number 0; ``None``: nothing does.
 
         Raises:
-            ValueError: a label has white space in it, which the option could not hold.
+            ValueError: a label has white space in it, which the option could not hold; or nothing gives labels.
         """
         for name in self.embeddings.names:
             if name in self.embeddings.labels:
                 continue
+            if labels_of is None:
+                raise ValueError(f"--{name}-labels: expected labels, or --task syntax_translation, which finds them")
             labels = list(labels_of(name))
             if wrong := [label for label in labels if len(label.split()) != 1]:
                 raise ValueError(f"--{name}-labels: expected labels without white space, found {wrong[0]!r}")
@@ -309,6 +311,10 @@ class SyntaxTransformerConfig(TransformerConfig):
                 f"syntax in another place: --feature-embeddings, --tree-mixing, --parent-prediction, --syntax-layers "
                 f"{TOP}"
             )
+        if "lisa" in names and self.syntax_combination == "product":
+            raise ValueError(
+                "--syntax-combination product: expected without the mask lisa, which leaves no scores to bias"
+            )
         if self.predicted.distances and not self.mixing.on:
             raise ValueError("--distance-prediction: expected with --tree-mixing, whose distances it hides")
         if self.embeddings.names and self.embeddings.merge == "concatenate":
@@ -316,6 +322,11 @@ class SyntaxTransformerConfig(TransformerConfig):
                 raise ValueError(
                     "--feature-merge concatenate: expected without --share-all-embeddings, since the encoder's "
                     "embeddings are narrower than the decoder's; --feature-merge sum has them alike"
+                )
+            if self.encoder.embed_path:
+                raise ValueError(
+                    "--feature-merge concatenate: expected without --encoder-embed-path, whose embeddings are wider; "
+                    "--feature-merge sum takes them"
                 )
             if self.embeddings.dim >= self.encoder.embed_dim:
                 raise ValueError(
@@ -380,8 +391,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _refuse_unknown(keys: Iterable[str]) -> None:
     """Raises :class:`ValueError` for a key that is called like an option of ours, and is none."""
-    ours = ("syntax_", "gate_", "fusion", "feature_", "tree_", *mask_names())
     known = {o.key for o in all_options()}
+    ours = tuple({*(key.partition("_")[0] for key in known), *mask_names()})
     for key in keys:
         if key == "cpu_dropout":
             raise ValueError("cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's")

@@ -103,7 +103,7 @@ class Recorded:
     def mask_order(self) -> list[int] | None:
         """Where the gates have each of the masks, these in our order; ``None`` if the gates have them in that order."""
         cfg = _config(self.model)
-        if cfg is None or not cfg.gated:
+        if cfg is None or not cfg.gated_by_head:
             return None
         written = [name.strip() for name in cfg.syntax_masks.split(",")]
         order = [written.index(name) for name in cfg.syntax_mask_names]

@@ -40,7 +40,7 @@ class FeatureEmbeddingOptions:
     upos_labels: str | None = option(
         None,
         name="upos_labels",
-        help="parts of speech that the model knows, with spaces between; default: the data-bin's",
+        help="parts of speech that have an embedding, </s> the first, with spaces between; default: the data-bin's",
     )
     deprel_labels: str | None = option(
         None, name="deprel_labels", help="relations that the model knows, with spaces between; default: the data-bin's"
@@ -52,6 +52,10 @@ class FeatureEmbeddingOptions:
             raise ValueError(
                 f"--feature-embeddings: expected some of {','.join(LABELLED)}, each once, found {self.written!r}"
             )
+        for option_name, written in (("upos", self.upos_labels), ("deprel", self.deprel_labels)):
+            labels = (written or "").split()
+            if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
+                raise ValueError(f"--{option_name}-labels: expected </s> and then labels, each once, found {written!r}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -68,7 +68,11 @@ class SyntaxTranslationTask(TranslationTask):
         self.syntax_features.update(syntax.syntax_features)
         self.label_features.update(syntax.label_features)
         of_parses = [name for name in syntax.feature_labels if FEATURES[name].labels == ()]
-        syntax.number_as(labels_of_data(self.cfg, of_parses))
+        in_data = labels_of_data(self.cfg, of_parses)
+        syntax.number_as(in_data)
+        for name, labels in in_data.items():
+            if unknown := [label for label in labels if label not in syntax.feature_labels[name]]:
+                logger.warning("the model knows no %s %s, which the data-bin has", name, ", ".join(unknown))
         self._known_labels.update((name, tuple(syntax.feature_labels[name])) for name in of_parses)
         if self.cfg.cpu_dropout == "fast":
             use_fast_dropout(model)

@@ -103,8 +103,14 @@ def test_checkpoints_average_and_translate_beside_stock_models(system, made, par
     for name, weight in commands.parameters(mean).items():
         torch.testing.assert_close(weight, (states[0][name] + states[1][name]) / 2)
     commands.train(parsed, tmp_path / "stock", "--max-update=1", model=commands.STOCK)
-    together = commands.generate_scored(parsed, mean, tmp_path / "stock/checkpoint_last.pt")
-    assert together.keys() == commands.generate_scored(parsed, mean).keys()
+    both = [mean, tmp_path / "stock/checkpoint_last.pt"]
+    reference = ("--score-reference",)
+    scores = [commands.generate_scored(parsed, path, more=reference) for path in both]
+    together = commands.generate_scored(parsed, *both, more=reference)
+    for number, (score, _) in together.items():  # a mean of probabilities lies between them
+        of_each = sorted(of_one[number][0] for of_one in scores)
+        assert of_each[0] - 1e-4 < score
+        assert score != pytest.approx(scores[0][number][0], abs=1e-6)
 
 
 @every_system
@@ -167,8 +173,14 @@ def test_a_stock_transformer_becomes_one(system, plain_data_bin, parsed, tmp_pat
     start = ["--max-update=1", f"--finetune-from-model={tmp_path}/checkpoint_last.pt"]
     if system == "syntax_infused_transformer":
         start += ["--feature-merge=sum", "--share-decoder-input-output-embed"]
-    train(parsed, tmp_path / "on", system, *start)
-    assert (tmp_path / "on/checkpoint_last.pt").exists()
+    train(parsed, tmp_path / "on", system, "--lr=1e-12", *start)
+    before, after = (
+        commands.parameters(tmp_path / "checkpoint_last.pt"),
+        commands.parameters(tmp_path / "on/checkpoint_last.pt"),
+    )
+    assert before.keys() <= after.keys()
+    for name, weight in before.items():
+        torch.testing.assert_close(after[name], weight, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("system", SUPERVISED)

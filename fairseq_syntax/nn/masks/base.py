@@ -111,7 +111,7 @@ class SyntaxMask:
 
         Args:
             features: see :meth:`log_mask`.
-            labels: :attr:`label_features` by name, each ``(batch, n)``; none, if the batch lacks one.
+            labels: :attr:`label_features` by name, each ``(batch, n)``, in a batch that is to teach them; else none.
         """
         return Guide(bias=self.log_mask(*features).unsqueeze(1))
 
@@ -247,16 +247,24 @@ class MaskBuilder:
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
 
     @property
+    def of_parses(self) -> tuple[int, ...]:
+        """The numbers, from 0, of the masks that are made of a parse."""
+        return tuple(k for k, mask in enumerate(self.masks) if mask.features)
+
+    @property
     def label_features(self) -> tuple[str, ...]:
         """The features that only their losses are made of, each once."""
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.label_features))
 
-    def __call__(self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None) -> BatchMasks:
+    def __call__(
+        self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None, *, teaches: bool = False
+    ) -> BatchMasks:
         """The masks of a batch.
 
         Args:
             syntax: the features, each ``(batch, n)``; ``None`` will do where no mask needs any.
             tokens: ``(batch, n)``, whose values do not matter; by default one of the features.
+            teaches: whether masks get their :attr:`SyntaxMask.label_features`, if `syntax` has them.
 
         Raises:
             ValueError: features are missing: it does not run neutrally instead.
@@ -271,9 +279,9 @@ class MaskBuilder:
         known: list[Tensor | None] = []
         for k, mask in enumerate(self.masks):
             features = [syntax[name] for name in mask.features]
-            labels = {name: syntax[name] for name in mask.label_features if name in syntax}
-            complete = len(labels) == len(mask.label_features)
-            made, pairs = mask.guide(*(features or [place]), **(labels if complete else {})), None
+            given = teaches and all(name in syntax for name in mask.label_features)
+            labels = {name: syntax[name] for name in mask.label_features} if given else {}
+            made, pairs = mask.guide(*(features or [place]), **labels), None
             if features:
                 parsed[:, k] = torch.stack([f.ne(UNKNOWN).any(dim=1) for f in features]).all(dim=0)
                 at = torch.stack([f != UNKNOWN for f in features]).all(dim=0)

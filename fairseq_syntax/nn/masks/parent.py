@@ -32,6 +32,9 @@ class ParentScaling(SyntaxMask):
         word, head = features
         return Guide(factor=parent_scaling(word, head, sigma=self.sigma).unsqueeze(1))
 
+    def effective_options(self) -> dict[str, object]:
+        return {"parent_sigma": self.sigma}  # ignoring is a matter of training
+
     def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         return ParentIgnoring(self.ignoring, heads=heads) if self.ignoring else None
 

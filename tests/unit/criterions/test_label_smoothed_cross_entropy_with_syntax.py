@@ -79,7 +79,21 @@ def test_a_batch_without_labels_has_no_auxiliary_loss():
     unlabelled = {**sample(), "net_input": systems.of_stock(sample()["net_input"])}
     loss, _, log = run(ours(), net, unlabelled)
     assert loss == log["loss"].item()
-    assert "parent_loss" not in log
+    assert log["parent_predictions"].item() == 0
+
+
+def test_all_batches_log_the_same_keys():
+    """fairseq adds up, over batches and ranks, the keys of the first one."""
+    logs = []
+    for options in ({"encoder_layerdrop": 0.5}, {}):
+        net = systems.model("lisa_transformer", **options).train()
+        for seed in range(6):
+            torch.manual_seed(seed)
+            logs.append(ours()(net, sample())[2])
+    logs.append(ours()(small.model("relative_position_transformer"), sample())[2])
+    assert len({frozenset(log) for log in logs}) == 1
+    assert len({log["parent_predictions"].item() for log in logs}) == 2
+    assert len({tuple(torch.is_tensor(value) for value in log.values()) for log in logs}) == 1
 
 
 def test_the_squared_loss_is_that_of_attention_rows():
@@ -104,7 +118,7 @@ def test_means_are_logged_over_batches():
         assert values[f"{name}_accuracy"] == pytest.approx(100 * logs[0][f"{name}_correct"].item() / number, abs=1e-2)
 
 
-def test_a_scorer_learns_heads_and_heads_alone_choose_no_checkpoint():
+def test_a_scorer_learns_heads():
     net = systems.model("lisa_transformer", lisa_teacher_forcing=False).train()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     accuracy = []

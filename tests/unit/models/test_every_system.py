@@ -81,7 +81,8 @@ def test_a_neutral_setting_equals_stock(system, options, change, normalize_befor
 @pytest.mark.parametrize("left_pad", [True, False])
 @pytest.mark.parametrize("system", GUIDED)
 def test_a_sentence_without_a_parse_is_a_stock_transformers_and_the_others_are_not(system, left_pad, training):
-    stock, ours = systems.with_stock_weights(system)
+    infused = system == "syntax_infused_transformer"  # what needs no parse has embeddings in any case
+    stock, ours = systems.with_stock_weights(system, **({"feature_embeddings": "upos"} if infused else {}))
     net_input = systems.batch(left_pad=left_pad)
     expected = encode(stock.train(training), systems.of_stock(net_input))
     difference = (encode(ours.train(training), net_input) - expected).abs()
@@ -243,11 +244,35 @@ def test_every_mask_works_under_every_combination_and_with_another(mask, combina
     net_input = systems.batch()
     others = ["", ",slr" if mask != "slr" else ",sdoi"]
     for other in others:
-        net = small.model(syntax_masks=mask + other, syntax_combination=combination, syntax_layers="1,top").train()
+        if combination == "product" and "lisa" in mask:
+            continue  # refused
+        options = {"syntax_masks": mask + other, "syntax_combination": combination, "slr": "hard"}
+        net = small.model(**options, syntax_layers="1,top").train()
         found = systems.loss(net, net_input, predictions=True)
         found.backward()
         assert found.isfinite()
         assert all(p.grad.isfinite().all() for p in net.parameters())
+
+
+def test_true_heads_are_forced_where_they_are_taught_alone():
+    """A batch has heads for other masks, too."""
+    nets = [systems.model("lisa_transformer", syntax_masks="lisa,sdoi", lisa_teacher_forcing=f) for f in (True, False)]
+    nets[1].load_state_dict(nets[0].state_dict())
+    taught, untaught = (
+        [encode(net.train(), {**systems.batch(), "predictions": p}) for net in nets] for p in (True, False)
+    )
+    assert torch.equal(*untaught)
+    assert not torch.allclose(*taught)
+
+
+@pytest.mark.parametrize("masks", ["sdoi", "sdoi,position", "lisa,sdoi"])
+def test_masks_that_need_no_parse_parse_no_sentence_on_top(masks):
+    stock, ours = systems.with_stock_weights("sg_net_transformer", syntax_masks=masks)
+    net_input = systems.batch()
+    difference = (encode(ours.eval(), net_input) - encode(stock.eval(), systems.of_stock(net_input))).abs()
+    difference = (difference * net_input["src_tokens"].ne(1).unsqueeze(2)).amax(dim=(1, 2))
+    assert difference[3] < 1e-5
+    assert (difference[1:3] > 1e-3).all()
 
 
 #: Options of each system that must reach what the encoder computes: in training, in evaluation.
@@ -318,6 +343,23 @@ def test_every_option_reaches_the_computation(system, option, value):
             "--feature-embed-dim",
         ),
         ("syntax_infused_transformer", {"feature_embeddings": "none"}, "--syntax-masks: expected some of"),
+        (
+            "syntax_infused_transformer",
+            {"feature_merge": "concatenate", "encoder_embed_path": "x"},
+            "--encoder-embed-path",
+        ),
+        (
+            "syntax_infused_transformer",
+            {"upos_labels": "A B"},
+            "--upos-labels: expected </s> and then labels, each once",
+        ),
+        ("syntax_infused_transformer", {"upos_labels": "</s> A A"}, "--upos-labels: expected </s> and then labels"),
+        (
+            "syntax_infused_transformer",
+            {"upos_labels": None},
+            "--upos-labels: expected labels, or --task syntax_transl",
+        ),
+        ("lisa_transformer", {"syntax_combination": "product"}, "--syntax-combination product: expected without"),
         ("seprem_transformer", {"tree_mixing": False}, "--distance-prediction: expected with --tree-mixing"),
         ("seprem_transformer", {"tree_mixing_activation": "cosine"}, "--tree-mixing-activation: expected one of"),
         ("lisa_transformer", {"lisa_hidden_dim": 0}, "--lisa-hidden-dim: expected at least 1"),

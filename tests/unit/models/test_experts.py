@@ -149,6 +149,15 @@ def test_experts_are_the_formula_in_value_and_gradient(kind, implementation, of_
     compare(net, masks, syntax, padding)
 
 
+@pytest.mark.parametrize("implementation", ["plain", "auto", "shared", "fused"])
+@pytest.mark.parametrize("kind", [kind for kind, masks in KINDS.items() if masks])
+def test_mixtures_by_token_gates_are_the_formula(kind, implementation):
+    masks = KINDS[kind]
+    syntax, padding = padded_batch()
+    net = attention(masks, implementation=implementation, combination="token-gate").double()
+    compare(net, masks, syntax, padding)
+
+
 #: Of each kind how many heads it may guide; one with a bias for each head is made for all of them, and of queries and
 #: keys nothing would be left if a parser took the place of all.
 HEADS = [

@@ -327,7 +327,8 @@ def test_a_key_that_is_no_option_is_refused_where_all_keys_are_the_models():
     """fairseq-hydra-train gives a model its own keys; a command line all there are, those of a criterion too."""
     mapping = {"_name": "gated_syntax_transformer_tiny", "gate_warmup_epochs": 3, "dropout": 0.2}
     assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).gate_warmup_epochs == 3
-    for key in ("gate_warmup_epoch", "cpu_dropout", "slr_temprature", "syntax_mask"):
+    wrong = ("distance_prediction_rat", "upos_label", "tree_mixin", "parent_sigm", "fusion_weigth")
+    for key in (*wrong, "gate_warmup_epoch", "cpu_dropout", "slr_temprature", "syntax_mask"):
         with pytest.raises(ValueError, match=rf"{key}: (the model has no such|expected as an) option"):
             SyntaxTransformerConfig.from_namespace(OmegaConf.create({**mapping, key: 3}))
         assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).gate_warmup_epochs == 3

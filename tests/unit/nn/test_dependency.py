@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from fairseq_syntax.nn.dependency import ancestors, tree_distances
-from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, ParentScaling, SyntaxAwareLocalAttention, parent_scaling, sla
+from fairseq_syntax.nn.masks import (
+    UNKNOWN,
+    MaskBuilder,
+    ParentScaling,
+    SyntaxAwareLocalAttention,
+    parent_scaling,
+    sdoi,
+    sla,
+)
 from fairseq_syntax.nn.masks.parent import ParentIgnoring
 from fairseq_syntax.nn.tree_mixing import descendant_weights, descents
 from syntax_preprocess.features.heads import head_feature
@@ -176,6 +184,20 @@ def test_sla_shows_everything_from_the_longest_distance_on():
     assert not sla(*features(SPLIT, HEADS), distance=4, neighbours=False).any()
 
 
+def test_attention_under_sla_by_hand():
+    """All scores equal, a quarter of the weight on the mask: lower sees itself, losses and </s>."""
+    near = sla(*features(WHOLE, HEADS), distance=1, neighbours=False)[0, 3].softmax(0)
+    mixed = 0.25 * near + 0.75 * torch.full((7,), 1 / 7)
+    torch.testing.assert_close(mixed, torch.tensor([0.1071] * 3 + [0.1905, 0.1071, 0.1905, 0.1905]), atol=5e-5, rtol=0)
+
+
+def test_attention_under_sdoi_by_hand():
+    """SG-Net's row of credit, of scores 1 to 6: what is hidden has no weight."""
+    row = sdoi(*features(WHOLE, HEADS))[0, 4, :6]
+    expected = torch.tensor([0, 0, 0.0351, 0, 0.2595, 0.7054])
+    torch.testing.assert_close((torch.arange(1.0, 7) + row).softmax(0), expected, atol=5e-5, rtol=0)
+
+
 def test_parents_of_the_factor_by_hand():
     found = parent_scaling(*features(SPLIT, HEADS))[0]
 
@@ -196,7 +218,8 @@ def test_a_factor_of_the_parent_makes_it_the_least_where_scores_are_negative():
     scores = torch.arange(1.0, 8)
     expected = [0.0417, 0.0417, 0.0422, 0.0517, 0.1397, 0.4564, 0.2267]
     torch.testing.assert_close((factor * scores).softmax(0), torch.tensor(expected), atol=5e-5, rtol=0)
-    negative = (factor * torch.full((7,), -2.0)).softmax(0)
+    negative, positive = ((factor * torch.full((7,), x)).softmax(0) for x in (-2.0, 2.0))
+    assert positive[5].item() == pytest.approx(0.2316, abs=5e-5)
     assert int(negative.argmin()) == 5
     assert float(negative[5]) == pytest.approx(0.0808, abs=5e-5)
 

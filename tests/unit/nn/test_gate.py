@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
-from fairseq_syntax.nn.mixing import SyntaxGate
+from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate
 
 
 def gate(**options):
@@ -261,3 +261,28 @@ def test_gradients_are_those_of_the_function(training, num_masks):
         return net(x, padding)
 
     assert torch.autograd.gradcheck(weights, (x, *net.parameters()))
+
+
+def test_token_gates_are_the_formula_token_by_token():
+    torch.manual_seed(1)
+    x = torch.randn(5, 3, 8)
+    one, two = (TokenGate(embed_dim=8, num_heads=4, num_masks=k) for k in (1, 2))
+    found = one(x, None)
+    assert found.shape == (3, 1, 4, 5)
+    expected = (x @ one.linear.weight[0] + one.linear.bias[0]).sigmoid().T
+    torch.testing.assert_close(found, expected[:, None, None].expand(3, 1, 4, 5))
+    found = two(x, None)
+    powers = (x @ two.linear.weight.T + two.linear.bias).exp()  # (n, batch, masks)
+    expected = (powers / (1 + powers.sum(2, keepdim=True))).permute(1, 2, 0)
+    torch.testing.assert_close(found[:, :, 3], expected)
+    assert 0.4 < one(torch.randn(50, 1, 8), None).mean().item() < 0.6  # they begin half open
+
+
+def test_frozen_token_gates_get_gradients_of_exactly_zero_and_the_input_its_own():
+    gate = TokenGate(embed_dim=8, num_heads=4, num_masks=1)
+    gate.frozen = True
+    x = torch.randn(5, 3, 8, requires_grad=True)
+    gate(x, None).square().sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in gate.parameters())
+    assert x.grad.any()
+    assert sum(p.numel() for p in TokenGate(embed_dim=512, num_heads=8, num_masks=1).parameters()) == 513

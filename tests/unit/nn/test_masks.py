@@ -141,6 +141,28 @@ def test_soft_slr_golden_matrix():
     torch.testing.assert_close(soft_slr(distance, temperature=10)[0].exp(), golden)
 
 
+def test_soft_slr_of_the_distance_transformer_by_hand():
+    """τ = 10; trees as they are, and binarised to the right, where ties are none."""
+    names = ["The", "increase", "reflects", "lower", "credit", "losses", "</s>"]
+    whole = soft_slr(torch.tensor([[1, 3, 2, 1, 1, INFINITE, INFINITE]]), temperature=10)[0].exp()
+    golden = {
+        "The": [1, 1, 0.4013, 0.1807, 0.0903, 0.0452, 0],
+        "increase": [1, 1, 1, 0.5498, 0.3292, 0.1971, 0],
+        "reflects": [0.5987, 1, 1, 1, 0.5498, 0.3023, 0],
+        "lower": [0.2475, 0.4502, 1, 1, 1, 0.5, 0],
+        "credit": [0.0903, 0.1807, 0.4502, 1, 1, 1, 0],
+        "losses": [0.0452, 0.0903, 0.2251, 0.5, 1, 1, 1],
+        "</s>": [1] * 7,
+    }
+    for row, name in zip(whole, names, strict=True):
+        torch.testing.assert_close(row, torch.tensor(golden[name]).float(), atol=5e-5, rtol=0)
+    binary = soft_slr(torch.tensor([[1, 4, 3, 2, 1, INFINITE, INFINITE]]), temperature=10)[0].exp()
+    first, last = [1, 1, 0.3543, 0.1422, 0.0640, 0.0320, 0], [0.0320, 0.0640, 0.1807, 0.4502, 1, 1, 1]
+    torch.testing.assert_close(binary[[0, 5]], torch.tensor([first, last]), atol=5e-5, rtol=0)
+    two = soft_slr(torch.tensor([[1, 1, INFINITE, 1, INFINITE, INFINITE]]), temperature=10)[0].exp()
+    torch.testing.assert_close(two[5], torch.tensor([0.5, 0.5, 0.5, 1, 1, 1]))
+
+
 def test_golden_matrices_with_subwords_and_end_of_sentence():
     distance = torch.tensor([[2, 0, 2, INFINITE, INFINITE]])  # a b@@ c d </s>, boundaries 2, 0, 2
     strict = drawn(
