@@ -40,13 +40,13 @@ class Progress:
             self._thread.join()
 
     def _follow(self) -> None:
-        with tqdm(total=len(self._artefacts), unit=" steps", disable=None) as bar:
-            while True:
+        waiting = self._artefacts
+        with tqdm(total=len(waiting), unit=" steps", disable=None) as bar:
+            while not bar.disable:  # nobody looks
                 ends = self._ends.wait(_SECONDS)
-                made = [artefact for artefact in self._artefacts if Path(artefact.path, "made.json").exists()]
-                bar.n = len(made)
-                running = (a for a in self._artefacts if a not in made and _hidden(a).exists())
-                bar.set_postfix_str("; ".join(f"{a.label}{_epoch(a)}" for a in running))
+                waiting = [artefact for artefact in waiting if not Path(artefact.path, "made.json").exists()]
+                bar.n = len(self._artefacts) - len(waiting)
+                bar.set_postfix_str("; ".join(f"{a.label}{_epoch(a)}" for a in waiting if _hidden(a).exists()))
                 if ends:
                     return
 
