@@ -27,12 +27,19 @@ def run(recipe: str, *options: object, cwd: Path) -> str:
     return output
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    """A folder in which recipes that have something in common make it once."""
+    return tmp_path_factory.mktemp("experiments")
+
+
 @pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
-def test_smoke(recipe, tmp_path):
+def test_smoke(recipe, shared, tmp_path):
     systems = 4 if recipe == WHOLE else 2
     options = ["--smoke-systems", systems]
-    printed = run(recipe, *options, "--work", tmp_path, cwd=tmp_path)
-    work = tmp_path / "smoke"
+    folder = tmp_path if recipe == WHOLE else shared
+    printed = run(recipe, *options, "--work", folder, cwd=tmp_path)
+    work = folder / "smoke"
     with open(work / "recipes" / recipe / "table.csv") as file:
         rows = list(csv.DictReader(file))
     full = read_recipe(recipe)
