@@ -121,7 +121,10 @@ def test_gates_are_what_they_were(expected, name, checkpoint):
 def test_training_goes_on_as_it_did(expected, name, checkpoint):
     if name == "named":
         pytest.skip("has no optimizer's state")
-    assert losses(checkpoint) == pytest.approx(expected[name]["losses"], abs=1e-5)
+    found, before = losses(checkpoint), expected[name]["losses"]
+    assert found[:2] == pytest.approx(before[:2], abs=1e-5)
+    # Adam makes whole steps of gradients that are 0 but for rounding, and CPUs differ in rounding.
+    assert found == pytest.approx(before, rel=1e-3)
 
 
 def test_binarizes_as_it_did(tmp_path):

@@ -122,7 +122,7 @@ def test_shares_all_embeddings(corpus, tmp_path):
     assert model.encoder.embed_tokens.weight is model.decoder.output_projection.weight
 
 
-#: fairseq's criteria that can train its Transformer to translate, and the options that they need for that.
+#: fairseq's criteria, and ours, that can train its Transformer to translate, and the options that they need for that.
 CRITERIA = {
     "cross_entropy": [],
     "label_smoothed_cross_entropy": ["--report-accuracy", "--ignore-prefix-size=1"],
@@ -130,6 +130,7 @@ CRITERIA = {
     "label_smoothed_cross_entropy_with_rdrop": ["--rdrop-alpha=5", "--report-accuracy"],
     "adaptive_loss": ["--adaptive-softmax-cutoff=10,20", "--ddp-backend=legacy_ddp"],
     "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
+    "label_smoothed_cross_entropy_with_syntax": ["--report-accuracy", "--parent-loss=squared"],
 }
 #: Its others, by what they need. None of them trains its Transformer to translate either.
 OTHER_CRITERIA = {
