@@ -112,6 +112,26 @@ class Option:
 _NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
+#: What a comma-separated list of no names is written as.
+NONE = "none"
+
+
+def names_in(written: str, known: Sequence[str]) -> list[str]:
+    """The names in a comma-separated list, in the order of `known`, not the user's; those that are not known come
+    last."""
+    if written.strip() in ("", NONE):
+        return []
+    names = [name.strip() for name in written.split(",")]
+    return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+
+
+def check_names(flag: str, written: str, known: Sequence[str]) -> None:
+    """Raises :class:`ValueError` unless the list has some of `known`, each once, or none."""
+    names = names_in(written, known)
+    if len(set(names)) < len(names) or not set(names) <= set(known):
+        raise ValueError(f"{flag}: expected some of {','.join(known)}, each once, found {written!r}")
+
+
 def _spelled(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import build_model
+from omegaconf import OmegaConf
+from torch import nn
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.nn.masks import UNKNOWN
@@ -24,8 +26,8 @@ def dictionary(size: int = 40) -> Dictionary:
     return symbols
 
 
-def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, **options: Any) -> Any:
-    """A 32-dimensional model, by fairseq's own way from options to models."""
+def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, by_hydra: bool = False, **options: Any) -> Any:
+    """A 32-dimensional model, by fairseq's own ways from options, or from keys of fairseq-hydra-train, to models."""
     sizes = {
         "encoder_embed_dim": 32,
         "encoder_ffn_embed_dim": 48,
@@ -40,7 +42,8 @@ def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, **optio
     torch.manual_seed(seed)
     symbols = dictionary()
     task = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
-    return build_model(Namespace(arch=arch, **{**sizes, **options}), task)
+    given = {**sizes, **options}
+    return build_model(OmegaConf.create({"_name": arch, **given}) if by_hydra else Namespace(arch=arch, **given), task)
 
 
 def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True, seed: int = 1) -> dict[str, Any]:
@@ -76,3 +79,14 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
     """The encoder's output, (batch, n, embed_dim)."""
     inputs = {k: v for k, v in net_input.items() if k != "prev_output_tokens"}
     return net.encoder(**inputs)["encoder_out"][0].transpose(0, 1)
+
+
+class ZeroGate(nn.Module):
+    """Gates that are shut."""
+
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.shape = masks, heads
+
+    def forward(self, x, padding_mask):
+        return torch.zeros(x.shape[1], *self.shape)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -81,14 +80,20 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         loss, sample_size, logging_output = super().forward(model, sample, reduce)
         predictions, self._predictions = self._predictions, {}
         for name in PREDICTED:  # the same keys in every batch: fairseq adds up those of the first
-            logging_output |= {f"{name}_{what}": loss.new_zeros(()) for what in ("loss", "correct", "predictions")}
-        for name, some in predictions.items():
-            total = torch.stack([self._loss(name, prediction) for prediction in some]).sum()
-            number = torch.stack([prediction.number() for prediction in some]).sum()
+            some = predictions.get(name, ())
+            squared = self.squared and name == "parent"
+            total, correct, number = (
+                sum(parts, start=loss.new_zeros(()))
+                for parts in (
+                    [p.squared_error() if squared else p.cross_entropy() for p in some],
+                    [p.correct() for p in some],
+                    [p.number() for p in some],
+                )
+            )
             loss = loss + self.weights[name] * sample_size * total / number.clamp(min=1)
             logging_output |= {
-                f"{name}_loss": self._logged(name, total),
-                f"{name}_correct": torch.stack([prediction.correct() for prediction in some]).sum(),
+                f"{name}_loss": total.detach() / (1 if squared else math.log(2)),  # in bits, as fairseq has it
+                f"{name}_correct": correct,
                 f"{name}_predictions": number,
             }
         return loss, sample_size, logging_output
@@ -97,14 +102,6 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         """As fairseq's; keeps what the model predicts beside."""
         self._predictions = net_output[1].get("syntax_predictions", {})
         return super().compute_loss(model, net_output, sample, reduce=reduce)
-
-    def _loss(self, name: str, prediction: Prediction) -> Tensor:
-        squared = self.squared and name == "parent"
-        return prediction.squared_error() if squared else prediction.cross_entropy()
-
-    def _logged(self, name: str, total: Tensor) -> Tensor:
-        """A loss as it is logged: cross-entropy in bits, as fairseq has it."""
-        return total.detach() if self.squared and name == "parent" else total.detach() / math.log(2)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:

@@ -177,8 +177,6 @@ def log_unknown_labels(split: str, feature: str, rows: Dataset, labels: Sequence
         known: the labels that the model knows.
     """
     unknown = [number for number, label in enumerate(labels) if label not in known]
-    if not unknown:
-        return
     size: int = len(rows)  # type: ignore[arg-type]
     counts = Counter(number for i in range(size) for number in rows[i][np.isin(rows[i], unknown)].tolist())
     if counts:

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from syntax_preprocess.data_bin.places import signature_path
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
+from syntax_preprocess.features import FEATURES
 
 
-def recorded_signature(cfg: Any) -> tuple[str | None, Signature, SplitSignature | None]:
-    """The signature of the source side, its path, and of it the training data's."""
+def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
+    """The path of the signature of the source side, and what it says of the training data."""
     for path, signature in _signatures(cfg):
         splits = signature.splits
-        return path, signature, splits.get("train") or next(iter(splits.values()), None)
-    return None, Signature(), None
+        return path, splits.get("train") or next(iter(splits.values()), None)
+    return None, None
 
 
-def labels_of_data(cfg: Any, features: Iterable[str]) -> dict[str, list[str]]:
-    """What those of some features that are labels of parses number in the data-bin, from number 0; without features
-    that it does not have.
+def labels_of_data(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
+    """What the values of those features that are labels number in the data-bin, from number 0.
+
+    Args:
+        needed: whether labels must be there; otherwise those of parses that the data-bin lacks are left out.
 
     Raises:
-        ValueError: there are several data-bins, in which the numbers of a feature mean different labels.
+        ValueError: labels are not there; or there are several data-bins, in which a number means different labels.
     """
-    wanted = list(features)
-    found: dict[str, tuple[str, list[str]]] = {}
-    for path, signature in _signatures(cfg) if wanted else ():
-        for name in wanted:
-            if name not in signature.labels:
-                continue
-            first, labels = found.setdefault(name, (path, signature.labels[name]))
-            if labels != signature.labels[name]:
+    known = {name: FEATURES[name].labels for name in features}
+    found: dict[str, Sequence[str]] = {name: labels for name, labels in known.items() if labels}
+    of_parses = [name for name, labels in known.items() if labels == ()]
+    signatures = list(_signatures(cfg)) if of_parses else []
+    for name in of_parses:
+        told = [(path, signature.labels[name]) for path, signature in signatures if name in signature.labels]
+        if not told and needed:
+            path = signatures[0][0] if signatures else cfg.data
+            raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
+        for path, labels in told:
+            if labels != told[0][1]:
                 raise ValueError(
-                    f"{path}: expected the labels of {name} numbered as in {first}; binarize the first shard, and the "
-                    "others into copies of its signature"
+                    f"{path}: expected the labels of {name} numbered as in {told[0][0]}; binarize the first shard, and "
+                    "the others into copies of its signature"
                 )
-    return {name: labels for name, (_, labels) in found.items()}
+            found[name] = labels
+    return found
 
 
 def _signatures(cfg: Any) -> Iterator[tuple[str, Signature]]:

@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_syntax.data.signature import recorded_signature
+from fairseq_syntax.data.signature import labels_of_data, recorded_split
 from fairseq_syntax.inference.parse_sources import LiveParses, NoParses, Parses, ParseSource, SideFiles, SourceLine
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.nn.masks import UNKNOWN
 from syntax_preprocess.alignment import SUBWORDS, AlignmentError, plain_words
 from syntax_preprocess.controls import Control
-from syntax_preprocess.data_bin.signature import Signature
 from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.lines import tokenize_line
@@ -116,7 +115,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         ValueError: neither the configuration nor a signature says where parses come from, or it cannot be had; or the
             signature lacks the labels of a feature.
     """
-    path, signature, split = recorded_signature(cfg)
+    path, split = recorded_split(cfg)
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning(
@@ -131,7 +130,8 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         )
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
-    labels = {} if cfg.input_parses is None and cfg.parser == "none" else _labels(wanted, signature, path or cfg.data)
+    needs_labels = cfg.input_parses is not None or cfg.parser != "none"
+    labels = labels_of_data(cfg, wanted, needed=True) if needs_labels else {}
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:
@@ -151,18 +151,3 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
             )
         )
     return SourceReader(source, settings, wanted, labels)
-
-
-def _labels(features: Iterable[str], signature: Signature, path: str) -> dict[str, Sequence[str]]:
-    """What the values of those features that are labels number. Raises :class:`ValueError` if `signature`, which is at
-    `path`, does not say so."""
-    labels: dict[str, Sequence[str]] = {}
-    for name in features:
-        known: Sequence[str] | None = FEATURES[name].labels
-        if known == ():  # as the parses have them
-            known = signature.labels.get(name)
-            if known is None:
-                raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
-        if known is not None:
-            labels[name] = known
-    return labels

@@ -18,11 +18,11 @@ from omegaconf import OmegaConf
 from fairseq_syntax.nn.attention import WAYS
 from fairseq_syntax.nn.feature_embedding import FeatureEmbeddingOptions
 from fairseq_syntax.nn.fusion import FusionOptions
-from fairseq_syntax.nn.masks import NO_MASKS, SyntaxMask, mask_names, mask_options, mask_type
-from fairseq_syntax.nn.mixing import COMBINATIONS
+from fairseq_syntax.nn.masks import SyntaxMask, mask_names, mask_options, mask_type
+from fairseq_syntax.nn.mixing import COMBINATIONS, GATED
 from fairseq_syntax.nn.predictions import PredictionOptions
 from fairseq_syntax.nn.tree_mixing import TreeMixingOptions
-from fairseq_syntax.options import Option, option, options_of
+from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of
 from syntax_preprocess.errors import shown
 
 _NO_MASKS: tuple[SyntaxMask, ...] = ()
@@ -109,16 +109,12 @@ class SyntaxTransformerConfig(TransformerConfig):
     @property
     def syntax_mask_names(self) -> list[str]:
         """``syntax_masks``, split; in our order, not the user's. It is that of the gates."""
-        known = mask_names()
-        if self.syntax_masks.strip() in ("", NO_MASKS):
-            return []
-        names = [name.strip() for name in self.syntax_masks.split(",")]
-        return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+        return names_in(self.syntax_masks, mask_names())
 
     @property
     def gated(self) -> bool:
         """Whether the masks are mixed by gates."""
-        return self.syntax_combination in ("gate", "token-gate") and bool(self.syntax_mask_names)
+        return self.syntax_combination in GATED and bool(self.syntax_mask_names)
 
     @property
     def gated_by_head(self) -> bool:
@@ -177,7 +173,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         """
         options = [*_of_model(), *(o for mask in self.masks for o in mask_options(mask.name))]
         found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
-        found["syntax_masks"] = ",".join(self.syntax_mask_names) or NO_MASKS
+        found["syntax_masks"] = ",".join(self.syntax_mask_names) or NONE
         top = [TOP] if self.has_top else []
         found["syntax_layers"] = ",".join([*map(str, sorted(self.syntax_layer_numbers)), *top])
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
@@ -298,10 +294,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         for o in all_options():
             setattr(self, o.key, o.checked(getattr(self, o.key, o.default)))
         names, known = self.syntax_mask_names, mask_names()
-        if len(set(names)) < len(names) or not set(names) <= set(known):
-            raise ValueError(
-                f"--syntax-masks: expected some of {','.join(known)}, each once, found {self.syntax_masks!r}"
-            )
+        check_names("--syntax-masks", self.syntax_masks, known)
         for attribute, part in PARTS.items():
             setattr(self, attribute, _part(part, self))
         elsewhere = self.has_top or self.mixing.on or self.embeddings.names or self.predicted.parents

@@ -27,18 +27,37 @@ def first_subwords(word: Tensor) -> Tensor:
     return position.masked_fill(~starts_word, 0).cummax(dim=1).values
 
 
-def words(word: Tensor) -> Tensor:
-    """Where words begin, ``(batch, n + 2)``: that of number w, counted from 1 as in ``head``; n where none has it."""
+def words(word: Tensor, first: Tensor) -> Tensor:
+    """Where words begin, ``(batch, n + 2)``: that of number w, counted from 1 as in ``head``; n where none has it.
+
+    Args:
+        first: of :func:`first_subwords`.
+    """
     batch, n = word.shape
     begin = torch.full((batch, n + 2), n, device=word.device)
-    begin.scatter_(1, word + 1, first_subwords(word))
+    begin.scatter_(1, word + 1, first)
     begin[:, 0] = n  # above the roots; and what has no word
     return begin
 
 
-def heads(word: Tensor, head: Tensor) -> Tensor:
-    """Where the head of each position's word begins, ``(batch, n)``; n for a root."""
-    return words(word).gather(1, head.clamp(min=0))
+def ends(word: Tensor) -> Tensor:
+    """Whether a position is ``</s>``, which is a word of its own, the last, ``(batch, n)``."""
+    return word == word.max(dim=1, keepdim=True).values
+
+
+def parents(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
+    """Where the head of each position's word begins, ``(batch, n)``; for a root, where its own word does.
+
+    Args:
+        first: of :func:`first_subwords`.
+    """
+    place = _heads(word, head, first)
+    return torch.where(place < word.shape[1], place, first)
+
+
+def _heads(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
+    """As :func:`parents`; n for a root."""
+    return words(word, first).gather(1, head.clamp(min=0))
 
 
 def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,7 +72,7 @@ def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
     """
     batch, n = word.shape
     first = first_subwords(word)
-    parent = F.pad(heads(word, head), (0, 1), value=n)
+    parent = F.pad(_heads(word, head, first), (0, 1), value=n)
     visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
     ancestor = first
     for level in itertools.count(1):

@@ -10,14 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.numerics import UNKNOWN
-from fairseq_syntax.options import option
+from fairseq_syntax.options import NONE, check_names, names_in, option
 from syntax_preprocess.features import FEATURES
 
 #: Features that number labels, so that each number can have an embedding.
 LABELLED = tuple(name for name, feature in FEATURES.items() if feature.labels is not None)
-
-#: What a list of none of them is written as.
-NO_FEATURES = "none"
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class FeatureEmbeddingOptions:
     """Which features have embeddings, and how these join the tokens'."""
 
     written: str = option(
-        NO_FEATURES,
+        NONE,
         name="feature_embeddings",
         help="comma-separated features whose embeddings join those of tokens (syntax-infused Transformer): some of "
         + ", ".join(LABELLED),
@@ -43,15 +40,13 @@ class FeatureEmbeddingOptions:
         help="parts of speech that have an embedding, </s> the first, with spaces between; default: the data-bin's",
     )
     deprel_labels: str | None = option(
-        None, name="deprel_labels", help="relations that the model knows, with spaces between; default: the data-bin's"
+        None,
+        name="deprel_labels",
+        help="dependency relations that have an embedding, likewise; default: the data-bin's",
     )
 
     def __post_init__(self) -> None:
-        names = self.names
-        if len(set(names)) < len(names) or not set(names) <= set(LABELLED):
-            raise ValueError(
-                f"--feature-embeddings: expected some of {','.join(LABELLED)}, each once, found {self.written!r}"
-            )
+        check_names("--feature-embeddings", self.written, LABELLED)
         for option_name, written in (("upos", self.upos_labels), ("deprel", self.deprel_labels)):
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
@@ -60,10 +55,7 @@ class FeatureEmbeddingOptions:
     @property
     def names(self) -> tuple[str, ...]:
         """The features, in the order of their table."""
-        if self.written.strip() in ("", NO_FEATURES):
-            return ()
-        names = [name.strip() for name in self.written.split(",")]
-        return tuple(sorted(names, key=lambda name: LABELLED.index(name) if name in LABELLED else -1))
+        return tuple(names_in(self.written, LABELLED))
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:

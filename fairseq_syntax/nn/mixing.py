@@ -17,8 +17,11 @@ from fairseq_syntax.nn.numerics import at_least_float32, no_autocast, padding_bi
 #: factors, that is of the product of all masks.
 COMBINATIONS = ("gate", "token-gate", "average", "pure", "product")
 
+#: Those by gates.
+GATED = ("gate", "token-gate")
+
 #: Those in which global attention has a weight.
-WITH_GLOBAL = ("gate", "token-gate", "average")
+WITH_GLOBAL = (*GATED, "average")
 
 
 class _Still(torch.autograd.Function):

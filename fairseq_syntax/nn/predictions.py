@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.nn.dependency import first_subwords, heads
+from fairseq_syntax.nn.dependency import ends, first_subwords, parents
 from fairseq_syntax.nn.numerics import UNKNOWN, at_least_float32, padding_bias
 from fairseq_syntax.nn.parent_scorer import ParentScorer
 from fairseq_syntax.options import option
@@ -53,18 +53,20 @@ class Prediction:
         return (self.targets != UNKNOWN).sum()
 
 
-def parents(word: Tensor, head: Tensor) -> Tensor:
-    """Where each position's head begins, ``(batch, n)``; for a root, where its own word does. :data:`UNKNOWN` where
-    nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
+def parent_targets(word: Tensor, head: Tensor) -> Tensor:
+    """Where each position's head begins, as :func:`~fairseq_syntax.nn.dependency.parents` finds it, ``(batch, n)``;
+    :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
 
     Args:
         word: index of each position's word, ``(batch, n)``.
         head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_preprocess.features`.
     """
-    place = heads(word, head)
-    place = torch.where(place < word.shape[1], place, first_subwords(word))
-    end = word == word.max(dim=1, keepdim=True).values
-    return place.masked_fill(end | (word == UNKNOWN) | (head == UNKNOWN), UNKNOWN)
+    return parents(word, head, first_subwords(word)).masked_fill(~_predicted(word, head), UNKNOWN)
+
+
+def _predicted(word: Tensor, head: Tensor) -> Tensor:
+    """Whether something is to be predicted of a position, ``(batch, n)``."""
+    return ~ends(word) & (word != UNKNOWN) & (head != UNKNOWN)
 
 
 def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -> Prediction:
@@ -72,7 +74,7 @@ def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -
 
     Args:
         scores: ``(batch, n, n)``, rows being dependents.
-        targets: of :func:`parents`, ``(batch, n)``.
+        targets: of :func:`parent_targets`, ``(batch, n)``.
         padding: true at padding, ``(batch, n)``; ``None`` where there is none.
     """
     if padding is not None:
@@ -86,7 +88,7 @@ class HiddenDistances:
 
     Attributes:
         shown: D, ``(batch, n, n)``, some entries of which are hidden (0) or false.
-        pairs: sentence, first subword of the one word and of the other, of each entry chosen, ``(3, chosen)``.
+        pairs: sentence, first subword of the one word and of the other, of each entry chosen, ``(chosen,)`` each.
         targets: their classes, ``(chosen,)``.
     """
 
@@ -108,12 +110,12 @@ def hide_distances(descent: Tensor, word: Tensor, head: Tensor, *, rate: float) 
 
     Args:
         descent: D of :func:`fairseq_syntax.nn.tree_mixing.descents`, ``(batch, n, n)``.
-        word, head: see :func:`parents`.
+        word, head: see :func:`parent_targets`.
         rate: which share of the pairs is chosen.
     """
     first = first_subwords(word)
     place = torch.arange(word.shape[1], device=word.device)
-    begins = (first == place) & (parents(word, head) != UNKNOWN)
+    begins = (first == place) & _predicted(word, head)
     pairs = begins.unsqueeze(2) & begins.unsqueeze(1) & (place.unsqueeze(1) != place)
     chosen = pairs & (torch.rand(descent.shape, device=word.device) < rate)
     draw = torch.rand(descent.shape, device=word.device)
@@ -172,7 +174,7 @@ class Predictor(nn.Module):
 
         Args:
             x: the encoder's output, ``(n, batch, embed_dim)``.
-            targets: of :func:`parents`.
+            targets: of :func:`parent_targets`.
             hidden: distances to predict; ``None``: there are none, as in evaluation.
             padding: true at padding, ``(batch, n)``.
         """

@@ -25,7 +25,6 @@ from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
 from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
-from syntax_preprocess.features import FEATURES
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +41,8 @@ class SyntaxTranslationTask(TranslationTask):
         self.syntax_features: set[str] = set()
         self.label_features: set[str] = set()
         self._teaches_syntax = False
-        self._known_labels: set[tuple[str, tuple[str, ...]]] = set()
+        #: Features of the models so far of whose labels in the data-bin they do not know all: both kinds of labels.
+        self._partly_known: list[tuple[str, Sequence[str], Sequence[str]]] = []
         self.new_text = NewText(cfg, src_dict, self.syntax_features)
         self._aligns = False
         self._to_validate: deque[str] = deque()
@@ -67,13 +67,12 @@ class SyntaxTranslationTask(TranslationTask):
         syntax.check_backend(self.cfg.ddp_backend)
         self.syntax_features.update(syntax.syntax_features)
         self.label_features.update(syntax.label_features)
-        of_parses = [name for name in syntax.feature_labels if FEATURES[name].labels == ()]
-        in_data = labels_of_data(self.cfg, of_parses)
+        in_data = labels_of_data(self.cfg, syntax.feature_labels)
         syntax.number_as(in_data)
         for name, labels in in_data.items():
             if unknown := [label for label in labels if label not in syntax.feature_labels[name]]:
                 logger.warning("the model knows no %s %s, which the data-bin has", name, ", ".join(unknown))
-        self._known_labels.update((name, tuple(syntax.feature_labels[name])) for name in of_parses)
+                self._partly_known.append((name, labels, syntax.feature_labels[name]))
         if self.cfg.cpu_dropout == "fast":
             use_fast_dropout(model)
         return model
@@ -84,12 +83,7 @@ class SyntaxTranslationTask(TranslationTask):
         Raises:
             ValueError: the data-bin has no such feature.
         """
-        found = labels_of_data(self.cfg, [feature])
-        if feature not in found:
-            raise ValueError(
-                f"{self.cfg.data}: expected a signature with the labels of {feature}, which the model needs"
-            )
-        return found[feature]
+        return labels_of_data(self.cfg, [feature], needed=True)[feature]
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""
@@ -121,8 +115,8 @@ class SyntaxTranslationTask(TranslationTask):
                 if split == self.cfg.train_subset:
                     raise
                 logger.info("%s: what is predicted of parses is not scored, since there are none", split)
-        for name, labels in self._known_labels:
-            log_unknown_labels(split, name, features[name], self.labels_of(name), labels)
+        for name, labels, known in self._partly_known:
+            log_unknown_labels(split, name, features[name], labels, known)
         self.datasets[split] = SyntaxPairs(
             pairs, syntax=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
         )

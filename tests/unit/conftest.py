@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import torch
 
 SECONDS = 10  # of this process's time, which a busy machine does not change
 
@@ -25,3 +27,11 @@ def small_and_quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     begin = time.process_time()
     yield
     assert time.process_time() - begin < SECONDS, "too long for a unit test"
+
+
+@pytest.fixture
+def process_group(tmp_path: Path) -> Iterator[None]:
+    """A group of this process alone, for distributed data parallel training."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()

@@ -57,9 +57,8 @@ ROOMS = {
     "syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.alignment syntax_preprocess.features",
     "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
     "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.lockstep "
-    "syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers "
-    "syntax_preprocess.data_bin",
-    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_preprocess.features",
+    "syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers",
+    "fairseq_syntax.tasks": "torch fairseq compat data models inference",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
     "syntax_preprocess.formats syntax_preprocess.data_bin syntax_preprocess.commands",
     "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything

@@ -10,7 +10,6 @@ row is ever empty, and a sentence without a parse is not masked at all.
 """
 
 from fairseq_syntax.nn.masks.base import (
-    NO_MASKS,
     UNKNOWN,
     BatchMasks,
     Buckets,
@@ -33,7 +32,6 @@ from fairseq_syntax.nn.masks.tree_height import TreeHeight, height_buckets
 from fairseq_syntax.nn.masks.tree_path import TreePath, path_buckets
 
 __all__ = [
-    "NO_MASKS",
     "POSITIONS",
     "UNKNOWN",
     "BatchMasks",

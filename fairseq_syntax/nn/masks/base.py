@@ -11,11 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.numerics import UNKNOWN, padding_bias
-from fairseq_syntax.options import Option, option, options_of
+from fairseq_syntax.options import NONE, Option, option, options_of
 from syntax_preprocess.features import FEATURES
-
-#: What a list of no masks is written as; no mask's name.
-NO_MASKS = "none"
 
 
 class Guide:
@@ -320,7 +317,7 @@ def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
     """
 
     def register(mask: _Mask) -> _Mask:
-        if not name.isidentifier() or name in _MASKS or name == NO_MASKS:
+        if not name.isidentifier() or name in _MASKS or name == NONE:
             raise ValueError(f"expected a new name for a syntax mask, in letters, digits and _, found {name!r}")
         if not {*mask.features, *mask.label_features} <= FEATURES.keys():
             found = (*mask.features, *mask.label_features)

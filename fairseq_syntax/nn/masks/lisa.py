@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fairseq_syntax.nn.masks.base import Guide, SyntaxMask, register_syntax_mask
 from fairseq_syntax.nn.numerics import UNKNOWN
 from fairseq_syntax.nn.parent_scorer import ParentScorer
-from fairseq_syntax.nn.predictions import parents
+from fairseq_syntax.nn.predictions import parent_targets
 from fairseq_syntax.options import option
 
 
@@ -26,9 +26,8 @@ class PredictedParent(SyntaxMask):
     )
 
     def guide(self, *features: Tensor, **labels: Tensor) -> Tensor | None:
-        """Where the words' heads begin, ``(batch, n)``, as :func:`~fairseq_syntax.nn.predictions.parents` finds them;
-        ``None`` without labels."""
-        return parents(labels["word"], labels["head"]) if labels else None
+        """What :func:`~fairseq_syntax.nn.predictions.parent_targets` finds; ``None`` without labels."""
+        return parent_targets(labels["word"], labels["head"]) if labels else None
 
     def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return ParentAttention(embed_dim, self.hidden_dim or head_dim, teacher_forcing=self.teacher_forcing)

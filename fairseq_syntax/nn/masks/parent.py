@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.nn.dependency import first_subwords, heads
+from fairseq_syntax.nn.dependency import first_subwords, parents
 from fairseq_syntax.nn.masks.base import Guide, SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
@@ -57,8 +57,7 @@ def parent_scaling(word: Tensor, head: Tensor, *, sigma: float = 1.0) -> Tensor:
     """
     first = first_subwords(word)
     size = torch.zeros_like(first).scatter_add_(1, first, torch.ones_like(first))
-    parent = heads(word, head)
-    parent = torch.where(parent < word.shape[1], parent, first)
+    parent = parents(word, head, first)
     middle = parent + (size.gather(1, parent) - 1) / 2
     place = torch.arange(word.shape[1], device=word.device)
     away = (place - middle.unsqueeze(2)) / sigma

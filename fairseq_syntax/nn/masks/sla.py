@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.nn.dependency import tree_distances, words
+from fairseq_syntax.nn.dependency import ends, first_subwords, tree_distances, words
 from fairseq_syntax.nn.masks.base import SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
@@ -52,10 +52,11 @@ def sla(word: Tensor, head: Tensor, *, distance: int = 3, neighbours: bool = Tru
     batch, n = word.shape
     near = visible = tree_distances(word, head) <= distance
     if neighbours:
-        begin, rows = words(word), F.pad(near, (0, 0, 0, 1))  # a word that is not there sees nothing
+        begin = words(word, first_subwords(word))
+        rows = F.pad(near, (0, 0, 0, 1))  # a word that is not there sees nothing
         for number in (word, word + 2):  # of the words before and after, counted from 1
             beside = begin.gather(1, number.clamp(min=0))
             visible = visible | rows.gather(1, beside.unsqueeze(2).expand(batch, n, n))
-    end = word == word.max(dim=1, keepdim=True).values  # </s> is a word of its own, the last
+    end = ends(word)
     visible = visible | end.unsqueeze(2) | end.unsqueeze(1)
     return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)

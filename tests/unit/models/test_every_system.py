@@ -14,26 +14,15 @@ from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.nn.masks import UNKNOWN, mask_names
 from fairseq_syntax.nn.mixing import COMBINATIONS
 from fairseq_syntax.nn.trace import SyntaxTrace
-from small import alone, encode
+from small import ZeroGate, alone, encode
 from systems import GUIDED, SUPERVISED, SYSTEMS
 
 every_system = pytest.mark.parametrize("system", SYSTEMS)
 
 
-class Closed(nn.Module):
-    """Gates that are shut."""
-
-    def __init__(self, masks: int, heads: int):
-        super().__init__()
-        self.shape = masks, heads
-
-    def forward(self, x, padding_mask):
-        return torch.zeros(x.shape[1], *self.shape)
-
-
 def shut_gates(net):
     for attention in net.syntax_attentions.values():
-        attention.gate = Closed(attention.num_masks, attention.syntax_heads)
+        attention.gate = ZeroGate(attention.num_masks, attention.syntax_heads)
 
 
 def no_tables(net):
@@ -175,13 +164,6 @@ def test_half_precision_is_near_float32_also_on_long_padded_rows(system, precisi
     assert (found - expected).abs().mean() < (0.005 if precision == "float16" else 0.03)
 
 
-@pytest.fixture
-def process_group(tmp_path):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
-    yield
-    torch.distributed.destroy_process_group()
-
-
 @pytest.mark.parametrize("predictions", [True, False])
 @every_system
 def test_distributed_data_parallel_finds_no_unused_parameter(system, predictions, process_group):
@@ -223,6 +205,14 @@ def test_layer_drop_runs(system):
     net = systems.model(system, encoder_layers=4, encoder_layerdrop=0.5).train()
     for _ in range(5):
         assert systems.loss(net, systems.batch(), predictions=True).isfinite()
+
+
+@every_system
+def test_the_keys_of_fairseq_hydra_train_make_the_same_model(system):
+    by_options, by_keys = (systems.model(system, by_hydra=by_hydra) for by_hydra in (False, True))
+    found = by_keys.state_dict()
+    assert found.keys() == by_options.state_dict().keys()
+    assert all(torch.equal(weight, found[name]) for name, weight in by_options.state_dict().items())
 
 
 @every_system

@@ -22,7 +22,7 @@ from fairseq_syntax.nn.masks import MaskBuilder, SyntaxMask
 from fairseq_syntax.nn.mixing import SyntaxGate
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.testing import random_features
-from small import alone, batch, encode, model
+from small import ZeroGate, alone, batch, encode, model
 
 
 def mixed_batch(**kwargs):
@@ -48,15 +48,6 @@ class AllVisible(SyntaxMask):
 
     def log_mask(self, distance):
         return torch.zeros(*distance.shape, distance.shape[1])
-
-
-class ZeroGate(nn.Module):
-    def __init__(self, masks: int, heads: int):
-        super().__init__()
-        self.shape = masks, heads
-
-    def forward(self, x, padding_mask):
-        return torch.zeros(x.shape[1], *self.shape)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -247,13 +238,6 @@ def test_activation_checkpointing_gives_the_same_gradients():
         torch.testing.assert_close(a.grad, b.grad, msg=name)
     for (name, a), (_, b) in zip(nets[0].named_buffers(), nets[1].named_buffers(), strict=True):
         torch.testing.assert_close(a, b, msg=name)  # gate statistics moved once, not twice
-
-
-@pytest.fixture
-def process_group(tmp_path):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
-    yield
-    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("frozen", [True, False])

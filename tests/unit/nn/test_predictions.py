@@ -17,7 +17,7 @@ from fairseq_syntax.nn.predictions import (
     PredictionOptions,
     Predictor,
     hide_distances,
-    parents,
+    parent_targets,
     predicted_parents,
 )
 from fairseq_syntax.nn.tree_mixing import descents
@@ -53,16 +53,16 @@ def test_a_scorer_begins_with_all_words_as_likely_and_has_as_many_parameters_as_
 
 def test_targets_by_hand():
     word, head = features(SPLIT, HEADS)
-    assert parents(word, head).tolist() == [[1, 2, 2, 2, 6, 6, 2, UNKNOWN]]
+    assert parent_targets(word, head).tolist() == [[1, 2, 2, 2, 6, 6, 2, UNKNOWN]]
     wide = torch.tensor([[UNKNOWN] * 2 + word[0].tolist()]), torch.tensor([[UNKNOWN] * 2 + head[0].tolist()])
-    assert parents(*wide).tolist() == [[UNKNOWN, UNKNOWN, 3, 4, 4, 4, 8, 8, 4, UNKNOWN]]
-    two = parents(*features(WHOLE, [2, 0, 2, 6, 6, 0]))
+    assert parent_targets(*wide).tolist() == [[UNKNOWN, UNKNOWN, 3, 4, 4, 4, 8, 8, 4, UNKNOWN]]
+    two = parent_targets(*features(WHOLE, [2, 0, 2, 6, 6, 0]))
     assert two.tolist() == [[1, 1, 1, 5, 5, 5, UNKNOWN]]
-    assert (parents(word, torch.full_like(head, UNKNOWN)) == UNKNOWN).all()
+    assert (parent_targets(word, torch.full_like(head, UNKNOWN)) == UNKNOWN).all()
 
 
 def test_the_loss_wants_the_head_of_each_dependent_and_not_the_other_way():
-    targets = parents(*features(WHOLE, HEADS))
+    targets = parent_targets(*features(WHOLE, HEADS))
     right = torch.zeros(1, 7, 7)
     for dependent, head in enumerate(targets[0, :6].tolist()):
         right[0, dependent, head] = 50.0
@@ -78,7 +78,7 @@ def test_the_loss_wants_the_head_of_each_dependent_and_not_the_other_way():
 
 
 def test_padding_changes_no_loss():
-    targets = parents(*features(WHOLE, HEADS))
+    targets = parent_targets(*features(WHOLE, HEADS))
     torch.manual_seed(1)
     scores = torch.randn(1, 7, 7)
     expected = predicted_parents(scores, targets, None)
@@ -154,14 +154,14 @@ def test_distances_are_predicted_from_the_states_of_both_words():
     predictor = Predictor(8, 4, PredictionOptions(distances=True))
     x = torch.randn(8, 2, 8)
     hidden = hide_distances(descent, word, head, rate=0.5)
-    (found,) = predictor(x, parents(word, head), hidden, None)["distance"]
+    (found,) = predictor(x, parent_targets(word, head), hidden, None)["distance"]
     weight = torch.cat([predictor.one.weight, predictor.other.weight], dim=1)
     for row, b, i, j in zip(found.scores, *hidden.pairs, strict=True):
         torch.testing.assert_close(row, weight @ torch.cat([x[i, b], x[j, b]]) + predictor.one.bias)
     assert (
         sum(p.numel() for p in Predictor(512, 64, PredictionOptions(distances=True)).parameters()) == 2 * 512 * 17 + 17
     )
-    assert predictor(x, parents(word, head), None, None) == {}
+    assert predictor(x, parent_targets(word, head), None, None) == {}
 
 
 def test_nothing_to_predict_is_a_loss_of_zero_with_a_gradient():
