@@ -81,6 +81,12 @@ def binarize_more(corpus: Path, data: Path) -> None:
     )
 
 
+def forget() -> None:
+    """Forgets what fairseq keeps of another training in this process."""
+    metrics.reset()
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+
+
 def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY, cpu: bool = True) -> Any:
     """fairseq-train in one process; returns the trainer as it was at the end."""
     arguments = [
@@ -95,8 +101,7 @@ def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY,
             super().__init__(*args, **kwargs)
             trainers.append(self)
 
-    metrics.reset()
-    vars(checkpoint_utils.save_checkpoint).pop("best", None)  # of another training in this process
+    forget()
     cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     fairseq_cli.train.Trainer = Recorded
     try:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from forked import ForkedCommand
+from harness.__main__ import main
+from harness.make import make, spec_path
 from places import EXAMPLES
 
 
@@ -21,3 +30,35 @@ def experiment(recipe: object, *options: object, **environment: str) -> dict[str
         "env": {**os.environ, **environment, **paths},
         "text": True,
     }
+
+
+def run_here(recipe: str, *options: object, monkeypatch: pytest.MonkeyPatch, cwd: Path) -> None:
+    """Runs a recipe by this process and copies of it, which need not import everything again for each step.
+
+    A recursion stands for the engine, one step at a time; its options are not known here.
+    """
+    monkeypatch.chdir(cwd)
+    monkeypatch.setattr("harness.engine.subprocess", SimpleNamespace(Popen=_Engine))
+    monkeypatch.setattr("harness.commands.subprocess", SimpleNamespace(Popen=ForkedCommand))
+    with pytest.raises(SystemExit) as ended:
+        main([recipe, *map(str, options)])
+    assert ended.value.code == 0, ended.value.code
+
+
+class _Engine:
+    """Stands for :class:`subprocess.Popen` of Snakemake."""
+
+    def __init__(self, words: Sequence[str], **_: object):
+        (self._targets,) = (word.removeprefix("targets=") for word in words if word.startswith("targets="))
+
+    def wait(self) -> int:
+        for path in self._targets.split(","):
+            _make(path)
+        return 0
+
+
+def _make(path: str) -> None:
+    if not Path(path, "made.json").exists():
+        for needed in json.loads(spec_path(path).read_text())["inputs"].values():
+            _make(needed)
+        make(path)

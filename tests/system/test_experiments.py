@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from experiment import experiment
+from experiment import experiment, run_here
 from harness.recipe import RECIPES, read_recipe
 
-#: The one that is run with four systems, six trainings in all; the others with two.
+#: The one that is run as users do, with four systems, six trainings in all; the others inside this process, with two.
 WHOLE = "iwslt14_de_en"
+NOWHERE = "http://127.0.0.1:9"  # whoever would use the network fails
 
 
 def run(recipe: str, *options: object, cwd: Path) -> str:
     """What a smoke test of a recipe prints."""
-    nowhere = "http://127.0.0.1:9"  # whoever would use the network fails
-    command = experiment(recipe, "--smoke", *options, "--cores", 2, http_proxy=nowhere, https_proxy=nowhere)
+    command = experiment(recipe, "--smoke", *options, "--cores", 2, http_proxy=NOWHERE, https_proxy=NOWHERE)
     command["env"].pop("FAIRSEQ_SYNTAX_DATA", None)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=cwd)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -34,11 +34,19 @@ def shared(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
-def test_smoke(recipe, shared, tmp_path):
+def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
     systems = 4 if recipe == WHOLE else 2
     options = ["--smoke-systems", systems]
     folder = tmp_path if recipe == WHOLE else shared
-    printed = run(recipe, *options, "--work", folder, cwd=tmp_path)
+    if recipe == WHOLE:
+        printed = run(recipe, *options, "--work", folder, cwd=tmp_path)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # kept as it is
+        monkeypatch.setenv("http_proxy", NOWHERE)
+        monkeypatch.setenv("https_proxy", NOWHERE)
+        monkeypatch.delenv("FAIRSEQ_SYNTAX_DATA", raising=False)
+        run_here(recipe, "--smoke", *options, "--work", folder, monkeypatch=monkeypatch, cwd=tmp_path)
+        printed = capsys.readouterr().out
     work = folder / "smoke"
     with open(work / "recipes" / recipe / "table.csv") as file:
         rows = list(csv.DictReader(file))
