@@ -59,6 +59,7 @@ SYSTEMS = {
 PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
+    "tree biases": "--arch tree_bias_transformer",
     "Distance": "--arch distance_transformer",
     "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
     "SLA": "--arch sla_transformer",

@@ -42,6 +42,12 @@ _NO_SYNTAX = {"syntax_masks": NONE, "position_bias": True}
 architecture("relative_position_transformer", **_NO_SYNTAX)
 architecture("relative_position_transformer_tiny", **_NO_SYNTAX, **_TINY)
 
+#: The best system measured in docs/results.md: relative position and the place in both trees, learned, in the scores of
+#: all heads and layers.
+_TREE_BIASES = {"syntax_masks": "tree_path,tree_height", "syntax_combination": "product", "position_bias": True}
+architecture("tree_bias_transformer", **_TREE_BIASES)
+architecture("tree_bias_transformer_tiny", **_TREE_BIASES, **_TINY)
+
 # The systems of other papers; docs/systems.md says what each is, and where it leaves its paper. Here are defaults that
 # fit any size; the heads that a paper chose for a data set are in the rows of that data set.
 _SYSTEMS: dict[str, dict[str, Any]] = {

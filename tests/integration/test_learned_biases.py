@@ -15,6 +15,7 @@ from syntax_preprocess.commands.average_checkpoints import main as average
 from syntax_preprocess.commands.dump import main as dump
 
 RELATIVE = ["--arch=relative_position_transformer_tiny", *commands.TINY[2:]]
+TREE_BIASES = ["--arch=tree_bias_transformer_tiny", *commands.TINY[2:]]
 TREES = ["--syntax-masks=tree_path,tree_height", "--syntax-combination=product", "--position-bias"]
 POSITION = ["--syntax-masks=position,slr"]
 
@@ -55,7 +56,7 @@ def test_a_position_bias_alone_translates_without_features_and_without_a_parser(
 
 
 def test_it_translates_beside_guided_and_stock_models(relative, data_bin, tmp_path):
-    commands.train(data_bin, tmp_path / "ours", "--max-epoch=1", *TREES)
+    commands.train(data_bin, tmp_path / "ours", "--max-epoch=1", model=TREE_BIASES)
     commands.train(data_bin, tmp_path / "stock", "--max-epoch=1", model=commands.STOCK)
     others = [tmp_path / name / "checkpoint_last.pt" for name in ("ours", "stock")]
     together = commands.generate_scored(data_bin, relative, *others)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import gzip
+import inspect
 import os
 import re
 import subprocess
@@ -28,6 +29,7 @@ import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.inference import recorded_parser
 from fairseq_syntax.models.options import all_options
+from fairseq_syntax.nn.mixing import TokenGate
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from places import EXAMPLES, ROOT
@@ -221,6 +223,16 @@ def test_architectures_and_parameters_of_all_systems():
     (listed,) = re.findall(r"with `\{([a-z0-9_,]+)\}` \(the", page)
     sets = {f"{system}_transformer_{name}" for system in ("pascal", "lisa") for name in listed.split(",")}
     assert {name for name in named if not name.endswith(("transformer", "_tiny"))} == sets
+
+
+def test_lines_that_each_system_took():
+    rows = [row for row in rows_of("docs/systems.md", "of") if "`" in row[1]]
+    assert len(rows) == 8
+    for _, files, told in rows:
+        texts = [(ROOT / path).read_text() for path in re.findall(r"`([^`]+)`", files)]
+        if "the token gate" in files:
+            texts[-1] = inspect.getsource(TokenGate)
+        assert [len(text.splitlines()) for text in texts] == [int(number) for number in told.split(" + ")]
 
 
 @pytest.mark.parametrize("package", ["syntax_preprocess", "fairseq_syntax"])

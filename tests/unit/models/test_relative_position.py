@@ -21,6 +21,7 @@ LEARNED = {
     "position, pure": {"syntax_masks": "position", "syntax_combination": "pure"},
     "trees, product": {"syntax_masks": "tree_path,tree_height", "syntax_combination": "product"},
     "trees, gate": {"syntax_masks": "tree_path,tree_height"},
+    "trees and position, product": {"arch": "tree_bias_transformer_tiny"},
     "all, average": {"syntax_masks": "position,tree_path,tree_height", "syntax_combination": "average"},
     "two heads": {"syntax_masks": "position,tree_path", "syntax_heads": 2, "position_bias": True},
     "position bias under a mask": {"syntax_masks": "slr,sdoi", "syntax_combination": "product", "position_bias": True},
@@ -150,12 +151,16 @@ def test_no_masks_are_recorded_as_such(masks):
     assert (cfg.masks, cfg.gated, cfg.meaning["position_bias"]) == ((), False, True)
 
 
-def test_architectures_differ_from_gated_ones_in_masks_and_position_alone():
-    for suffix in ("", "_tiny"):
-        found = []
-        for name in ("gated_syntax_transformer", "relative_position_transformer"):
-            args = Namespace()
-            ARCH_CONFIG_REGISTRY[name + suffix](args)
-            found.append(vars(args))
-        expected = {**found[0], "syntax_masks": "none", "position_bias": True}
-        assert found[1] == expected
+@pytest.mark.parametrize("suffix", ["", "_tiny"])
+@pytest.mark.parametrize(
+    ("arch", "options"),
+    [
+        ("relative_position_transformer", {"syntax_masks": "none"}),
+        ("tree_bias_transformer", {"syntax_masks": "tree_path,tree_height", "syntax_combination": "product"}),
+    ],
+)
+def test_architectures_differ_from_gated_ones_in_masks_and_position_alone(arch, options, suffix):
+    gated, found = Namespace(), Namespace()
+    ARCH_CONFIG_REGISTRY[f"gated_syntax_transformer{suffix}"](gated)
+    ARCH_CONFIG_REGISTRY[arch + suffix](found)
+    assert vars(found) == {**vars(gated), **options, "position_bias": True}
