@@ -261,7 +261,7 @@ def _pictures(
             inputs |= {f"model {name}": first.inputs["model"], f"data {name}": first.inputs["data"]}
     settings = {
         "title": recipe.title or recipe.name,
-        "labels": {name: system.label or name for name, system in recipe.systems.items()},
+        "labels": recipe.full_labels,
         "pictures": _told(recipe.pictures),
         "score": _told(recipe.score),
         "tests": recipe.tests,

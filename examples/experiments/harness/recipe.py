@@ -246,10 +246,12 @@ class TableOf:
 class Pictures:
     """A page of pictures by fairseq-syntax-analyze; see docs/analysis.md.
 
-    `sentences`: of the first test set, drawn with trees, masks and attention of the systems `of` (their first seed).
+    `systems`: whose learning, scores and gates are drawn; all, if none is named. `sentences`: of the first test set,
+    drawn with trees, masks and attention of the systems `of` (their first seed).
     `sweeps`: by axis and label, which system stands for which value: ``{noise (%): {slr: {0: slr, 20: slr_20}}}``.
     """
 
+    systems: list[str] = field(default_factory=list)
     sentences: list[int] = field(default_factory=list)
     of: list[str] = field(default_factory=list)
     sweeps: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -313,6 +315,26 @@ class Recipe:
         return [name for name in self.corpus.splits if name not in ("train", "valid")]
 
     @property
+    def full_labels(self) -> dict[str, str]:
+        """Of each system a label that can stand alone.
+
+        One that begins with … goes on with that of the first system above it that differs in its parses alone, or of
+        the last one above it that is whole.
+        """
+        labels: dict[str, str] = {}
+        above: dict[str, str] = {}  # by all that makes a model but its parses
+        whole = ""
+        for name, system in self.systems.items():
+            label, same = system.label or name, str((system.architecture, system.options, system.train))
+            if label.startswith("…"):
+                label = ", ".join(filter(None, [above.get(same, whole), label.lstrip("… ")]))
+            else:
+                label = whole = f"{system.group}: {label}" if system.group else label
+            labels[name] = label
+            above.setdefault(same, label)
+        return labels
+
+    @property
     def of_tables(self) -> dict[str, TableOf]:
         """The tables: those that the recipe names, or one of all systems."""
         return self.tables or {"": TableOf(self.baselines)}
@@ -324,7 +346,7 @@ class Recipe:
             raise ValueError(f"average: expected a number of epochs, found {self.average}")
         for picture in [self.pictures] if self.pictures else []:
             swept = [name for axis in picture.sweeps.values() for of in axis.values() for name in of.values()]
-            for name in (*picture.of, *swept):
+            for name in (*picture.systems, *picture.of, *swept):
                 _choice("pictures", name, tuple(self.systems))
         for table in self.of_tables.values():
             for name in (*table.baselines, *table.systems):
@@ -336,6 +358,10 @@ class Recipe:
                 raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")
             if system.parser not in (None, "none", *self.parsers):
                 raise ValueError(f"systems.{name}.parser: expected one of {', '.join(self.parsers)} or none")
+        of_labels: dict[str, str] = {}
+        for name, label in self.full_labels.items():
+            if (other := of_labels.setdefault(label, name)) != name:
+                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {shown(label)}")
         for name, command in self.measurements.items():
             if "{model}" not in command:
                 raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {shown(command)}")

@@ -109,6 +109,7 @@ def _pictures(asked: Pictures, systems: Mapping[str, System]) -> Pictures:
     }
     return replace(
         asked,
+        systems=[name for name in asked.systems if name in systems],
         of=[name for name in asked.of if name in systems],
         sentences=asked.sentences[:1] and [1],
         sweeps={axis: series for axis, series in sweeps.items() if series},

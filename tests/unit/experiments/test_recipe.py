@@ -21,6 +21,26 @@ def write(folder, text, name="small.yaml"):
     return str(folder / name)
 
 
+def test_labels_that_can_stand_alone(tmp_path):
+    systems = """systems:
+  plain: {architecture: transformer, parser: none}
+  slr: {label: "`slr`", architecture: gated_syntax_transformer, options: &slr {syntax-masks: slr}}
+  sdoi: {label: "`sdoi`", architecture: gated_syntax_transformer, options: &sdoi {syntax-masks: sdoi}}
+  slr_flat: {label: … flat, architecture: gated_syntax_transformer, options: *slr, control: flat}
+  slr_random: {label: … random, architecture: gated_syntax_transformer, options: *slr, control: random}
+  sdoi_random: {label: … random, architecture: gated_syntax_transformer, options: *sdoi, control: random}
+  sdoi_top: {label: … on top, architecture: gated_syntax_transformer, options: {<<: *sdoi, syntax-layers: top}}
+"""
+    start, end = SMALL.index("systems:"), SMALL.index("baselines:")
+    text = (SMALL[:start] + systems + SMALL[end:]).replace("baselines: [stock]", "baselines: [plain]")
+    assert list(read_recipe(write(tmp_path, text)).full_labels.values()) == [
+        "plain", "`slr`", "`sdoi`", "`slr`, flat", "`slr`, random", "`sdoi`, random", "`sdoi`, on top",
+    ]  # fmt: skip
+    twice = text.replace("… random, architecture", "… flat, architecture")
+    with pytest.raises(InputError, match=r"systems\.slr_random\.label: expected another than that of slr_flat"):
+        read_recipe(write(tmp_path, twice))
+
+
 def test_a_small_recipe(tmp_path):
     recipe = read_recipe(write(tmp_path, SMALL))
     assert recipe.name == "small"

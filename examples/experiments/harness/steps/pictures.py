@@ -26,8 +26,8 @@ def draw(step: Step) -> None:
         words += ["--tokenize", scoring.tokenize, *(["--lowercase"] if scoring.lowercase else [])]
         if parses := step.inputs.get(f"parses of {test}"):
             words += ["--parses", parses / source]
-        for record in records.values():
-            words += ["--run", record]
+        for (of, _), record in records.items():
+            words += ["--run", record] if of in (asked.systems or labels) else []
         for axis, series in asked.sweeps.items():
             for label, systems in series.items():
                 for value, name in systems.items():
@@ -64,5 +64,5 @@ def _dump(step: Step, name: str, label: str) -> list[str]:
 
 
 def _plain(label: str) -> str:
-    """A label without what is Markdown's."""
-    return re.sub(r"[`=]", lambda match: "" if match[0] == "`" else ":", label)
+    """A label without what is Markdown's, and without =, which --dump puts after it."""
+    return re.sub(r"`| *=", "", label)
