@@ -70,7 +70,7 @@ def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
         table = there / "recipes" / f"{recipe}.so-far" / "table.csv"
         assert table.read_text() == (work / "recipes" / recipe / "table.csv").read_text()
         assert not list(there.glob("models/*/checkpoint.pt"))
-    for label in full.published:
+    for label in (*full.published, *full.bounds):
         assert f"| {label}" in printed
     assert not list(work.glob("*/.[0-9a-f]*[0-9a-f]")), "nothing is half done"
     for record in work.glob("runs/*/run.json"):

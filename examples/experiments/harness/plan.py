@@ -192,6 +192,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         "published": recipe.published,
         "score": _told(recipe.score),
         **({"compared": recipe.compared} if recipe.compared else {}),
+        **({"bounds": recipe.bounds} if recipe.bounds else {}),
     } | _languages(recipe)
     table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
     pictures = _pictures(recipe, runs, text, _first(parses), so_far=only is not None) if recipe.pictures else None

@@ -277,6 +277,7 @@ class Recipe:
     its own. A file among the command's words counts by what is in it. `keep_epochs`: models keep
     ``checkpoints/checkpointN.pt`` of every epoch N. `compared`: metrics whose differences the tables show, the most
     important first: names of scores or measurements, ``valid_loss``; by default BLEU and the validation loss.
+    `published` and `bounds`: more rows by label, with what others report, and what is possible, by metric.
     """
 
     source: str
@@ -302,6 +303,7 @@ class Recipe:
     compared: list[str] = field(default_factory=list)
     pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
+    bounds: dict[str, dict[str, float]] = field(default_factory=dict)
     threads: Threads = field(default_factory=Threads)
     name: str = field(default="", metadata={"key": False})
     #: File and line of every key, by its path, such as ``systems.slr.options.slr-temperature``.

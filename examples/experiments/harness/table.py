@@ -44,6 +44,7 @@ class Table:
         runs: their records.
         results: values, differences, signatures.
         published: rows of what others report, without runs; their numbers are in `paper`.
+        bounds: rows of what is possible: numbers by metric, by label.
         family: how many differences p was adjusted for, by metric.
     """
 
@@ -56,6 +57,7 @@ class Table:
     runs: Sequence[Run]
     results: Results
     published: Sequence[System] = ()
+    bounds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     family: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -120,6 +122,10 @@ class Table:
             for metric, value in one.paper.items():
                 reported = one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value
                 rows.append((*reported, *[None] * (len(_SUMMARY) - len(reported))))
+        for label, values in self.bounds.items():
+            for metric, value in values.items():
+                possible = label, label, "bound", *self._place(metric), metric, value
+                rows.append((*possible, *[None] * (len(_SUMMARY) - len(possible))))
         for system in self.systems:
             for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)
@@ -175,7 +181,15 @@ class Table:
                 row += ["", number(one.paper.get(metric), metric)] if metric in paper else [""]
             return [*row, *[""] * (len(headings) - len(row))]
 
+        def bound_row(label: str, values: Mapping[str, float]) -> list[str]:
+            row = [label]
+            for metric in columns:
+                row += [number(values.get(metric), metric), *([""] if metric in paper else [])]
+            return [*row, *[""] * (len(headings) - len(row))]
+
         rows = _grouped(self.systems, row_of)
+        if self.bounds:
+            rows += ["bound", *(bound_row(label, values) for label, values in self.bounds.items())]
         if self.published:
             rows += ["published", *map(published_row, self.published)]
         return Grid(headings=headings, rows=rows, title=self.title)
@@ -235,6 +249,7 @@ def make_table(
     subset: str | None = None,
     compared: Sequence[str] = COMPARED,
     published: Sequence[System] = (),
+    bounds: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Table:
     """The table of a test set.
 
@@ -252,6 +267,7 @@ def make_table(
         compared: metrics whose differences are shown, the most important first: scores, what is measured, or
             :data:`LOSS`.
         published: rows of what others report, by metric in `paper`; they have no runs.
+        bounds: rows of what is possible: numbers by metric, by label.
 
     Raises :class:`ValueError` for a system, baseline or seed that is not known, for what is there twice, and for scores
     that do not belong together: of other signatures, or other than a comparison found.
@@ -281,6 +297,9 @@ def make_table(
     for metric in compared:
         if metric not in comparable:
             raise ValueError(f"expected metrics to compare among {comparable}, found {metric!r}")
+    for label, values in (bounds or {}).items():
+        if unknown := [metric for metric in values if metric not in comparable]:
+            raise ValueError(f"expected a bound of one of {comparable}, found {unknown[0]!r} of {label!r}")
     return Table(
         test=test,
         subset=subset,
@@ -291,6 +310,7 @@ def make_table(
         runs=runs,
         results=results,
         published=published,
+        bounds=bounds or {},
     )
 
 

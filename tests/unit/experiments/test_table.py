@@ -292,6 +292,18 @@ def test_a_recipe_that_has_not_run_has_the_papers_numbers():
     assert "No runs: stock; `slr`, τ = 10; sdoi." in table.caption
 
 
+def test_bounds_are_rows_whose_numbers_stand_under_the_metric():
+    table = make_table(**experiment(), bounds={"best possible": {"BLEU": 40.0}})
+    markdown = table.markdown()
+    row = dict(zip(cells(markdown, "system"), cells(markdown, "best possible"), strict=True))
+    assert {name: cell for name, cell in row.items() if cell} == {"system": "best possible", "BLEU ↑": "40.00"}
+    assert markdown.count("best possible") == 1, "and in no table of differences"
+    (found,) = (row for row in csv.DictReader(io.StringIO(table.summary_csv())) if row["group"] == "bound")
+    assert (found["metric"], found["mean"], found["n"]) == ("BLEU", "40.0", "")
+    with pytest.raises(ValueError, match=r"expected a bound of one of .*, found 'BELU' of 'best possible'"):
+        make_table(**experiment(), bounds={"best possible": {"BELU": 40.0}})
+
+
 def test_published_numbers_are_rows_without_runs():
     label = "A (a paper, Table 1)"
     published = System(name=label, label=label, paper={"BLEU": 31.5, "METEOR": 50.0})

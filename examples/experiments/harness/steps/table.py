@@ -66,6 +66,7 @@ def write(step: Step) -> None:
                 subset=subset,
                 compared=_there(settings.get("compared", COMPARED), names, scores, measurements),
                 published=published if (title, test, subset) == first else (),
+                bounds=settings.get("bounds", {}) if (title, test, subset) == first else {},
             )
             for test in settings["tests"]
             for subset in (None, *settings["subsets"])
