@@ -13,7 +13,7 @@ import torch
 from experiment import experiment, run_here
 from harness.recipe import RECIPES, read_recipe
 
-#: The one that is run as users do, with four systems, six trainings in all; the others, with two, by copies of this process.
+#: The one that is run as users do, with four systems, six trainings in all; the others by forks, with two systems.
 WHOLE = "iwslt14_de_en"
 NOWHERE = "http://127.0.0.1:9"  # whoever would use the network fails
 
