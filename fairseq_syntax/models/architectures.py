@@ -21,9 +21,7 @@ def architecture(name: str, **defaults: Any) -> None:
         base_architecture(args)
 
 
-#: fairseq's base sizes: 512/2048/8, 6+6 layers.
-architecture("gated_syntax_transformer")
-
+#: For tests and first steps.
 _TINY = {
     "encoder_embed_dim": 64,
     "encoder_ffn_embed_dim": 128,
@@ -33,24 +31,22 @@ _TINY = {
     "decoder_layers": 2,
 }
 
-#: For tests and first steps.
-architecture("gated_syntax_transformer_tiny", **_TINY)
-
-#: No syntax, no features: fairseq's Transformer with a learned bias by relative position. What masks give beyond it is
-#: not that they tell where a word stands.
-_NO_SYNTAX = {"syntax_masks": NONE, "position_bias": True}
-architecture("relative_position_transformer", **_NO_SYNTAX)
-architecture("relative_position_transformer_tiny", **_NO_SYNTAX, **_TINY)
-
-#: The best system measured in docs/results.md: relative position and the place in both trees, learned, in the scores of
-#: all heads and layers.
-_TREE_BIASES = {"syntax_masks": "tree_path,tree_height", "syntax_combination": "product", "position_bias": True}
-architecture("tree_bias_transformer", **_TREE_BIASES)
-architecture("tree_bias_transformer_tiny", **_TREE_BIASES, **_TINY)
-
-# The systems of other papers; docs/systems.md says what each is, and where it leaves its paper. Here are defaults that
-# fit any size; the heads that a paper chose for a data set are in the rows of that data set.
+# docs/systems.md says what the systems of papers are, and where each leaves its paper. Here are defaults that fit any
+# size, fairseq's base sizes (512/2048/8, 6+6 layers) among them; the heads that a paper chose for a data set are in the
+# rows of that data set.
 _SYSTEMS: dict[str, dict[str, Any]] = {
+    #: Hou 2024: masks mixed with global attention by gates.
+    "gated_syntax_transformer": {},
+    #: No syntax, no features: fairseq's Transformer with a learned bias by relative position. What masks give beyond it
+    #: is not that they tell where a word stands.
+    "relative_position_transformer": {"syntax_masks": NONE, "position_bias": True},
+    #: The best system measured in docs/results.md: relative position and the place in both trees, learned, in the
+    #: scores of all heads and layers.
+    "tree_bias_transformer": {
+        "syntax_masks": "tree_path,tree_height",
+        "syntax_combination": "product",
+        "position_bias": True,
+    },
     #: Hou et al. 2022: SLR in the place of global attention, in layer 1.
     "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
     #: PASCAL (Bugliarello and Okazaki 2020): scores scaled around the parent, in layer 1.
