@@ -120,19 +120,18 @@ class Table:
         rows: list[tuple[Any, ...]] = []
         for one in self.published:
             for metric, value in one.paper.items():
-                reported = one.name, one.label, "published", *self._place(metric), metric, None, None, 0, 0, value
-                rows.append((*reported, *[None] * (len(_SUMMARY) - len(reported))))
+                place = self._place(metric)
+                rows.append(_summary(one.name, one.label, "published", *place, metric, None, None, 0, 0, value))
         for label, values in self.bounds.items():
             for metric, value in values.items():
-                possible = label, label, "bound", *self._place(metric), metric, value
-                rows.append((*possible, *[None] * (len(_SUMMARY) - len(possible))))
+                rows.append(_summary(label, label, "bound", *self._place(metric), metric, value))
         for system in self.systems:
             for metric in [*self.results.metrics, *self.results.measured, LOSS, *COSTS]:
                 found = self._spread(system, metric)
                 row: list[Any] = [system.name, system.label, system.group, *self._place(metric), metric]
                 row += [found.mean, found.sd, found.n] if found else [None, None, 0]
                 row += [len(self.seeds[system.name]), system.paper.get(metric)]
-                rows.append((*row, *[None] * (len(_SUMMARY) - len(row))))
+                rows.append(_summary(*row))
                 for baseline in self.baselines:
                     if difference := self.results.differences.get((baseline, system.name, metric)):
                         rows.append((*row, baseline, *_details(difference)))
@@ -175,23 +174,18 @@ class Table:
                 row += [self._cell(system, cost) for cost in _SHOWN_COSTS]
             return row
 
-        def published_row(one: System) -> list[str]:
-            row = [one.label]
-            for metric in columns:
-                row += ["", number(one.paper.get(metric), metric)] if metric in paper else [""]
-            return [*row, *[""] * (len(headings) - len(row))]
-
-        def bound_row(label: str, values: Mapping[str, float]) -> list[str]:
+        def row_without_runs(label: str, ours: Mapping[str, float], papers: Mapping[str, float]) -> list[str]:
             row = [label]
             for metric in columns:
-                row += [number(values.get(metric), metric), *([""] if metric in paper else [])]
+                row.append(number(ours.get(metric), metric))
+                row += [number(papers.get(metric), metric)] if metric in paper else []
             return [*row, *[""] * (len(headings) - len(row))]
 
         rows = _grouped(self.systems, row_of)
         if self.bounds:
-            rows += ["bound", *(bound_row(label, values) for label, values in self.bounds.items())]
+            rows += ["bound", *(row_without_runs(label, values, {}) for label, values in self.bounds.items())]
         if self.published:
-            rows += ["published", *map(published_row, self.published)]
+            rows += ["published", *(row_without_runs(one.label, {}, one.paper) for one in self.published)]
         return Grid(headings=headings, rows=rows, title=self.title)
 
     def _against(self, baseline: str) -> Grid:
@@ -297,7 +291,8 @@ def make_table(
     for metric in compared:
         if metric not in comparable:
             raise ValueError(f"expected metrics to compare among {comparable}, found {metric!r}")
-    for label, values in (bounds or {}).items():
+    bounds = bounds or {}
+    for label, values in bounds.items():
         if unknown := [metric for metric in values if metric not in comparable]:
             raise ValueError(f"expected a bound of one of {comparable}, found {unknown[0]!r} of {label!r}")
     return Table(
@@ -310,7 +305,7 @@ def make_table(
         runs=runs,
         results=results,
         published=published,
-        bounds=bounds or {},
+        bounds=bounds,
     )
 
 
@@ -338,6 +333,11 @@ def _grouped(systems: Iterable[System], row_of: Callable[[System], list[str]]) -
         group = system.group
         rows.append(row_of(system))
     return rows
+
+
+def _summary(*cells: Any) -> tuple[Any, ...]:
+    """A row of :func:`summary_csv` of which only these cells, the first ones, are known."""
+    return (*cells, *[None] * (len(_SUMMARY) - len(cells)))
 
 
 def _details(difference: Difference) -> list[Any]:
