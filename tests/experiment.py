@@ -18,16 +18,11 @@ from harness.make import make, spec_path
 from places import EXAMPLES
 
 
-def experiment(recipe: object, *options: object, **environment: str) -> dict[str, Any]:
-    """Arguments of :class:`subprocess.Popen` that run a recipe.
-
-    Args:
-        environment: beside that of this process.
-    """
-    paths = {"PYTHONPATH": str(EXAMPLES / "experiments")}
+def experiment(recipe: object, *options: object) -> dict[str, Any]:
+    """Arguments of :class:`subprocess.Popen` that run a recipe."""
     return {
         "args": [sys.executable, "-m", "harness", str(recipe), *map(str, options)],
-        "env": {**os.environ, **environment, **paths},
+        "env": {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")},
         "text": True,
     }
 
@@ -38,6 +33,7 @@ def run_here(recipe: str, *options: object, monkeypatch: pytest.MonkeyPatch, cwd
     A recursion stands for the engine, one step at a time; its options are not known here.
     """
     monkeypatch.chdir(cwd)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as --smoke sets it; put back at the end
     monkeypatch.setattr("harness.engine.subprocess", SimpleNamespace(Popen=_Engine))
     monkeypatch.setattr("harness.commands.subprocess", SimpleNamespace(Popen=ForkedCommand))
     with pytest.raises(SystemExit) as ended:

@@ -15,13 +15,18 @@ from harness.recipe import RECIPES, read_recipe
 
 #: The one that is run as users do, with four systems, six trainings in all; the others by forks, with two systems.
 WHOLE = "iwslt14_de_en"
-NOWHERE = "http://127.0.0.1:9"  # whoever would use the network fails
+
+
+@pytest.fixture(autouse=True)
+def offline_without_data(monkeypatch):
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # whoever would use the network fails
+    monkeypatch.delenv("FAIRSEQ_SYNTAX_DATA", raising=False)
 
 
 def run(recipe: str, *options: object, cwd: Path) -> str:
     """What a smoke test of a recipe prints."""
-    command = experiment(recipe, "--smoke", *options, "--cores", 2, http_proxy=NOWHERE, https_proxy=NOWHERE)
-    command["env"].pop("FAIRSEQ_SYNTAX_DATA", None)
+    command = experiment(recipe, "--smoke", *options, "--cores", 2)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=cwd)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     output: str = done.stdout
@@ -42,10 +47,6 @@ def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
     if recipe == WHOLE or torch.cuda.is_available():  # which copies of a process cannot use
         printed = run(recipe, *options, "--work", folder, cwd=tmp_path)
     else:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which is set in any case: put back at the end
-        monkeypatch.setenv("http_proxy", NOWHERE)
-        monkeypatch.setenv("https_proxy", NOWHERE)
-        monkeypatch.delenv("FAIRSEQ_SYNTAX_DATA", raising=False)
         run_here(recipe, "--smoke", *options, "--work", folder, monkeypatch=monkeypatch, cwd=tmp_path)
         printed = capsys.readouterr().out
     work = folder / "smoke"
