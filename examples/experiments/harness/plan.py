@@ -154,7 +154,9 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
     }
     asked = {name: _command(recipe, told, f"measurements.{name}") for name, told in recipe.measurements.items()}
     measurements = {
-        (*at, name): _measurement(name, *told, run) for at, run in runs.items() for name, told in asked.items()
+        (*at, name): _measurement(name, *told, run, measured)
+        for at, run in runs.items()
+        for name, told in asked.items()
     }
     if only is not None:  # a model that was measured elsewhere is not here
         there = existing(list(measurements.values()), ".")
@@ -526,8 +528,12 @@ def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[
     return {"code": module_hashes(path)}, {"options": {"user-dir": path}}
 
 
-def _measurement(name: str, settings: Mapping[str, Any], places: Mapping[str, Any], run: Artefact) -> Artefact:
+def _measurement(
+    name: str, settings: Mapping[str, Any], places: Mapping[str, Any], run: Artefact, subsets: Artefact
+) -> Artefact:
     inputs = {what: run.inputs[what] for what in ("model", "data")}
+    if "{subsets}" in settings["command"]:  # others do not depend on them
+        inputs["subsets"] = subsets
     return Artefact(
         "measurements",
         settings,

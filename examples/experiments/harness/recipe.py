@@ -272,9 +272,10 @@ class Recipe:
     """A comparison; see the README of the experiments for every key.
 
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it stands for a folder with
-    ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{here}`` for the folder of the file that says so. It
-    prints, as its last line, a number, which becomes a column of the name, or a JSON object of them, each a column of
-    its own. A file among the command's words counts by what is in it. `keep_epochs`: models keep
+    ``checkpoint.pt``, ``{data}`` for the model's data-bin, ``{subsets}`` for a folder with a JSON object of each test
+    set, TEST.json, that has of each of `subsets` the numbers (from 0) of its lines, ``{here}`` for the folder of the
+    file that says so. It prints, as its last line, a number, which becomes a column of the name, or a JSON object of
+    them, each a column of its own. A file among the command's words counts by what is in it. `keep_epochs`: models keep
     ``checkpoints/checkpointN.pt`` of every epoch N. `compared`: metrics whose differences the tables show, the most
     important first: names of scores or measurements, ``valid_loss``; by default BLEU and the validation loss.
     `published` and `bounds`: more rows by label, with what others report, and what is possible, by metric.
@@ -367,6 +368,8 @@ class Recipe:
         for name, command in self.measurements.items():
             if "{model}" not in command:
                 raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {shown(command)}")
+            if "{subsets}" in command and not self.subsets:
+                raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
         for name in [] if self.measurements else self.compared:  # a measurement's columns are its own
             _choice("compared", name, (*SACREBLEU, "exact match", LOSS, *self.score.metrics))
         for name in self.select:

@@ -66,6 +66,26 @@ def test_here_is_the_folder_of_the_file_that_says_so(tmp_path):
     assert found.settings["scripts"]
 
 
+def test_a_measurement_of_parts_depends_on_which_lines_they_are(tmp_path):
+    parts = RECIPE + "subsets: {long: {words: [9, ~]}}\n"
+    whole, of_parts = (
+        parts + f'measurements: {{size: "wc {{model}} {more}"}}\n' for more in ("", "{subsets}/test.json")
+    )
+    found = plan(tmp_path, of_parts).measurements["one", 1, "size"]
+    assert found.inputs["subsets"].settings["subsets"] == {"long": {"words": [9, None]}}
+    assert "subsets" not in plan(tmp_path, whole).measurements["one", 1, "size"].inputs
+    for recipe, same in ((whole, True), (of_parts, False)):
+        changed = plan(tmp_path, recipe.replace("9", "8"))
+        assert (keys(changed, "measurements") == keys(plan(tmp_path, recipe), "measurements")) is same
+
+
+def test_a_measurement_of_parts_that_are_not_there_is_refused(tmp_path):
+    with pytest.raises(
+        InputError, match=r"measurements.size: expected subsets, which \{subsets\} stands for, found none"
+    ):
+        plan(tmp_path, RECIPE + 'measurements: {size: "wc {model} {subsets}"}\n')
+
+
 def test_a_measurement_that_takes_no_model_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"measurements.size: expected a command with \{model\}, found 'wc'"):
         plan(tmp_path, RECIPE + "measurements: {size: wc}\n")
