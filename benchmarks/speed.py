@@ -15,152 +15,30 @@ of a size. Everything is measured in one run, in turn, step by step; medians. A 
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import platform
 import re
-import shlex
 import statistics
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
-from fairseq import options, utils
-from fairseq.data import Dictionary
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.trainer import Trainer
 
-import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.models.syntax_model import syntax_of
-from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from fairseq_syntax.testing import EOS, FIRST_WORD, LABELS, PAD, random_features, random_labels, random_source
+from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch, random_batches
 from syntax_preprocess.system.workers import end_with_parent
 
-VOCABULARY = 8000
-SIZES = {  # embed dim: (FFN, heads, layers, tokens in a batch)
-    64: (128, 4, 2, 4096),
-    128: (256, 4, 3, 4096),
-    512: (1024, 4, 6, 1024),
+#: By width, and how many tokens a batch has.
+SIZES = {
+    64: (Size(64, 128, 4, 2), 4096),
+    128: (Size(128, 256, 4, 3), 4096),
+    512: (Size(512, 1024, 4, 6), 1024),
 }
-REGULARISATION = "--dropout 0.3 --attention-dropout 0.2"  # as Hou 2024 §5.1
-SYSTEMS = {
-    "transformer": "--arch transformer",
-    "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
-    "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
-}
-#: The systems of the other papers, by ``--papers``.
-PAPERS = {
-    "transformer": "--arch transformer",
-    "relative position": "--arch relative_position_transformer",
-    "tree biases": "--arch tree_bias_transformer",
-    "Distance": "--arch distance_transformer",
-    "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
-    "SLA": "--arch sla_transformer",
-    "SG-Net": "--arch sg_net_transformer",
-    "infused": f"--arch syntax_infused_transformer --feature-merge sum --upos-labels '{' '.join(LABELS)}'",
-    "LISA": "--arch lisa_transformer --criterion label_smoothed_cross_entropy_with_syntax",
-    "SEPREM": "--arch seprem_transformer --criterion label_smoothed_cross_entropy_with_syntax",
-}
-
-
-def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
-    """A batch as the task's dataset makes it; `lengths` count `</s>`."""
-    width = max(lengths)
-    trees = [random_features(random, max(1, round((n - 1) * 0.85)), n - 1) for n in lengths]
-    sentences = [{**tree, **random_labels(random, n - 1)} for tree, n in zip(trees, lengths, strict=True)]
-    targets = [
-        [random.randrange(FIRST_WORD, VOCABULARY) for _ in range(n - 1)] + [EOS] + [PAD] * (width - n) for n in lengths
-    ]
-    target = torch.tensor(targets)
-    return {
-        "id": torch.arange(len(lengths)),
-        "nsentences": len(lengths),
-        "ntokens": sum(lengths),
-        "net_input": {
-            **random_source(random, sentences, vocabulary=VOCABULARY),
-            "prev_output_tokens": torch.cat([target.new_full((len(lengths), 1), EOS), target[:, :-1]], dim=1),
-        },
-        "target": target,
-    }
-
-
-def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
-    """Batches of so many tokens, of sentences of 8 to 48."""
-    random = Random(1)
-    batches = []
-    for i in range(count):
-        middle = 10 + 36 * i // max(1, count - 1)
-        size = max(2, tokens // (middle + 2))
-        batches.append(random_batch(random, [middle + random.randint(-2, 2) for _ in range(size)]))
-    return batches
-
-
-class System:
-    """One of :data:`SYSTEMS` or :data:`PAPERS`, ready to train, encode and generate."""
-
-    def __init__(self, name: str, size: int, cpu: bool, *, dropout: str = "fast"):
-        ffn, heads, layers, _ = SIZES[size]
-        shape = " ".join(
-            f"--{side}-embed-dim {size} --{side}-ffn-embed-dim {ffn} --{side}-attention-heads {heads} "
-            f"--{side}-layers {layers}"
-            for side in ("encoder", "decoder")
-        )
-        command = (
-            f"none --task syntax_translation {shape} {REGULARISATION} --share-all-embeddings "
-            "--optimizer adam --lr 1e-4 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 1 "
-            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu} {(SYSTEMS | PAPERS)[name]}"
-        )
-        args = options.parse_args_and_arch(options.get_training_parser(), shlex.split(command))
-        cfg = convert_namespace_to_omegaconf(args)
-        symbols = Dictionary()
-        for i in range(len(symbols), VOCABULARY):
-            symbols.add_symbol(f"s{i}")
-        self.task = SyntaxTranslationTask(cfg.task, symbols, symbols)
-        torch.manual_seed(1)
-        self.model = self.task.build_model(cfg.model)
-        self.trainer = Trainer(cfg, self.task, self.model, self.task.build_criterion(cfg.criterion))
-        self.trainer.lr_step(1)
-        self.cuda = self.trainer.cuda
-        self.generator = self.task.build_generator(
-            [self.model], argparse.Namespace(beam=5, max_len_a=0, max_len_b=30, min_len=30)
-        )
-
-    def sample(self, batch: dict[str, Any], *, labels: bool = False) -> dict[str, Any]:
-        """The batch, for this model, where it computes; with what its auxiliary losses need, if it is to have that."""
-        net_input = dict(batch["net_input"])
-        syntax = syntax_of(self.model)
-        needed = {*syntax.syntax_features, *(syntax.label_features if labels else ())}
-        features = {name: f for name, f in net_input.pop("src_syntax").items() if name in needed}
-        if features:
-            net_input["src_syntax"] = features
-        sample = {**batch, "net_input": net_input}
-        return utils.move_to_cuda(sample) if self.cuda else sample
-
-    def train(self, batch: dict[str, Any]) -> None:
-        self.trainer.train_step([self.sample(batch, labels=True)])
-
-    def encode(self, batch: dict[str, Any]) -> None:
-        net_input = self.sample(batch)["net_input"]
-        self.model.eval()
-        with torch.no_grad():
-            self.model.encoder(**{name: x for name, x in net_input.items() if name != "prev_output_tokens"})
-
-    def generate(self, batch: dict[str, Any]) -> None:
-        self.model.eval()
-        sample = self.sample(batch)
-        del sample["target"]
-        self.task.inference_step(self.generator, [self.model], sample)
-
-    def build_masks(self, batch: dict[str, Any]) -> None:
-        net_input = self.sample(batch)["net_input"]
-        self.model.encoder.mask_builder(net_input.get("src_syntax"), net_input["src_tokens"])
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -202,8 +80,9 @@ def peak_memory(name: str, size: int, cpu: bool) -> float:
 
 def _peak_memory(name: str, size: int, cpu: bool) -> float:
     be_quiet()
-    system = System(name, size, cpu)
-    batches = random_batches(SIZES[size][3], 3)
+    shape, tokens = SIZES[size]
+    system = System((SYSTEMS | PAPERS)[name], shape, cpu=cpu)
+    batches = random_batches(tokens, 3)
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
     for batch in batches:
         system.train(batch)
@@ -212,26 +91,20 @@ def _peak_memory(name: str, size: int, cpu: bool) -> float:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 
-def be_quiet() -> None:
-    """fairseq's and hydra's deprecation warnings would stand between the tables."""
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-
-
-def compare(names: Iterable[str], size: int, repeats: int, cpu: bool) -> None:
-    ffn, heads, layers, tokens = SIZES[size]
-    systems = {name: System(name, size, cpu) for name in names}
+def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
+    shape, tokens = SIZES[size]
+    systems = {name: System(of, shape, cpu=cpu) for name, of in told.items()}
+    by_torch = {name: System(of, shape, cpu=cpu, dropout="torch") for name, of in told.items()}
     batches = random_batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
-    print(f"\n{size}/{ffn}, {heads} heads, {layers}+{layers} layers, batches of about {tokens} tokens\n")
+    print(f"\n{shape}, batches of about {tokens} tokens\n")
     print(f"| | {' | '.join(systems)} | {' | '.join(f'ratio, {name}' for name in list(systems)[1:])} |")
     print(f"| --- {'| --- ' * (2 * len(systems) - 1)}|")
 
     def row(what: str, values: list[float], ratios: list[float], form: str = "{:,.0f}") -> None:
         print(f"| {what} | {' | '.join([*map(form.format, values), *(f'{r:.3f}' for r in ratios)])} |", flush=True)
 
-    for dropout, trained in (("torch", {name: System(name, size, cpu, dropout="torch") for name in systems}),
-                             ("fast", systems)):  # fmt: skip
+    for dropout, trained in (("torch", by_torch), ("fast", systems)):
         train, ratios = in_turn({name: system.train for name, system in trained.items()}, batches, repeats)
         row(f"training, {dropout} dropout, words/s", [words / value for value in train.values()], ratios)
     encode, ratios = in_turn({name: system.encode for name, system in systems.items()}, batches, 4 * repeats)
@@ -248,7 +121,7 @@ def compare(names: Iterable[str], size: int, repeats: int, cpu: bool) -> None:
 
 
 def growth(size: int, repeats: int, cpu: bool) -> None:
-    systems = {name: System(name, size, cpu) for name in SYSTEMS}
+    systems = {name: System(told, SIZES[size][0], cpu=cpu) for name, told in SYSTEMS.items()}
     ours = [name for name in systems if name != "transformer"]
     print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
     print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")

@@ -81,12 +81,19 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
     return net.encoder(**inputs)["encoder_out"][0].transpose(0, 1)
 
 
+def hides(padding: torch.Tensor) -> torch.Tensor:
+    """What gates add to their input so that padding is not seen."""
+    return torch.zeros(padding.shape).masked_fill(padding, -torch.inf)[:, None, None]
+
+
 class ZeroGate(nn.Module):
     """Gates that are shut."""
 
     def __init__(self, masks: int, heads: int):
         super().__init__()
-        self.shape = masks, heads
+        self.shape = 1 + masks, heads
 
-    def forward(self, x, padding_mask):
-        return torch.zeros(x.shape[1], *self.shape)
+    def forward(self, x, hidden):
+        weights = torch.zeros(x.shape[1], *self.shape)
+        weights[:, 0] = 1
+        return weights

@@ -114,7 +114,7 @@ class SyntaxAttention(MultiheadAttention):
             has_rest=self._has_rest,
         )
         q, k, v = self._project(query, packed=self.implementation != "plain")
-        weights = self._weights(query, key_padding_mask, masks=len(masks.guides))
+        weights = self._weights(query, masks.hidden_keys(key_padding_mask, query.dtype), masks=len(masks.guides))
         mixture = Mixture(
             masks,
             weights if weights.dim() == 4 else weights.unsqueeze(-1),
@@ -132,7 +132,7 @@ class SyntaxAttention(MultiheadAttention):
             q, k, v = (part.unflatten(0, heads) for part in (q, k, v))
             output = fused(q, k, v, mixture, position=position).flatten(0, 1)
         else:
-            x = scores(q, k, heads=self.num_heads, position=position)
+            x = scores(q * self.scaling, k, heads=self.num_heads, position=position)
             attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
             output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
@@ -166,8 +166,11 @@ class SyntaxAttention(MultiheadAttention):
 
     def _of_sentences(self, weights: Tensor, padding: Tensor | None) -> Tensor | None:
         """Gates, ``(batch, masks, syntax_heads)``: a mean over real positions, where each query has its own."""
-        if self.gate is None or weights.dim() == 3:
-            return weights if self.gate is not None else None
+        if self.gate is None:
+            return None
+        weights = weights[:, 1:]  # without global attention's
+        if weights.dim() == 3:
+            return weights
         if padding is None:
             return weights.mean(dim=-1)
         real = (~padding.bool()).to(weights)[:, None, None]
@@ -194,24 +197,22 @@ class SyntaxAttention(MultiheadAttention):
         return dropout.p > 0 and (self.training or dropout.apply_during_inference)
 
     def _project(self, x: Tensor, *, packed: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (divided by √d), keys and values of ``(n, batch, embed_dim)``: ``(batch · heads, n, d)`` each."""
+        """Queries, keys and values of ``(n, batch, embed_dim)``: ``(batch · heads, n, d)`` each."""
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
         if not packed or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
             q, k, v = (p(x).view(n, -1, self.head_dim).transpose(0, 1) for p in projections)
-            return q * self.scaling, k, v
+            return q, k, v
         # Rows in the order heads, (q, k, v), d: so what comes out is multiplied head by head without a copy.
         shape = self.num_heads, self.head_dim, self.embed_dim
-        weights = self.q_proj.weight * self.scaling, self.k_proj.weight, self.v_proj.weight
-        biases = self.q_proj.bias * self.scaling, self.k_proj.bias, self.v_proj.bias
-        weight = torch.stack([w.view(shape) for w in weights], dim=1).view(-1, self.embed_dim)
-        bias = torch.stack([b.view(shape[:2]) for b in biases], dim=1).view(-1)
+        weight = torch.stack([p.weight.view(shape) for p in projections], dim=1).view(-1, self.embed_dim)
+        bias = torch.stack([p.bias.view(shape[:2]) for p in projections], dim=1).view(-1)
         qkv = F.linear(x, weight, bias).view(n, batch * self.num_heads, 3, self.head_dim)
         q, k, v = qkv.transpose(0, 1).unbind(dim=2)
         return q, k, v
 
-    def _weights(self, query: Tensor, key_padding_mask: Tensor | None, *, masks: int) -> Tensor:
-        """Weights of the masks, ``(batch, masks, syntax_heads)``, or with an axis of n queries after them."""
+    def _weights(self, query: Tensor, hidden: Tensor | None, *, masks: int) -> Tensor:
+        """Weights of the experts, ``(batch, experts, syntax_heads)``, or with an axis of n queries after them."""
         if self.gate is not None:
-            return self.gate(query, key_padding_mask)
+            return self.gate(query, hidden)
         return even_weights(self.combination, masks=masks, heads=self.syntax_heads, like=query)

@@ -3,14 +3,15 @@
 Expert k turns the scores x = q·kᵀ/√d into A_k = softmax(f_k ⊙ x + b_k + padding), by the factor f_k and the bias b_k of
 its :class:`~fairseq_syntax.nn.masks.Guide`; the global expert 0 has f = 1, b = 0. Then
 
-    A = (1 - Σ w_k) ⊙ A_0 + Σ w_k ⊙ dropout(A_k),
+    A = w_0 ⊙ A_0 + Σ w_k ⊙ dropout(A_k),
 
-with weights w of shape ``(batch, masks, heads, 1 or n)``, the last axis being queries: Hou 2024, eq. (7)-(11).
+with weights w that sum up to 1, ``(batch, experts, heads, 1 or n)``, the last axis being queries: Hou 2024, eq. (7) to
+(11).
 Attention dropout then acts on A, once. The first heads may have experts, the others have A = A_0. Where weights have no
 rest, there is no A_0 but for those. A bias by relative position, if a model has one for all experts, is part of x.
 
-:func:`plain` is the definition. :func:`shared` and :func:`fused` agree with it up to rounding, where :func:`choose`
-takes them.
+:func:`plain` is the definition: experts are one more axis of one softmax. :func:`shared` and :func:`fused` agree with
+it up to rounding, where :func:`choose` takes them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fairseq_syntax.nn.masks import BatchMasks
-from fairseq_syntax.nn.numerics import at_least_float32
+from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
 
 #: The ways to compute it that one can ask for.
 WAYS = ("auto", "plain", "shared", "fused")
@@ -42,10 +43,11 @@ class Mixture:
 
     Attributes:
         masks: of the batch, each a :class:`~fairseq_syntax.nn.masks.Guide` here.
-        weights: w, ``(batch, masks, heads with experts, 1 or n)``.
+        weights: of the experts, ``(batch, experts, heads with experts, 1 or n)``: of the global one, if it has one, and
+            of the masks; they sum up to 1.
         padding: true at keys that are padding, ``(batch, n)``; ``None`` where there are none.
         ignore: dropout of syntactic attention ("syntax ignoring"); ``None`` where none acts.
-        has_rest: whether the global expert has a weight; the weights of the masks sum up to 1 otherwise.
+        has_rest: whether the global expert has a weight.
     """
 
     masks: BatchMasks
@@ -59,21 +61,35 @@ class Mixture:
         """How many heads, the first ones, have experts."""
         return self.weights.shape[2] if self.masks.guides else 0
 
-    def needs_global(self, heads: int) -> bool:
-        """Whether A_0 is needed, of `heads` heads in all."""
-        return self.has_rest or self.heads < heads
-
     def hidden_keys(self, dtype: torch.dtype) -> Tensor | None:
         """What hides keys that are padding from scores, ``(batch, 1, 1, n)``: -inf there, 0 elsewhere."""
         return self.masks.hidden_keys(self.padding, dtype)
 
-    def weight(self, k: int) -> Tensor:
-        """w_k, ``(batch, heads, 1 or n, 1)``: one for each row of A_k."""
-        return self.weights[:, k, :, :, None]
+    def biases(self, dtype: torch.dtype) -> Tensor:
+        """b of the experts, padding hidden, ``(batch, 1 or heads, experts, n, n)``."""
+        return self.masks.biases(self.padding, dtype, with_global=self.has_rest)
 
-    def rest(self) -> Tensor:
-        """1 - Σ w_k, in the same shape: the weights of the global expert."""
-        return (1.0 - self.weights.sum(dim=1))[..., None]
+    def factors(self) -> Tensor | None:
+        """f of the experts, in that shape; ``None`` if all are 1."""
+        return self.masks.factors(with_global=self.has_rest)
+
+    def weight(self, expert: int) -> Tensor:
+        """w of an expert, ``(batch, heads, 1 or n, 1)``: one for each row of its attention."""
+        return self.weights[:, expert, :, :, None]
+
+    def mixed(self, of_experts: Tensor) -> Tensor:
+        """Σ w_k·y_k of what experts give, ``(batch, heads, experts, n, …)``; at least in float32."""
+        if of_experts.shape[2] == 1:  # its weight is 1
+            return of_experts.squeeze(2)
+        weights = self.weights.transpose(1, 2).to(torch.promote_types(of_experts.dtype, torch.float32))
+        if weights.shape[3] > 1:
+            return (weights.unsqueeze(4) * of_experts).sum(dim=2)
+        batch, heads, experts = weights.shape[:3]
+        with no_autocast(of_experts.device):
+            product = torch.bmm(
+                weights.reshape(batch * heads, 1, experts), of_experts.to(weights).reshape(batch * heads, experts, -1)
+            )
+        return product.view(batch, heads, *of_experts.shape[3:])
 
     def ignored(self, guided: Tensor, k: int) -> Tensor:
         """Syntax dropout on mask k's ``(batch, heads, n, n)``, of the sentences that are parsed."""
@@ -128,26 +144,23 @@ def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) 
 
 def plain(x: Tensor, mixture: Mixture) -> Tensor:
     """A before attention dropout, ``(batch, heads, n, n)``, of scores x: as the module's formula is written."""
-    hidden = mixture.hidden_keys(x.dtype)
-    padded = x if hidden is None else x + hidden
-    attention = padded.softmax(dim=-1) if mixture.needs_global(x.shape[1]) else None
-    if not mixture.heads and attention is not None:
-        return attention
-    first = slice(0, mixture.heads)
-    mixed = mixture.rest() * attention[:, first] if attention is not None and mixture.has_rest else None
-    for k, guide in enumerate(mixture.masks.guides):
-        guided = padded[:, first]
-        if guide.factor is not None:  # padding comes after it: 0·(-∞) is no number
-            guided = x[:, first] * guide.factor
-            guided = guided if hidden is None else guided + hidden
-        if guide.bias is not None:
-            guided = guided + guide.bias
-        mixed = _plus(mixed, mixture.weight(k) * mixture.ignored(guided.softmax(dim=-1), k))
-    return _with_global_heads(mixed, attention)
+    mixed, hidden = None, mixture.hidden_keys(x.dtype)
+    if mixture.heads:
+        of_experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.factors()
+        if factors is not None:
+            of_experts = of_experts * factors
+        experts = (of_experts + mixture.biases(x.dtype)).softmax(dim=-1)  # (batch, heads, experts, n, n)
+        if mixture.ignore is not None:
+            each = list(experts.unbind(dim=2))
+            for k in range(len(mixture.masks.guides)):
+                each[mixture.has_rest + k] = mixture.ignored(each[mixture.has_rest + k], k)
+            experts = torch.stack(each, dim=2)
+        mixed = mixture.mixed(experts)
+    return _and(mixed, x[:, mixture.heads :], lambda x: (x if hidden is None else x + hidden).softmax(dim=-1))
 
 
 def shared(x: Tensor, mixture: Mixture) -> Tensor:
-    """As :func:`plain`, by one softmax: A = A_0 ⊙ (1 - Σ w_k + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0.
+    """As :func:`plain`, by one softmax: A = A_0 ⊙ (w_0 + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0.
 
     Where a mask lets less than 1e-12 of a row's global attention pass, or exp(b) is too large a number, the batch falls
     back to :func:`plain`; finding that out makes a GPU wait.
@@ -155,53 +168,50 @@ def shared(x: Tensor, mixture: Mixture) -> Tensor:
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
     raw = attention[:, : mixture.heads]
-    factor = mixture.rest()
+    factor = mixture.weight(0) if mixture.has_rest else x.new_zeros(())
     for k, guide in enumerate(mixture.masks.guides):
         share = (raw * guide.mask).sum(dim=-1, keepdim=True)
         least, most = share.detach().aminmax()
         if not (least > _SMALLEST_SHARE and most < torch.inf):
             return plain(x, mixture)
         mask = mixture.ignored(guide.mask.expand_as(raw), k)
-        factor = factor + mask * (mixture.weight(k) / share)  # faster than addcmul
-    return _with_global_heads(raw * factor, attention)
+        factor = factor + mask * (mixture.weight(mixture.has_rest + k) / share)  # faster than addcmul
+    return _and(raw * factor, attention[:, mixture.heads :], lambda attention: attention)
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor | None = None) -> Tensor:
-    """A·v, ``(batch, heads, n, d)``: torch's fused attention once for each expert, mixed afterwards.
+    """A·v, ``(batch, heads, n, d)``: torch's fused attention of as many queries as there are experts, mixed afterwards.
 
     That is the same, because the output is linear in A. No dropout acts.
 
     Args:
+        q: not divided by √d; as k and v, ``(batch, heads, n, d)``.
         position: that of :func:`scores`.
     """
-    first = slice(0, mixture.heads)
-    hidden = mixture.hidden_keys(q.dtype)
+    heads, n = mixture.heads, q.shape[2]
     added = None if position is None else position.to(q.dtype)
-    output = mixed = None
+    mixed = None
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
-        if mixture.needs_global(q.shape[1]):
-            bias = hidden if added is None else _plus(hidden, added)
-            output = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0)
-            if not mixture.heads:
-                return output
-            mixed = mixture.rest() * output[:, first] if mixture.has_rest else None
-        for i, guide in enumerate(mixture.masks.guides):
-            bias = guide.padded_bias(mixture.padding, q.dtype)
-            bias = bias if added is None else bias + added[:, first]
-            guided = F.scaled_dot_product_attention(q[:, first], k[:, first], v[:, first], attn_mask=bias, scale=1.0)
-            weight = mixture.weight(i)
-            mixed = weight * guided if mixed is None else torch.addcmul(mixed, weight, guided.to(mixed))
-    assert mixed is not None
-    return _with_global_heads(mixed.to(q.dtype), output)
+        if heads:
+            bias = mixture.biases(q.dtype)
+            bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
+            experts = bias.shape[2]
+            queries = q[:, :heads].unsqueeze(2).expand(-1, -1, experts, -1, -1).flatten(2, 3)
+            output = F.scaled_dot_product_attention(queries, k[:, :heads], v[:, :heads], attn_mask=bias.flatten(2, 3))
+            mixed = mixture.mixed(output.unflatten(2, (experts, n))).to(q.dtype)
+
+        def of_global_heads(q: Tensor) -> Tensor:
+            bias = mixture.hidden_keys(q.dtype)
+            if added is not None:
+                bias = added[:, heads:] if bias is None else bias + added[:, heads:]
+            return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias)
+
+        return _and(mixed, q[:, heads:], of_global_heads)
 
 
-def _plus(sum_of_some: Tensor | None, term: Tensor) -> Tensor:
-    return term if sum_of_some is None else sum_of_some + term
-
-
-def _with_global_heads(mixed: Tensor | None, of_all: Tensor | None) -> Tensor:
-    assert mixed is not None
-    heads = mixed.shape[1]
-    if of_all is None or heads == of_all.shape[1]:
+def _and(mixed: Tensor | None, of_others: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+    """What heads with experts give, and what the others do by global attention alone."""
+    if not of_others.shape[1]:
+        assert mixed is not None
         return mixed
-    return torch.cat([mixed, of_all[:, heads:]], dim=1)
+    return attend(of_others) if mixed is None else torch.cat([mixed, attend(of_others)], dim=1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.numerics import at_least_float32
@@ -63,26 +65,55 @@ class GateBatchNorm(nn.Module):
     def forward(self, logits: Tensor) -> Tensor:
         """Normalises logits of shape ``(batch, num_features)``; returns float32, or float64 for float64."""
         x = at_least_float32(logits)
-        scale = (self.running_var + self.eps).rsqrt()
-        if self.training and len(x) > 1:
-            var, mean = torch.var_mean(x, dim=0, correction=0)
-            normalised = (x - mean) * (var + self.eps).rsqrt()
-            if self.statistics == "running":
-                r, d = (var + self.eps).sqrt() * scale, (mean - self.running_mean) * scale
-                normalised = normalised * r.detach() + d.detach()
-            if torch.is_grad_enabled():
-                self._move(mean.detach(), var.detach() * (len(x) / (len(x) - 1)))
+        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        running = self.running_mean.to(x.dtype), self.running_var.to(x.dtype)
+        if not self.training or len(x) == 1:
+            return F.batch_norm(x, *running, weight, bias, eps=self.eps)
+        var, mean = torch.var_mean(x.detach(), dim=0, correction=0)
+        if self.statistics == "batch":
+            normalised = F.batch_norm(x, None, None, weight, bias, training=True, eps=self.eps)
         else:
-            normalised = (x - self.running_mean) * scale
-        return normalised * self.weight + self.bias
+            normalised = _Renormalised.apply(x, weight, bias, *running, mean, var, self.eps)
+        if torch.is_grad_enabled():
+            self._move(mean, var * (len(x) / (len(x) - 1)))
+        return normalised
 
     def _move(self, mean: Tensor, var: Tensor) -> None:
         # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
-        finite = mean.isfinite() & var.isfinite()
         for running, newest in ((self.running_mean, mean), (self.running_var, var)):
-            running.lerp_(torch.where(finite, newest.to(running), running), self.momentum)
+            step = (newest.to(running.dtype) - running).nan_to_num_(0.0, 0.0, 0.0)
+            running.add_(step, alpha=self.momentum)
 
     @property
     def statistics_buffers(self) -> tuple[Tensor, Tensor]:
         """The running mean and variance, ``(num_features,)`` each."""
         return self.running_mean, self.running_var
+
+
+class _Renormalised(torch.autograd.Function):
+    """Batch normalisation by running statistics, with the gradient of that by the batch's own.
+
+    With e = g·γ/σ_running, what normalising by constants would hand on of an incoming gradient g, it is
+    e - mean(e) - x̂·mean(e·x̂).
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, mean: Tensor,
+        var: Tensor, eps: float,
+    ) -> Tensor:  # fmt: skip
+        ctx.eps = eps  # the running statistics are moved before the backward pass
+        ctx.save_for_backward(x, weight, running_mean.clone(), running_var.clone(), mean, var)
+        return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, weight, running_mean, running_var, mean, var = ctx.saved_tensors
+        backward = torch.ops.aten.native_batch_norm_backward
+        gradient = gradient.contiguous()
+        e, of_weight, of_bias = backward(
+            gradient, x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
+        )
+        sigma = (var + ctx.eps).sqrt()
+        of_x, _, _ = backward(e, x, sigma, None, None, mean, sigma.reciprocal(), True, ctx.eps, [True, False, False])
+        return of_x, of_weight, of_bias, None, None, None, None, None

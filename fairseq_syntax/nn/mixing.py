@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
-from fairseq_syntax.nn.numerics import at_least_float32, no_autocast, padding_bias
+from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
 
 #: How masks may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
 #: A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the sum of all biases and the product of all
@@ -37,7 +37,7 @@ class _Still(torch.autograd.Function):
 
 
 class Gate(nn.Module):
-    """What weighs masks by what it sees of the input: 1 - ΣG, what is left of 1, is the weight of global attention."""
+    """What weighs masks, by G, and global attention, by what is left of 1, by what it sees of the input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,15 +47,17 @@ class Gate(nn.Module):
         #: sees them used); the input gets its own.
         self.frozen = False
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
         """Computes the weights.
 
         Args:
             x: the attention's query input, ``(n, batch, embed_dim)``.
-            padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+            hidden: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where there is
+                no padding.
 
         Returns:
-            G, float32, or float64 for float64: ``(batch, num_masks, num_heads)``, or with n queries after them.
+            1 - ΣG, and G of each mask, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or with
+            n queries after them.
         """
         raise NotImplementedError
 
@@ -105,23 +107,23 @@ class SyntaxGate(Gate):
             GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
         )
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """See :class:`Gate`; G is ``(batch, num_masks, num_heads)``."""
-        if padding_mask is not None:
-            x = x + padding_bias(padding_mask, x.dtype).t().unsqueeze(2)
+    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+        """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
+        if hidden is not None:
+            x = x + hidden[:, 0, 0].t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
         pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        hidden = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
+        pooled = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
             weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)
         with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
-            wide = at_least_float32(hidden), at_least_float32(weight)
+            wide = at_least_float32(pooled), at_least_float32(weight)
             logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
         if self.batch_norm is not None:
             logits = self._call(self.batch_norm, logits)
-        logits = logits.view(-1, self.num_masks, self.num_heads)
-        return F.pad(logits, (0, 0, 1, 0)).softmax(dim=1)[:, 1:]
+        of_heads = logits.view(-1, self.num_masks, self.num_heads).transpose(1, 2)
+        return F.pad(of_heads, (1, 0)).softmax(dim=2).transpose(1, 2)
 
 
 class TokenGate(Gate):
@@ -143,20 +145,21 @@ class TokenGate(Gate):
         nn.init.normal_(self.linear.weight, std=0.02)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """See :class:`Gate`; G is ``(batch, num_masks, num_heads, n)``."""
+    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+        """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads, n)``."""
         logits = at_least_float32(self._call(self.linear, x))
-        of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)[:, :, 1:]
+        of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)
         return of_tokens.permute(1, 2, 0).unsqueeze(2).expand(-1, -1, self.num_heads, -1)
 
 
 def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
-    """The weights of the masks where no gates are, ``(batch, masks, heads)``.
+    """The weights of the experts where no gates are, ``(batch, experts, heads)``; of global attention first, if it has
+    one.
 
     Args:
         combination: one of them.
         masks: how many there are; the product of some is one, and there may be none.
         like: ``(n, batch, embed_dim)``, whose batch and device it takes.
     """
-    experts = masks + (combination == "average")
-    return torch.full((like.shape[1], masks, heads), 1.0 / max(1, experts), device=like.device)
+    experts = masks + (combination in WITH_GLOBAL)
+    return torch.full((like.shape[1], experts, heads), 1.0 / max(1, experts), device=like.device)

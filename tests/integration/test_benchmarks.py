@@ -1,4 +1,4 @@
-"""The benchmarks' own machinery."""
+"""The benchmarks' own machinery, and what they count: what a model asks of its device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
+import torch
 
 from forked import Forked
 from places import ROOT
@@ -39,3 +40,45 @@ def test_a_measurement_whose_process_is_killed_ends(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     process = Forked(measure_and_die, tmp_path / "log")
     assert process.end(25) == 0, process.said
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """By system what benchmarks/operations.py counts, 6+6 layers; as on a GPU, in training and in evaluation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        import operations
+        from random_models import SYSTEMS
+
+        told = operations.ways(SYSTEMS, ["fused"])
+        return {name.removesuffix(", fused"): operations.count(of, 6) for name, of in told.items()}
+
+
+#: Ratios to stock's, which must not creep up: operations of a training step, of the encoder in evaluation, bytes kept.
+MOST = {"slr": (1.17, 1.58, 1.05), "slr,sdoi": (1.22, 1.95, 1.08)}
+
+
+@pytest.mark.parametrize("system", MOST)
+def test_a_model_asks_little_more_of_its_device_than_stock(counted, system):
+    stock, ours = counted["transformer"], counted[system]
+    found = (ours.training / stock.training, ours.encoder / stock.encoder, ours.kept / stock.kept)
+    assert all(of <= most for of, most in zip(found, MOST[system], strict=True)), found
+    assert ours.decoding_step == stock.decoding_step
+    # Of the encoder's, one is in evaluation too: no cycle among the heads of a batch.
+    assert ours.training_waits - stock.training_waits == ours.encoder_waits - stock.encoder_waits == ("sdoi" in system)
+
+
+def test_what_is_counted_is_what_was_asked_for(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import operations
+
+    x = torch.ones(3, operations.N, operations.N, requires_grad=True)
+    model = torch.nn.Linear(operations.N, operations.N)
+    with operations.Launches() as found, operations.Kept(model, {"x": x}) as kept:
+        y = (x.transpose(1, 2) * 2).exp()  # 2 operations: a view is none
+        assert y.sum().item() > 0  # and 1 more, and a wait
+    assert (found.operations, found.waits) == (3, 1)
+    assert kept.bytes(n_by_n=True) == kept.bytes(n_by_n=False) == 4 * x.numel()  # exp's result
+    with operations.Kept(model, {"x": x}) as kept:
+        model(x).square().sum()
+    assert kept.bytes(n_by_n=False) == 4 * x.numel()  # neither x nor the weights, but what is squared

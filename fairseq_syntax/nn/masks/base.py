@@ -8,6 +8,7 @@ from functools import cached_property, reduce
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.numerics import UNKNOWN, padding_bias
@@ -28,7 +29,6 @@ class Guide:
         self.bias = bias
         self.factor = factor
         self.prediction = prediction
-        self._padded: tuple[Tensor | None, torch.dtype, Tensor] | None = None
 
     @cached_property
     def mask(self) -> Tensor:
@@ -40,23 +40,9 @@ class Guide:
     def where(self, known: Tensor) -> Guide:
         """This guide where `known`, ``(batch, 1, n, n)``, is true, and none elsewhere."""
         return Guide(
-            bias=None if self.bias is None else self.bias.masked_fill(~known, 0.0),
-            factor=None if self.factor is None else self.factor.masked_fill(~known, 1.0),
+            bias=None if self.bias is None else torch.where(known, self.bias, 0.0),
+            factor=None if self.factor is None else torch.where(known, self.factor, 1.0),
         )
-
-    def padded_bias(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """b, and -inf for keys that are padding (true in ``(batch, n)``), as fused attention takes it.
-
-        It is made once for all layers that share this guide.
-        """
-        if self._padded is None or self._padded[0] is not padding or self._padded[1] != dtype:
-            if self.bias is None:
-                raise ValueError("a guide without a bias has none to pad")
-            bias = self.bias.to(dtype)
-            if padding is not None:
-                bias = bias + padding_bias(padding, dtype)[:, None, None, :]
-            self._padded = padding, dtype, bias
-        return self._padded[2]
 
 
 class Buckets:
@@ -71,7 +57,7 @@ class Buckets:
 
     def where(self, known: Tensor) -> Buckets:
         """These where `known`, ``(batch, 1, n, n)``, is true, and no bias elsewhere."""
-        return Buckets(self.numbers.masked_fill(~known.squeeze(1), UNKNOWN))
+        return Buckets(torch.where(known.squeeze(1), self.numbers, UNKNOWN))
 
 
 class SyntaxMask:
@@ -156,7 +142,7 @@ class BatchMasks:
         self.known = tuple(known)
         self.position = position
         self._of_batch = of_batch
-        self._hidden: tuple[Tensor | None, torch.dtype, Tensor | None] | None = None
+        self._made: dict[tuple[str, torch.dtype], tuple[Tensor | None, Any]] = {}
 
     @classmethod
     def of(cls, log_masks: Tensor, parsed: Tensor) -> BatchMasks:
@@ -215,10 +201,50 @@ class BatchMasks:
         """
         if self._of_batch is not None:
             return self._of_batch.hidden_keys(padding, dtype)
-        if self._hidden is None or self._hidden[0] is not padding or self._hidden[1] != dtype:
-            hidden = None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
-            self._hidden = padding, dtype, hidden
-        return self._hidden[2]
+
+        def make() -> Tensor | None:
+            return None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
+
+        return self._once("hidden keys", padding, dtype, make)
+
+    def biases(self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool) -> Tensor:
+        """b of all experts, each a :class:`Guide`, and -inf for keys that are padding (true in ``(batch, n)``),
+        ``(batch, 1 or heads, experts, n, n)``.
+
+        It is made once for all layers that share these masks, as :meth:`factors` are.
+
+        Args:
+            with_global: whether the first expert is the global one, whose b is 0.
+        """
+
+        def make() -> Tensor:
+            hidden = self.hidden_keys(padding, dtype)
+            bias = self._of_experts([guide.bias for guide in self.guides], 0.0, with_global=with_global).to(dtype)
+            return bias if hidden is None else bias + hidden.unsqueeze(2)
+
+        return self._once(f"biases {with_global}", padding, dtype, make)
+
+    def factors(self, *, with_global: bool) -> Tensor | None:
+        """f of all experts, in the shape of :meth:`biases`; ``None`` if all are 1."""
+        found = [guide.factor for guide in self.guides]
+        if all(factor is None for factor in found):
+            return None
+        return self._once("factors", None, torch.float32, lambda: self._of_experts(found, 1.0, with_global=with_global))
+
+    def _of_experts(self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool) -> Tensor:
+        """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``."""
+        there = [part for guide in self.guides for part in (guide.bias, guide.factor) if part is not None]
+        shape, other = torch.broadcast_shapes(*(part.shape for part in there)), there[0].new_full((), neutral)
+        whole = [(other if part is None else part).expand(shape) for part in parts]
+        of_masks = torch.stack(whole, dim=2) if len(whole) > 1 else whole[0].unsqueeze(2)
+        return F.pad(of_masks, (0, 0, 0, 0, 1, 0), value=neutral) if with_global else of_masks
+
+    def _once(self, name: str, padding: Tensor | None, dtype: torch.dtype, make: Callable[[], Any]) -> Any:
+        """What is made for a padding in a precision, kept until another padding is asked for."""
+        made = self._made.get((name, dtype))
+        if made is None or made[0] is not padding:
+            made = self._made[name, dtype] = padding, make()
+        return made[1]
 
 
 class MaskBuilder:
@@ -271,23 +297,27 @@ class MaskBuilder:
         if tokens is None:
             tokens = next(iter(syntax.values()))
         place = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
-        parsed = torch.ones(len(tokens), len(self.masks), dtype=torch.bool, device=tokens.device)
+        parsed: list[Tensor] = []
         guides: list[Any] = []
         known: list[Tensor | None] = []
-        for k, mask in enumerate(self.masks):
+        for mask in self.masks:
             features = [syntax[name] for name in mask.features]
             given = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if given else {}
             made, pairs = mask.guide(*(features or [place]), **labels), None
             if features:
-                parsed[:, k] = torch.stack([f.ne(UNKNOWN).any(dim=1) for f in features]).all(dim=0)
-                at = torch.stack([f != UNKNOWN for f in features]).all(dim=0)
+                present = [feature != UNKNOWN for feature in features]
+                parsed.append(reduce(torch.logical_and, [at.any(dim=1) for at in present]))
+                at = reduce(torch.logical_and, present)
                 pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
                 if isinstance(made, (Guide, Buckets)):
                     made, pairs = made.where(pairs), None
+            else:
+                parsed.append(torch.ones(len(tokens), dtype=torch.bool, device=tokens.device))
             guides.append(made)
             known.append(pairs)
-        return BatchMasks(guides, parsed, known, position=None if self.position is None else self.position(place))
+        of_all = torch.stack(parsed, dim=1) if parsed else torch.ones_like(tokens[:, :0], dtype=torch.bool)
+        return BatchMasks(guides, of_all, known, position=None if self.position is None else self.position(place))
 
 
 def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *, of: str) -> None:

@@ -93,6 +93,6 @@ def _accumulate(log_alpha: Tensor) -> Tensor:
     to_the_right = log_alpha.triu(1).cumsum(-1)  # [r, t]: sum over r < u <= t
     to_the_left = log_alpha.tril(-1).flip(-1).cumsum(-1).flip(-1)  # [r, t]: sum over t <= u < r
     log_mask = torch.zeros_like(log_alpha)
-    log_mask[:, :, 1:] += to_the_right[:, :, :-1]
-    log_mask[:, 1:, :] += to_the_left[:, :-1, :]
+    log_mask[:, :, 1:].add_(to_the_right[:, :, :-1])
+    log_mask[:, 1:, :].add_(to_the_left[:, :-1, :])
     return log_mask

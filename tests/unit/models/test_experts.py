@@ -86,16 +86,17 @@ class Table(nn.Module):
 
 
 class OfEachQuery(nn.Module):
-    """Weights of (batch, masks, heads, n)."""
+    """Weights of (batch, 1 + masks, heads, n)."""
 
     def __init__(self, masks: int, heads: int):
         super().__init__()
         self.linear = nn.Linear(16, masks * heads)
         self.shape = masks, heads
 
-    def forward(self, x, padding_mask):
+    def forward(self, x, hidden):
         logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
-        return logits.sigmoid() / self.shape[0]
+        weights = logits.sigmoid() / self.shape[0]
+        return torch.cat([1 - weights.sum(1, keepdim=True), weights], dim=1)
 
 
 def attention(masks, **options) -> SyntaxAttention:
@@ -253,7 +254,7 @@ def by_the_formula(net, x, padding, masks, built):
 
 def by_hand(net, x, padding, masks):
     if net.gate is not None:
-        return net.gate(x, padding)
+        return net.gate(x, small.hides(padding))[:, 1:]
     parts = {"gate": 1, "average": masks + 1, "pure": masks, "product": 1}[net.combination]
     experts = min(1, masks) if net.combination == "product" else masks
     return torch.full((x.shape[1], experts, net.syntax_heads), 1 / max(1, parts), dtype=x.dtype)
@@ -284,7 +285,7 @@ def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
     net = attention(masks, combination="pure")
     plain = attention([SyntacticLocalRange()])
     plain.load_state_dict(net.state_dict(), strict=False)
-    plain.gate.forward = lambda x, padding_mask: torch.zeros(3, 1, 4)
+    plain.gate.forward = lambda x, hidden: torch.tensor([1.0, 0.0]).view(1, 2, 1).expand(3, 2, 4)
     x = torch.randn(8, 3, 16)
     guided, unguided = (
         module(x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder(of)(syntax))[0]
@@ -320,7 +321,7 @@ def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
     x = torch.randn(8, 3, 16)
     built = MaskBuilder([SyntacticLocalRange()])(syntax)
     *_, gates = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built, contents=("gates",))
-    of_queries = net.gate(x, padding)
+    of_queries = net.gate(x, small.hides(padding))[:, 1:]
     expected = torch.stack([of_queries[b][..., ~padding[b]].mean(-1) for b in range(3)])
     torch.testing.assert_close(gates, expected)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import small
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate
 
@@ -25,14 +26,14 @@ def test_one_mask_is_the_papers_formula():
     padding[1, :2] = True
     pooled = torch.stack([x[2 * (b == 1) :, b].amax(0) for b in range(4)])
     logits = net.fc2(net.layer_norm(torch.relu(net.fc1(pooled))))
-    torch.testing.assert_close(net(x, padding)[:, 0], torch.sigmoid(net.batch_norm(logits)))
+    torch.testing.assert_close(net(x, small.hides(padding))[:, 1], torch.sigmoid(net.batch_norm(logits)))
 
 
 def test_several_masks_share_what_global_attention_leaves():
     weights = gate(num_masks=2)(torch.randn(6, 4, 8), None)
-    assert weights.shape == (4, 2, 3)
+    assert weights.shape == (4, 3, 3)
     assert (weights > 0).all()
-    assert (weights.sum(dim=1) < 1).all()
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(4, 3))
 
 
 def test_padding_is_never_pooled():
@@ -40,9 +41,9 @@ def test_padding_is_never_pooled():
     x = -torch.ones(4, 2, 8)
     padding = torch.zeros(2, 4, dtype=torch.bool)
     padding[:, 0] = True
-    expected = net(x, padding)
+    expected = net(x, small.hides(padding))
     x[0] = 100.0
-    torch.testing.assert_close(net(x, padding), expected)
+    torch.testing.assert_close(net(x, small.hides(padding)), expected)
 
 
 def test_by_batch_statistics_it_is_torchs():
@@ -84,7 +85,7 @@ def test_half_precision_does_not_blur_gates_that_hardly_vary(dtype, amp, spread)
         if not amp:
             net, x = net.to(dtype), x.to(dtype)
         exact = copy.deepcopy(net).double()
-        logits = exact(x.double(), None)[:, 0].logit()
+        logits = exact(x.double(), None)[:, 1].logit()
         net.batch_norm, exact.batch_norm = GateBatchNorm(3), GateBatchNorm(3).double()
         for norm in (net.batch_norm, exact.batch_norm):
             norm.running_mean, norm.running_var = (
@@ -202,7 +203,7 @@ def test_copies_of_a_frozen_gate_are_frozen_too_whatever_gradient_comes_in(copie
     net.frozen = True
     net = COPIES[copied](net)
     x = torch.randn(6, 4, 8, requires_grad=True)
-    net(x, None).backward(torch.full((4, 1, 3), upstream))
+    net(x, None)[:, 1:].backward(torch.full((4, 1, 3), upstream))
     assert x.grad.ne(0).any()
     for parameter in net.parameters():
         assert parameter.grad is not None
@@ -258,7 +259,7 @@ def test_gradients_are_those_of_the_function(training, num_masks):
     padding[1, :2] = True
 
     def weights(x: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-        return net(x, padding)
+        return net(x, small.hides(padding))
 
     assert torch.autograd.gradcheck(weights, (x, *net.parameters()))
 
@@ -268,14 +269,15 @@ def test_token_gates_are_the_formula_token_by_token():
     x = torch.randn(5, 3, 8)
     one, two = (TokenGate(embed_dim=8, num_heads=4, num_masks=k) for k in (1, 2))
     found = one(x, None)
-    assert found.shape == (3, 1, 4, 5)
+    assert found.shape == (3, 2, 4, 5)
     expected = (x @ one.linear.weight[0] + one.linear.bias[0]).sigmoid().T
-    torch.testing.assert_close(found, expected[:, None, None].expand(3, 1, 4, 5))
-    found = two(x, None)
+    torch.testing.assert_close(found[:, 1:], expected[:, None, None].expand(3, 1, 4, 5))
+    torch.testing.assert_close(found.sum(1), torch.ones(3, 4, 5))
+    found = two(x, None)[:, 1:]
     powers = (x @ two.linear.weight.T + two.linear.bias).exp()  # (n, batch, masks)
     expected = (powers / (1 + powers.sum(2, keepdim=True))).permute(1, 2, 0)
     torch.testing.assert_close(found[:, :, 3], expected)
-    assert 0.4 < one(torch.randn(50, 1, 8), None).mean().item() < 0.6  # they begin half open
+    assert 0.4 < one(torch.randn(50, 1, 8), None)[:, 1].mean().item() < 0.6  # they begin half open
 
 
 def test_frozen_token_gates_get_gradients_of_exactly_zero_and_the_input_its_own():

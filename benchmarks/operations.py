@@ -1,0 +1,208 @@
+"""What a model asks of its device, counted and not timed: fairseq's own `transformer` and ours, on the same batch.
+
+    python benchmarks/operations.py [--layers 6] [--papers]
+
+Small operations cost a GPU their launch, whatever their size; and who reads a number from it waits for all that was
+asked before. Both can be counted without a GPU:
+
+- operations: what torch dispatches below autograd, without views and allocations (they launch nothing);
+- waits: reading a number from the device, or asking which entries are not zero;
+- kept: bytes that the forward pass keeps for the backward pass, parameters and what the batch holds not among them,
+  each storage once; of these the n×n ones, which grow with the square of the sentence's length.
+
+A training step is the forward and backward pass; optimizers differ (fairseq's on a GPU may launch as much for all
+parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search. On a GPU
+`--syntax-attention auto` is `plain` in training with dropout and `fused` in evaluation, on a CPU `shared` for short
+sentences: each way is counted here on the CPU, where fairseq's own attention takes other operations than on a GPU, in
+training 10 where flash attention is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
+
+#: They launch nothing: memory is taken, or a tensor seen otherwise.
+NOT_LAUNCHED = {
+    "aten::_reshape_alias", "aten::_unsafe_view", "aten::detach", "aten::empty", "aten::empty_like",
+    "aten::empty_strided", "aten::lift_fresh", "aten::new_empty", "aten::new_empty_strided", "aten::promote_types",
+}  # fmt: skip
+
+#: What returns to the host only with its result.
+WAITS = {"aten::_local_scalar_dense", "aten::equal", "aten::masked_select", "aten::nonzero", "aten::_unique2"}
+
+#: A length that no other size of a batch or model is.
+N = 23
+_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one system asks for."""
+
+    training: int
+    training_waits: int
+    kept: int
+    kept_n_by_n: int
+    encoder: int
+    encoder_waits: int
+    decoding_step: float
+
+
+class Launches(TorchDispatchMode):
+    """Counts operations and waits while it is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_name: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func._schema.name
+        if not func.is_view and name not in NOT_LAUNCHED and name not in WAITS:
+            self.by_name[name] += 1
+        self.by_name["waits"] += name in WAITS
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def waits(self) -> int:
+        return self.by_name["waits"]
+
+    @property
+    def operations(self) -> int:
+        return self.by_name.total() - self.waits
+
+
+class Kept:
+    """Counts what is kept for the backward pass while it is entered."""
+
+    def __init__(self, model: torch.nn.Module, sample: Mapping[str, Any]):
+        self._there = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}
+        self._there |= {t.untyped_storage().data_ptr() for t in _tensors(sample)}
+        self._kept: dict[int, list[Tensor]] = {}  # held, so that no storage takes the place of another
+        self._hooks = saved_tensors_hooks(self._pack, lambda tensor: tensor)
+
+    def _pack(self, tensor: Tensor) -> Tensor:
+        place = tensor.untyped_storage().data_ptr()
+        if place not in self._there:
+            self._kept.setdefault(place, []).append(tensor)
+        return tensor
+
+    def __enter__(self) -> Kept:
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._hooks.__exit__(*exception)
+
+    def bytes(self, *, n_by_n: bool) -> int:
+        return sum(
+            views[0].untyped_storage().nbytes()
+            for views in self._kept.values()
+            if not n_by_n or any(view.shape[-2:] == (N, N) for view in views)
+        )
+
+
+def _tensors(of: Any) -> list[Tensor]:
+    if isinstance(of, Tensor):
+        return [of]
+    return [tensor for value in of.values() for tensor in _tensors(value)] if isinstance(of, Mapping) else []
+
+
+def launches(function: Callable[[], Any]) -> Launches:
+    """What a call asks for, when it is called a second time."""
+    function()
+    with Launches() as counted:
+        function()
+    return counted
+
+
+def count(told: str, layers: int) -> Counts:
+    """What a system of so many layers asks for."""
+    system = System(told, Size(32, 64, 4, layers), cpu=True, dropout="torch")
+    batch = random_batch(Random(1), [N] * 6 + [N - 2] * 6)
+    sample = system.sample(batch, labels=True)
+    model, criterion = system.model, system.trainer.criterion
+
+    def step() -> Any:
+        model.zero_grad(set_to_none=True)
+        criterion(model, sample)[0].backward()
+
+    model.train()
+    training = launches(step)
+    with Kept(model, sample) as kept:
+        loss = criterion(model, sample)[0]
+    encoder = launches(lambda: system.encode(batch))
+    decoding = [launches(lambda steps=steps: _decode(system, batch, steps)) for steps in (_STEPS, 2 * _STEPS)]
+    del loss
+    return Counts(
+        training=training.operations,
+        training_waits=training.waits,
+        kept=kept.bytes(n_by_n=False),
+        kept_n_by_n=kept.bytes(n_by_n=True),
+        encoder=encoder.operations,
+        encoder_waits=encoder.waits,
+        decoding_step=(decoding[1].operations - decoding[0].operations) / _STEPS,
+    )
+
+
+def _decode(system: System, batch: Mapping[str, Any], steps: int) -> None:
+    system.generator.max_len_b = system.generator.min_len = steps
+    system.generate(batch)
+
+
+def ways(told: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Each system once a way to compute its attention, with stock's dropout and no more."""
+    found = {}
+    for name, of in told.items():
+        if of == "--arch transformer":
+            found[name] = of
+        else:
+            found |= {f"{name}, {way}": f"{of} --syntax-dropout 0 --syntax-attention {way}" for way in names}
+    return found
+
+
+def table(counted: Mapping[str, Counts]) -> str:
+    """Markdown: numbers, bytes as MB, and their ratios to those of the first system."""
+    titles = {
+        "training": "training step", "training_waits": "its waits", "kept": "kept, MB", "kept_n_by_n": "kept n×n, MB",
+        "encoder": "encoder", "encoder_waits": "its waits", "decoding_step": "decoding step",
+    }  # fmt: skip
+    lines = [f"| | {' | '.join(titles.values())} |", "| --- " * (len(titles) + 1) + "|"]
+    first = next(iter(counted.values()))
+    for system, counts in counted.items():
+        cells = []
+        for name in titles:
+            value, of_first = getattr(counts, name), getattr(first, name)
+            number = f"{value / 1e6:.1f}" if name.startswith("kept") else f"{value:,.0f}"
+            cells.append(number if counts is first else f"{number} ({value / of_first:.2f})")
+        lines.append(f"| {system} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", type=int, default=6, help="of the encoder, and as many of the decoder (default: 6)")
+    parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    args = parser.parse_args()
+    be_quiet()
+    told = ways(PAPERS, ["auto"]) if args.papers else ways(SYSTEMS, ["plain", "shared", "fused"])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        print(table({name: count(of, args.layers) for name, of in told.items()}))
+
+
+if __name__ == "__main__":
+    main()
