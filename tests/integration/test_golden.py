@@ -123,8 +123,10 @@ def test_training_goes_on_as_it_did(expected, name, checkpoint):
         pytest.skip("has no optimizer's state")
     found, before = losses(checkpoint), expected[name]["losses"]
     assert found[:2] == pytest.approx(before[:2], abs=1e-5)
-    # Adam makes whole steps of gradients that are 0 but for rounding, and CPUs differ in rounding.
-    assert found == pytest.approx(before, rel=1e-3)
+    # Adam makes whole steps of gradients that are 0 but for rounding, in which CPUs, numbers of threads and ways to
+    # compute attention differ: after seven updates by up to 0.1% in the loss, and in one of the next by 0.8%.
+    assert found[:7] == pytest.approx(before[:7], rel=1e-3)
+    assert found == pytest.approx(before, rel=2e-2)
 
 
 def test_binarizes_as_it_did(tmp_path):
