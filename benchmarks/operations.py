@@ -13,8 +13,8 @@ asked before. Both can be counted without a GPU:
 A training step is the forward and backward pass; optimizers differ (fairseq's on a GPU may launch as much for all
 parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search. On a GPU
 `--syntax-attention auto` is `plain` in training with dropout and `fused` in evaluation, on a CPU `shared` for short
-sentences: each way is counted here on the CPU, where fairseq's own attention takes other operations than on a GPU, in
-training 10 where flash attention is one.
+sentences. All is counted on a CPU, where fairseq's attention with dropout is nine operations forwards. On a GPU it is
+one, so that the ratio of a training step is higher there.
 """
 
 from __future__ import annotations

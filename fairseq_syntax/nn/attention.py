@@ -156,7 +156,7 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
                 each[mixture.has_rest + k] = mixture.ignored(each[mixture.has_rest + k], k)
             experts = torch.stack(each, dim=2)
         mixed = mixture.mixed(experts)
-    return _and(mixed, x[:, mixture.heads :], lambda x: (x if hidden is None else x + hidden).softmax(dim=-1))
+    return _with_global_heads(mixed, x[:, mixture.heads :], lambda x: (x if hidden is None else x + hidden).softmax(dim=-1))
 
 
 def shared(x: Tensor, mixture: Mixture) -> Tensor:
@@ -176,7 +176,7 @@ def shared(x: Tensor, mixture: Mixture) -> Tensor:
             return plain(x, mixture)
         mask = mixture.ignored(guide.mask.expand_as(raw), k)
         factor = factor + mask * (mixture.weight(mixture.has_rest + k) / share)  # faster than addcmul
-    return _and(raw * factor, attention[:, mixture.heads :], lambda attention: attention)
+    return _with_global_heads(raw * factor, attention[:, mixture.heads :], lambda attention: attention)
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor | None = None) -> Tensor:
@@ -206,10 +206,10 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
                 bias = added[:, heads:] if bias is None else bias + added[:, heads:]
             return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias)
 
-        return _and(mixed, q[:, heads:], of_global_heads)
+        return _with_global_heads(mixed, q[:, heads:], of_global_heads)
 
 
-def _and(mixed: Tensor | None, of_others: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+def _with_global_heads(mixed: Tensor | None, of_others: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
     """What heads with experts give, and what the others do by global attention alone."""
     if not of_others.shape[1]:
         assert mixed is not None
