@@ -156,7 +156,11 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
                 each[mixture.has_rest + k] = mixture.ignored(each[mixture.has_rest + k], k)
             experts = torch.stack(each, dim=2)
         mixed = mixture.mixed(experts)
-    return _with_global_heads(mixed, x[:, mixture.heads :], lambda x: (x if hidden is None else x + hidden).softmax(dim=-1))
+
+    def of_global_heads(x: Tensor) -> Tensor:
+        return (x if hidden is None else x + hidden).softmax(dim=-1)
+
+    return _with_global_heads(mixed, x[:, mixture.heads :], of_global_heads)
 
 
 def shared(x: Tensor, mixture: Mixture) -> Tensor:
