@@ -12,6 +12,7 @@ import lzma
 import shutil
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,15 +65,21 @@ def gates(checkpoint: Path) -> dict[str, list[Any]]:
 
 
 def losses(checkpoint: Path, updates: int = 10) -> list[float]:
-    """The training goes on, by the optimizer's state and the batches that the checkpoint has, without dropout."""
+    """The training goes on, by the optimizer's state and the batches that the checkpoint has, without dropout.
+
+    In float64: Adam makes whole steps of gradients that are 0 but for rounding, in which CPUs, numbers of threads and
+    ways to compute attention differ.
+    """
     cfg = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["cfg"]
     cfg.task.data = str(GOLDEN / "data-bin")
     cfg.checkpoint.restore_file = str(checkpoint)
     for name in [name for name in vars(cfg.model) if name.endswith("dropout") and name != "cpu_dropout"]:
         setattr(cfg.model, name, 0.0)
+    cfg.optimization.clip_norm = cfg.optimization.clip_norm or torch.inf  # which 0 stands for
     task = tasks.setup_task(cfg.task)
-    model = task.build_model(cfg.model)
+    model = task.build_model(cfg.model).double()
     trainer = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+    trainer.clip_grad_norm = partial(torch.nn.utils.clip_grad_norm_, [*model.parameters()])  # fairseq's is of float32
     found = []
     metrics.reset()
     _, iterator = checkpoint_utils.load_checkpoint(cfg.checkpoint, trainer)
@@ -123,10 +130,8 @@ def test_training_goes_on_as_it_did(expected, name, checkpoint):
         pytest.skip("has no optimizer's state")
     found, before = losses(checkpoint), expected[name]["losses"]
     assert found[:2] == pytest.approx(before[:2], abs=1e-5)
-    # Adam makes whole steps of gradients that are 0 but for rounding, in which CPUs, numbers of threads and ways to
-    # compute attention differ: after seven updates by up to 0.1% in the loss, and in one of the next by 0.8%.
-    assert found[:7] == pytest.approx(before[:7], rel=1e-3)
-    assert found == pytest.approx(before, rel=2e-2)
+    # Of float32, in whose rounding CPUs differ.
+    assert found == pytest.approx(before, rel=1e-3)
 
 
 def test_binarizes_as_it_did(tmp_path):
