@@ -15,6 +15,7 @@ from torch import nn
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.nn.masks import UNKNOWN
+from fairseq_syntax.nn.numerics import padding_bias
 from fairseq_syntax.testing import random_source
 
 
@@ -83,7 +84,7 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
 
 def hides(padding: torch.Tensor) -> torch.Tensor:
     """What gates add to their input so that padding is not seen."""
-    return torch.zeros(padding.shape).masked_fill(padding, -torch.inf)[:, None, None]
+    return padding_bias(padding, torch.float32)[:, None, None]
 
 
 class ZeroGate(nn.Module):

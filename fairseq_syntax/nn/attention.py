@@ -81,13 +81,14 @@ class Mixture:
         """Σ w_k·y_k of what experts give, ``(batch, heads, experts, n, …)``; at least in float32."""
         if of_experts.shape[2] == 1:  # its weight is 1
             return of_experts.squeeze(2)
-        weights = self.weights.transpose(1, 2).to(torch.promote_types(of_experts.dtype, torch.float32))
+        of_experts = at_least_float32(of_experts)
+        weights = self.weights.transpose(1, 2).to(of_experts.dtype)
         if weights.shape[3] > 1:
             return (weights.unsqueeze(4) * of_experts).sum(dim=2)
         batch, heads, experts = weights.shape[:3]
         with no_autocast(of_experts.device):
             product = torch.bmm(
-                weights.reshape(batch * heads, 1, experts), of_experts.to(weights).reshape(batch * heads, experts, -1)
+                weights.reshape(batch * heads, 1, experts), of_experts.reshape(batch * heads, experts, -1)
             )
         return product.view(batch, heads, *of_experts.shape[3:])
 

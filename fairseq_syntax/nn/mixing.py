@@ -113,12 +113,12 @@ class SyntaxGate(Gate):
             x = x + hidden[:, 0, 0].t().unsqueeze(2)
         # The same number: the one has the faster gradient, the other is faster without.
         pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        pooled = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
             weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)
         with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
-            wide = at_least_float32(pooled), at_least_float32(weight)
+            wide = at_least_float32(inner), at_least_float32(weight)
             logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
         if self.batch_norm is not None:
             logits = self._call(self.batch_norm, logits)

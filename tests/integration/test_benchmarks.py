@@ -64,7 +64,7 @@ def test_a_model_asks_little_more_of_its_device_than_stock(counted, system):
     found = (ours.training / stock.training, ours.encoder / stock.encoder, ours.kept / stock.kept)
     assert all(of <= most for of, most in zip(found, MOST[system], strict=True)), found
     assert ours.decoding_step == stock.decoding_step
-    # Of the encoder's, one is in evaluation too: no cycle among the heads of a batch.
+    # The one of sdoi, once a batch: does no head lead into a cycle?
     assert ours.training_waits - stock.training_waits == ours.encoder_waits - stock.encoder_waits == ("sdoi" in system)
 
 

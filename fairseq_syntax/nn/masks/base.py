@@ -229,7 +229,11 @@ class BatchMasks:
         found = [guide.factor for guide in self.guides]
         if all(factor is None for factor in found):
             return None
-        return self._once("factors", None, torch.float32, lambda: self._of_experts(found, 1.0, with_global=with_global))
+
+        def make() -> Tensor:
+            return self._of_experts(found, 1.0, with_global=with_global)
+
+        return self._once(f"factors {with_global}", None, torch.float32, make)
 
     def _of_experts(self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool) -> Tensor:
         """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``."""
