@@ -75,14 +75,15 @@ class GateBatchNorm(nn.Module):
         else:
             normalised = _Renormalised.apply(x, weight, bias, *running, mean, var, self.eps)
         if torch.is_grad_enabled():
-            self._move(mean, var * (len(x) / (len(x) - 1)))
+            # New tensors, not the old ones changed: the backward pass has to read these.
+            self.running_mean = self._moved(self.running_mean, mean)
+            self.running_var = self._moved(self.running_var, var, factor=len(x) / (len(x) - 1))
         return normalised
 
-    def _move(self, mean: Tensor, var: Tensor) -> None:
+    def _moved(self, running: Tensor, newest: Tensor, *, factor: float = 1.0) -> Tensor:
         # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
-        for running, newest in ((self.running_mean, mean), (self.running_var, var)):
-            step = (newest.to(running.dtype) - running).nan_to_num_(0.0, 0.0, 0.0)
-            running.add_(step, alpha=self.momentum)
+        step_back = running.sub(newest.to(running.dtype), alpha=factor).nan_to_num_(0.0, 0.0, 0.0)
+        return running.sub(step_back, alpha=self.momentum)
 
     @property
     def statistics_buffers(self) -> tuple[Tensor, Tensor]:
@@ -102,8 +103,8 @@ class _Renormalised(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, mean: Tensor,
         var: Tensor, eps: float,
     ) -> Tensor:  # fmt: skip
-        ctx.eps = eps  # the running statistics are moved before the backward pass
-        ctx.save_for_backward(x, weight, running_mean.clone(), running_var.clone(), mean, var)
+        ctx.eps = eps
+        ctx.save_for_backward(x, weight, running_mean, running_var, mean, var)
         return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
 
     @staticmethod

@@ -238,8 +238,8 @@ class BatchMasks:
     def _of_experts(self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool) -> Tensor:
         """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``."""
         there = [part for guide in self.guides for part in (guide.bias, guide.factor) if part is not None]
-        shape, other = torch.broadcast_shapes(*(part.shape for part in there)), there[0].new_full((), neutral)
-        whole = [(other if part is None else part).expand(shape) for part in parts]
+        shape = torch.broadcast_shapes(*(part.shape for part in there))
+        whole = [(there[0].new_full((), neutral) if part is None else part).expand(shape) for part in parts]
         of_masks = torch.stack(whole, dim=2) if len(whole) > 1 else whole[0].unsqueeze(2)
         return F.pad(of_masks, (0, 0, 0, 0, 1, 0), value=neutral) if with_global else of_masks
 
