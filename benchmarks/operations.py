@@ -1,6 +1,6 @@
 """What a model asks of its device, counted and not timed: fairseq's own `transformer` and ours, on the same batch.
 
-    python benchmarks/operations.py [--layers 6] [--papers]
+    python benchmarks/operations.py [--layers 6] [--papers] [--device gpu]
 
 Small operations cost a GPU their launch, whatever their size; and who reads a number from it waits for all that was
 asked before. Both can be counted without a GPU:
@@ -11,10 +11,11 @@ asked before. Both can be counted without a GPU:
   each storage once; of these the n×n ones, which grow with the square of the sentence's length.
 
 A training step is the forward and backward pass; optimizers differ (fairseq's on a GPU may launch as much for all
-parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search. On a GPU
-`--syntax-attention auto` is `plain` in training with dropout and `fused` in evaluation, on a CPU `shared` for short
-sentences. All is counted on a CPU, where fairseq's attention with dropout is nine operations forwards. On a GPU it is
-one, so that the ratio of a training step is higher there.
+parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search.
+
+All is counted on a CPU. For what a GPU is asked, torch's fused attention is one operation forwards and one backwards,
+as its kernel with a mask and dropout is there; on a CPU it is nine and more with dropout. `--syntax-attention auto` is
+`shared` on a CPU for short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -107,6 +110,57 @@ class Kept:
         )
 
 
+class FusedAttention(torch.autograd.Function):
+    """One operation forwards and one backwards, which keep what a GPU's kernel keeps: no n×n tensor but the mask."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        output, normalisers = torch.ops.operations.attention(q, k, v, mask)
+        ctx.save_for_backward(q, k, v, mask, output, normalisers)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, mask, *_ = ctx.saved_tensors
+        wanted = mask if ctx.needs_input_grad[3] else None
+        *gradients, of_mask = torch.ops.operations.attention_backward(gradient, q, k, v, wanted)
+        return *gradients, None if wanted is None else of_mask
+
+
+_attention_of_torch = F.scaled_dot_product_attention
+_library = torch.library.Library("operations", "DEF")
+_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask) -> (Tensor, Tensor)")
+_library.define(
+    "attention_backward(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor? mask)"
+    " -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+@torch.library.impl(_library, "attention", "CompositeExplicitAutograd")
+def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    return _attention_of_torch(q, k, v, attn_mask=mask), q.new_empty(q.shape[:3])
+
+
+@torch.library.impl(_library, "attention_backward", "CompositeExplicitAutograd")
+def _backward(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
+    # Numbers of no meaning: what is counted does not depend on them.
+    return (*map(torch.zeros_like, (q, k, v)), torch.zeros_like(q if mask is None else mask))
+
+
+@contextmanager
+def device(name: str) -> Iterator[None]:
+    """Inside the block, torch's fused attention is what it is on a `gpu`, or on a `cpu`."""
+
+    def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
+        return FusedAttention.apply(q, k, v, attn_mask)
+
+    F.scaled_dot_product_attention = attention if name == "gpu" else _attention_of_torch
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = _attention_of_torch
+
+
 def _tensors(of: Any) -> list[Tensor]:
     if isinstance(of, Tensor):
         return [of]
@@ -154,14 +208,24 @@ def _decode(system: System, batch: Mapping[str, Any], steps: int) -> None:
     system.generate(batch)
 
 
-def ways(told: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+#: By device, the ways that our systems are counted in.
+WAYS = {
+    "gpu": {
+        "": "--syntax-attention fused",  # what auto is there
+        ", dropout on experts": "--syntax-attention fused --syntax-attention-dropout-on experts",
+    },
+    "cpu": {"": "--syntax-attention auto", ", plain": "--syntax-attention plain"},
+}
+
+
+def ways(told: Mapping[str, str], name_of_device: str) -> dict[str, str]:
     """Each system once a way to compute its attention, with stock's dropout and no more."""
     found = {}
     for name, of in told.items():
         if name == "transformer":
             found[name] = of
         else:
-            found |= {f"{name}, {way}": f"{of} --syntax-dropout 0 --syntax-attention {way}" for way in names}
+            found |= {name + way: f"{of} --syntax-dropout 0 {how}" for way, how in WAYS[name_of_device].items()}
     return found
 
 
@@ -187,10 +251,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=6, help="of the encoder, and as many of the decoder (default: 6)")
     parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    parser.add_argument("--device", choices=WAYS, default="gpu", help="what it is asked (default: %(default)s)")
     args = parser.parse_args()
     be_quiet()
-    told = ways(PAPERS, ["auto"]) if args.papers else ways(SYSTEMS, ["plain", "shared", "fused"])
-    with tempfile.TemporaryDirectory() as folder:
+    told = ways(PAPERS if args.papers else SYSTEMS, args.device)
+    with tempfile.TemporaryDirectory() as folder, device(args.device):
         os.chdir(folder)
         print(table({name: count(of, args.layers) for name, of in told.items()}))
 

@@ -33,6 +33,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
                 "output_bias": cfg.gate_output_bias,
             },
             syntax_dropout=cfg.syntax_dropout,
+            dropout_on=cfg.syntax_attention_dropout_on,
             implementation=cfg.syntax_attention,
             position_bias=cfg.position_bias,
             dropout=cfg.attention_dropout,

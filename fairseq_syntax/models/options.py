@@ -15,7 +15,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_syntax.nn.attention import WAYS
+from fairseq_syntax.nn.attention import DROPOUT_ON, WAYS
 from fairseq_syntax.nn.feature_embedding import FeatureEmbeddingOptions
 from fairseq_syntax.nn.fusion import FusionOptions
 from fairseq_syntax.nn.masks import SyntaxMask, mask_names, mask_options, mask_type
@@ -66,8 +66,15 @@ class SyntaxTransformerConfig(TransformerConfig):
         "auto",
         choices=WAYS,
         help="how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
-        "(shared), torch's fused attention where no dropout acts on its weights (fused), or by what is likely the "
-        "fastest (auto)",
+        "(shared), torch's fused attention where no dropout acts on the sum of several (fused), or by what is likely "
+        "the fastest (auto)",
+    )
+    syntax_attention_dropout_on: str = option(
+        "mixture",
+        choices=DROPOUT_ON,
+        help="what --attention-dropout acts on in layers that syntax enters: the sum of global and syntactic "
+        "attention, once (mixture); or each of them, drawn apart (experts), a weaker dropout, under which training can "
+        "use torch's fused attention",
     )
     position_bias: bool = option(
         False,

@@ -35,6 +35,7 @@ class SyntaxAttention(MultiheadAttention):
         combination: one of :data:`fairseq_syntax.nn.mixing.COMBINATIONS`.
         gate: what :class:`~fairseq_syntax.nn.mixing.SyntaxGate` takes beside widths and numbers.
         syntax_dropout: probability of dropping an entry of A_k ("syntax ignoring").
+        dropout_on: what attention dropout acts on, one of :data:`fairseq_syntax.nn.attention.DROPOUT_ON`.
         implementation: one of :data:`fairseq_syntax.nn.attention.WAYS`.
         position_bias: whether the scores of all experts and heads have a learned bias by relative position.
         **kwargs: those of :class:`~fairseq.modules.MultiheadAttention`.
@@ -50,6 +51,7 @@ class SyntaxAttention(MultiheadAttention):
         combination: str,
         gate: dict[str, Any],
         syntax_dropout: float,
+        dropout_on: str = "mixture",
         implementation: str = "auto",
         position_bias: bool = False,
         **kwargs: Any,
@@ -58,6 +60,7 @@ class SyntaxAttention(MultiheadAttention):
         self.num_masks = len(masks)
         self.syntax_heads = syntax_heads
         self.combination = combination
+        self.dropout_on = dropout_on
         self.implementation = implementation
         self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
         self.gate: Gate | None = None
@@ -88,7 +91,8 @@ class SyntaxAttention(MultiheadAttention):
         Args:
             query: the input, ``(n, batch, embed_dim)``; `key` and `value` are the same tensor.
             key_padding_mask: true at padding, ``(batch, n)``.
-            need_weights: whether to return A, averaged over heads.
+            need_weights: whether to return A, averaged over heads; before attention dropout, unless that acts on
+                experts apart.
             attn_mask: not supported; must be ``None``.
             syntax: the batch's masks.
             contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
@@ -101,26 +105,30 @@ class SyntaxAttention(MultiheadAttention):
         n, batch, _ = query.shape
         of_layer = self._of_this_layer(syntax, query)
         masks = of_layer.product if self.combination == "product" and of_layer.guides else of_layer
+        dropout = self._acting(self.dropout_module)
+        ignore = self._acting(self.syntax_dropout_module) if masks.guides else None
+        apart = self.dropout_on == "experts"
+        single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
+        may_fuse = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(
             self.implementation,
             n=n,
             on_cuda=query.is_cuda,
-            wants_attention=need_weights
-            or not {"attention", "scores"}.isdisjoint(contents)
-            or self._acts(self.dropout_module)
-            or self._acts(self.syntax_dropout_module),
+            wants_attention=need_weights or not {"attention", "scores"}.isdisjoint(contents) or not may_fuse,
+            drops=dropout is not None or ignore is not None,
             masks=masks,
             own_parameters=len(self.experts) > 0,
             has_rest=self._has_rest,
         )
-        q, k, v = self._project(query, packed=self.implementation != "plain")
+        q, k, v = self._project(query, way)
         weights = self._weights(query, masks.hidden_keys(key_padding_mask, query.dtype), masks=len(masks.guides))
         mixture = Mixture(
             masks,
             weights if weights.dim() == 4 else weights.unsqueeze(-1),
             key_padding_mask,
-            self.syntax_dropout_module if self._acts(self.syntax_dropout_module) else None,
+            ignore,
             self._has_rest,
+            dropout if apart or way == "fused" else None,
         )
         position = None
         if self.position_bias is not None:
@@ -128,13 +136,14 @@ class SyntaxAttention(MultiheadAttention):
             position = self.position_bias(syntax.position).bias
         x = attention = None
         if way == "fused":
-            heads = batch, self.num_heads
-            q, k, v = (part.unflatten(0, heads) for part in (q, k, v))
+            q, k, v = (part.permute(1, 2, 0, 3) for part in (q, k, v))
             output = fused(q, k, v, mixture, position=position).flatten(0, 1)
         else:
+            q, k, v = (part.flatten(1, 2).transpose(0, 1) for part in (q, k, v))
             x = scores(q * self.scaling, k, heads=self.num_heads, position=position)
             attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
-            output = torch.bmm(self.dropout_module(attention).flatten(0, 1), v)
+            dropped = attention if apart else self.dropout_module(attention)
+            output = torch.bmm(dropped.flatten(0, 1), v)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
         seen = {
             "gates": self._of_sentences(weights, key_padding_mask),
@@ -193,23 +202,25 @@ class SyntaxAttention(MultiheadAttention):
         """Whether global attention has a weight in the heads that syntax enters."""
         return not self.mask_names or self.combination in WITH_GLOBAL
 
-    def _acts(self, dropout: FairseqDropout) -> bool:
-        return dropout.p > 0 and (self.training or dropout.apply_during_inference)
+    def _acting(self, dropout: FairseqDropout) -> FairseqDropout | None:
+        """A dropout, if it acts."""
+        return dropout if dropout.p > 0 and (self.training or dropout.apply_during_inference) else None
 
-    def _project(self, x: Tensor, *, packed: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of ``(n, batch, embed_dim)``: ``(batch · heads, n, d)`` each."""
+    def _project(self, x: Tensor, way: str) -> tuple[Tensor, ...]:
+        """Queries, keys and values of ``(n, batch, embed_dim)``, ``(n, batch, heads, d)`` each."""
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
-        if not packed or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
-            q, k, v = (p(x).view(n, -1, self.head_dim).transpose(0, 1) for p in projections)
-            return q, k, v
+        shape = self.num_heads, self.head_dim
+        if self.implementation == "plain" or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
+            return tuple(p(x).view(n, batch, *shape) for p in projections)
+        if way == "fused":
+            weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
+            return F.linear(x, weight, bias).view(n, batch, 3, *shape).unbind(dim=2)
         # Rows in the order heads, (q, k, v), d: so what comes out is multiplied head by head without a copy.
-        shape = self.num_heads, self.head_dim, self.embed_dim
-        weight = torch.stack([p.weight.view(shape) for p in projections], dim=1).view(-1, self.embed_dim)
-        bias = torch.stack([p.bias.view(shape[:2]) for p in projections], dim=1).view(-1)
-        qkv = F.linear(x, weight, bias).view(n, batch * self.num_heads, 3, self.head_dim)
-        q, k, v = qkv.transpose(0, 1).unbind(dim=2)
-        return q, k, v
+        weight = torch.stack([p.weight.view(*shape, self.embed_dim) for p in projections], dim=1)
+        bias = torch.stack([p.bias.view(shape) for p in projections], dim=1)
+        qkv = F.linear(x, weight.view(-1, self.embed_dim), bias.view(-1))
+        return qkv.view(n, batch, self.num_heads, 3, self.head_dim).unbind(dim=3)
 
     def _weights(self, query: Tensor, hidden: Tensor | None, *, masks: int) -> Tensor:
         """Weights of the experts, ``(batch, experts, syntax_heads)``, or with an axis of n queries after them."""

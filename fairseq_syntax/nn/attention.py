@@ -7,8 +7,13 @@ its :class:`~fairseq_syntax.nn.masks.Guide`; the global expert 0 has f = 1, b = 
 
 with weights w that sum up to 1, ``(batch, experts, heads, 1 or n)``, the last axis being queries: Hou 2024, eq. (7) to
 (11).
-Attention dropout then acts on A, once. The first heads may have experts, the others have A = A_0. Where weights have no
-rest, there is no A_0 but for those. A bias by relative position, if a model has one for all experts, is part of x.
+
+Attention dropout then acts on A, once, or on each A_k, drawn apart. The mean is A in either case. With p the
+probability that an entry is dropped, its variance is A²·p/(1-p) in the first case and Σ (w_k·A_k)²·p/(1-p) in the
+second: less, but at least a K-th of it with K experts (Cauchy-Schwarz), and the same where one has all the weight.
+
+The first heads may have experts, the others have A = A_0. Where weights have no rest, there is no A_0 but for those. A
+bias by relative position, if a model has one for all experts, is part of x.
 
 :func:`plain` is the definition: experts are one more axis of one softmax. :func:`shared` and :func:`fused` agree with
 it up to rounding, where :func:`choose` takes them.
@@ -18,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -30,11 +37,26 @@ from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
 #: The ways to compute it that one can ask for.
 WAYS = ("auto", "plain", "shared", "fused")
 
+#: What attention dropout may act on.
+DROPOUT_ON = ("mixture", "experts")
+
 #: Below this share of a row's global attention that a mask lets pass, :func:`shared` would lose precision.
 _SMALLEST_SHARE = 1e-12
 
 #: On a CPU, fused attention is faster than :func:`shared` from about this sentence length.
 _LONG = 128
+
+
+class Dropout(Protocol):
+    """A dropout that acts.
+
+    Attributes:
+        p: the probability of dropping an entry.
+    """
+
+    p: float
+
+    def __call__(self, x: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -48,13 +70,15 @@ class Mixture:
         padding: true at keys that are padding, ``(batch, n)``; ``None`` where there are none.
         ignore: dropout of syntactic attention ("syntax ignoring"); ``None`` where none acts.
         has_rest: whether the global expert has a weight.
+        dropout: attention dropout that acts on each expert, drawn apart; ``None`` where none does.
     """
 
     masks: BatchMasks
     weights: Tensor
     padding: Tensor | None
-    ignore: Callable[[Tensor], Tensor] | None
+    ignore: Dropout | None
     has_rest: bool = True
+    dropout: Dropout | None = None
 
     @property
     def heads(self) -> int:
@@ -100,6 +124,20 @@ class Mixture:
         masks = self.masks
         return dropped if masks.all_parsed else torch.where(masks.parsed[:, k, None, None, None], dropped, guided)
 
+    def dropped(self, of_experts: Tensor) -> Tensor:
+        """Attention dropout of experts, if it acts on each: on one, or on a stack of them."""
+        return of_experts if self.dropout is None else self.dropout(of_experts)
+
+    @property
+    def chances(self) -> list[float]:
+        """With which probability an entry of each expert is dropped, where all sentences are parsed.
+
+        Two dropouts, one after the other, are one that keeps (1-p)·(1-q).
+        """
+        p = 0.0 if self.dropout is None else self.dropout.p
+        of_masks = p if self.ignore is None else 1 - (1 - p) * (1 - self.ignore.p)
+        return [p] * self.has_rest + [of_masks] * len(self.masks.guides)
+
 
 def choose(
     asked: str,
@@ -107,6 +145,7 @@ def choose(
     n: int,
     on_cuda: bool,
     wants_attention: bool,
+    drops: bool,
     masks: BatchMasks,
     own_parameters: bool,
     has_rest: bool = True,
@@ -117,7 +156,9 @@ def choose(
         asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU ``fused``
             where it is possible and sentences are long, else ``shared``.
         n: the length of the sentences.
-        wants_attention: whether A itself is needed: it is asked for, or a dropout acts on it or on an A_k.
+        wants_attention: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not
+            drawn apart for each expert.
+        drops: whether a dropout acts.
         own_parameters: whether a mask has parameters of its own, so that its bias is any number, not the logarithm of a
             mask.
         has_rest: whether the global expert has a weight.
@@ -130,7 +171,7 @@ def choose(
         return "plain" if asked == "plain" else sharable
     if asked == "fused" or on_cuda:
         return "plain" if wants_attention else "fused"
-    return "fused" if not wants_attention and n >= _LONG else sharable
+    return "fused" if not wants_attention and not drops and n >= _LONG else sharable
 
 
 def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) -> Tensor:
@@ -144,7 +185,8 @@ def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) 
 
 
 def plain(x: Tensor, mixture: Mixture) -> Tensor:
-    """A before attention dropout, ``(batch, heads, n, n)``, of scores x: as the module's formula is written."""
+    """A, ``(batch, heads, n, n)``, of scores x, before attention dropout that acts on it: as the module's formula is
+    written."""
     mixed, hidden = None, mixture.hidden_keys(x.dtype)
     if mixture.heads:
         of_experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.factors()
@@ -156,10 +198,10 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
             for k in range(len(mixture.masks.guides)):
                 each[mixture.has_rest + k] = mixture.ignored(each[mixture.has_rest + k], k)
             experts = torch.stack(each, dim=2)
-        mixed = mixture.mixed(experts)
+        mixed = mixture.mixed(mixture.dropped(experts))
 
     def of_global_heads(x: Tensor) -> Tensor:
-        return (x if hidden is None else x + hidden).softmax(dim=-1)
+        return mixture.dropped((x if hidden is None else x + hidden).softmax(dim=-1))
 
     return _with_global_heads(mixed, x[:, mixture.heads :], of_global_heads)
 
@@ -173,21 +215,26 @@ def shared(x: Tensor, mixture: Mixture) -> Tensor:
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
     raw = attention[:, : mixture.heads]
-    factor = mixture.weight(0) if mixture.has_rest else x.new_zeros(())
+    factor = x.new_zeros(())
+    if mixture.has_rest:
+        factor = mixture.weight(0)
+        if mixture.dropout is not None:
+            factor = factor * mixture.dropout(torch.ones_like(raw))
     for k, guide in enumerate(mixture.masks.guides):
         share = (raw * guide.mask).sum(dim=-1, keepdim=True)
         least, most = share.detach().aminmax()
         if not (least > _SMALLEST_SHARE and most < torch.inf):
             return plain(x, mixture)
-        mask = mixture.ignored(guide.mask.expand_as(raw), k)
+        mask = mixture.dropped(mixture.ignored(guide.mask.expand_as(raw), k))
         factor = factor + mask * (mixture.weight(mixture.has_rest + k) / share)  # faster than addcmul
-    return _with_global_heads(raw * factor, attention[:, mixture.heads :], lambda attention: attention)
+    return _with_global_heads(raw * factor, attention[:, mixture.heads :], mixture.dropped)
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor | None = None) -> Tensor:
     """A·v, ``(batch, heads, n, d)``: torch's fused attention of as many queries as there are experts, mixed afterwards.
 
-    That is the same, because the output is linear in A. No dropout acts.
+    That is the same, because the output is linear in A. Dropout is torch's, by the probabilities of the mixture's; that
+    of syntactic attention acts on all sentences.
 
     Args:
         q: not divided by √d; as k and v, ``(batch, heads, n, d)``.
@@ -200,16 +247,23 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
         if heads:
             bias = mixture.biases(q.dtype)
             bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
-            experts = bias.shape[2]
-            queries = q[:, :heads].unsqueeze(2).expand(-1, -1, experts, -1, -1).flatten(2, 3)
-            output = F.scaled_dot_product_attention(queries, k[:, :heads], v[:, :heads], attn_mask=bias.flatten(2, 3))
-            mixed = mixture.mixed(output.unflatten(2, (experts, n))).to(q.dtype)
+            outputs: list[Tensor] = []  # of experts whose dropout is the same
+            for p, group in groupby(enumerate(mixture.chances), key=lambda of_expert: of_expert[1]):
+                experts = [expert for expert, _ in group]
+                queries = q[:, :heads].unsqueeze(2).expand(-1, -1, len(experts), -1, -1).flatten(2, 3)
+                of_these = bias[:, :, experts[0] : experts[-1] + 1].flatten(2, 3)
+                output = F.scaled_dot_product_attention(
+                    queries, k[:, :heads], v[:, :heads], attn_mask=of_these, dropout_p=p
+                )
+                outputs.append(output.unflatten(2, (len(experts), n)))
+            mixed = mixture.mixed(outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)).to(q.dtype)
 
         def of_global_heads(q: Tensor) -> Tensor:
             bias = mixture.hidden_keys(q.dtype)
             if added is not None:
                 bias = added[:, heads:] if bias is None else bias + added[:, heads:]
-            return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias)
+            p = 0.0 if mixture.dropout is None else mixture.dropout.p
+            return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias, dropout_p=p)
 
         return _with_global_heads(mixed, q[:, heads:], of_global_heads)
 

@@ -69,6 +69,7 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
         {"syntax_masks": "none", "position_bias": True},
         {"syntax_masks": "position,slr", "position_bias": True},
         {"syntax_masks": "tree_height,tree_path", "syntax_combination": "product"},
+        {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
     ):
         logits, net, asked = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
         assert logits.device.type == "meta"

@@ -7,9 +7,12 @@ from random import Random
 
 import pytest
 import torch
+from fairseq.modules.fairseq_dropout import FairseqDropout
 
 import small
+from fairseq_syntax.models import syntax_attention
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, shared
 from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
 from syntax_preprocess.features import INFINITE
@@ -252,6 +255,104 @@ def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_train
     torch.testing.assert_close(dropped[1], quiet[1])
     many = torch.stack([net(x, x, x, syntax=bias)[1] for _ in range(3000)])
     torch.testing.assert_close(many.mean(0), quiet, rtol=0.1, atol=0.02)
+
+
+@pytest.mark.parametrize("syntax_dropout", [0.0, 0.3])
+@pytest.mark.parametrize("has_rest", [True, False])
+@pytest.mark.parametrize("way", ["plain", "shared", "fused"])
+def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, has_rest, syntax_dropout):
+    """The batch is of draws; v is the unit matrix, so that the output of fused attention is A."""
+    n, draws, p = 5, 30_000, 0.4
+    torch.manual_seed(6)
+    q, k = torch.randn(2, 1, 2, n, 4).unbind()
+    log_masks = random_bias(1, n).log_masks
+    weights = torch.tensor([[0.5, 0.2], [0.3, 0.7], [0.2, 0.1]])[None]  # (1, experts, heads)
+    weights = weights if has_rest else weights[:, 1:] / weights[:, 1:].sum(dim=1, keepdim=True)
+
+    def mixture(batch: int, **dropouts: FairseqDropout | None) -> Mixture:
+        masks = BatchMasks.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
+        of_all = weights.unsqueeze(-1).expand(batch, -1, -1, -1)
+        return Mixture(masks, of_all, None, dropouts.get("ignore"), has_rest, dropouts.get("dropout"))
+
+    def dropout(p: float) -> FairseqDropout | None:
+        return FairseqDropout(p, "test") if p else None  # in training
+
+    dropped = mixture(draws, ignore=dropout(syntax_dropout), dropout=dropout(p))
+    x = q @ k.transpose(2, 3) / 2
+    if way == "fused":
+        many = [part.expand(draws, -1, -1, -1) for part in (q, k, torch.eye(n).expand(1, 2, -1, -1))]
+        found = fused(*many, dropped)
+    else:
+        found = {"plain": plain, "shared": shared}[way](x.expand(draws, -1, -1, -1), dropped)
+    attention = plain(x, mixture(1))[0]
+    parts = (log_masks.unsqueeze(1) + x.unsqueeze(2)).softmax(dim=-1)[0]  # (heads, masks, n, n)
+    parts = torch.cat([x[0].softmax(dim=-1).unsqueeze(1), parts], dim=1) if has_rest else parts
+    variances = torch.tensor([1 / (1 - p) - 1] * has_rest + [1 / ((1 - p) * (1 - syntax_dropout)) - 1] * 2)
+    expected = ((weights[0].t()[:, :, None, None] * parts) ** 2 * variances[:, None, None]).sum(dim=1)
+    torch.testing.assert_close(found.mean(dim=0), attention, rtol=0.02, atol=0.005)
+    torch.testing.assert_close(found.var(dim=0), expected, rtol=0.05, atol=1e-4)
+    if not syntax_dropout:
+        of_mixture = attention**2 * p / (1 - p)
+        share = (expected / of_mixture)[of_mixture > 0]
+        assert 0.999 / (2 + has_rest) < share.min() < share.max() < 1.001
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@pytest.mark.parametrize("syntax_heads", [2, 4])
+def test_dropout_may_act_on_each_expert(implementation, syntax_heads):
+    net = attention(
+        implementation=implementation, syntax_heads=syntax_heads, dropout=0.3, syntax_dropout=0.2, dropout_on="experts"
+    )
+    n = 6
+    x = torch.randn(n, 2, 16)
+    syntax = random_bias(2, n)
+    net.eval()
+    quiet = net(x, x, x, need_weights=False, syntax=syntax)[0]
+    net.train()
+    seen = [net(x, x, x, need_weights=False, syntax=syntax)[0] for _ in range(2)]
+    assert not torch.allclose(*seen)
+    draws = BatchMasks.of(syntax.log_masks.repeat(4000, 1, 1, 1), torch.ones(8000, 2, dtype=torch.bool))
+    many = net(*[x.repeat(1, 4000, 1)] * 3, need_weights=False, syntax=draws)[0]
+    torch.testing.assert_close(many.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
+
+
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_sentences_without_a_parse_have_no_syntax_dropout_beside_dropout_of_experts(implementation):
+    net = attention(syntax_dropout=0.5, dropout_on="experts", implementation=implementation)
+    x = torch.randn(6, 2, 16)
+    syntax = BatchMasks.of(random_bias(2, 6).log_masks, torch.tensor([[True, True], [False, False]]))
+    dropped = net(x, x, x, need_weights=False, syntax=syntax)[0]
+    net.eval()
+    quiet = net(x, x, x, need_weights=False, syntax=syntax)[0]
+    torch.testing.assert_close(dropped[:, 1], quiet[:, 1])
+    assert not torch.allclose(dropped[:, 0], quiet[:, 0])
+
+
+def test_training_is_fused_where_no_dropout_acts_on_a_sum(monkeypatch):
+    """As on a GPU, where fused attention is first."""
+    ways = []
+
+    def remember(*args: object, **kwargs: object) -> str:
+        ways.append(choose(*args, **kwargs))
+        return ways[-1]
+
+    monkeypatch.setattr(syntax_attention, "choose", remember)
+    x = torch.randn(5, 2, 16)
+
+    def way(masks: int = 2, parsed: bool = True, **options: object) -> str:
+        net = attention(implementation="fused", dropout=0.1, masks=MASKS[:masks], **options)
+        syntax = BatchMasks.of(random_bias(2, 5, masks=masks).log_masks, torch.full((2, masks), parsed))
+        net(x, x, x, need_weights=False, syntax=syntax)
+        return ways[-1]
+
+    assert way() == "plain"
+    assert way(dropout_on="experts") == "fused"
+    assert way(dropout_on="experts", syntax_dropout=0.1) == "fused"
+    assert way(dropout_on="experts", syntax_dropout=0.1, parsed=False) == "plain"
+    assert way(syntax_dropout=0.1) == "plain"
+    assert way(combination="product", syntax_dropout=0.1) == "fused"  # one expert: A is what it gives
+    assert way(combination="pure", masks=1) == "fused"
+    assert way(combination="pure") == "plain"
 
 
 def test_attention_mask_is_refused():
