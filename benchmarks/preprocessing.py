@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from syntax_preprocess.folding import unescape_moses
-from syntax_preprocess.job import merge, parse_batches
+from syntax_preprocess.job import merge, parse_batches, parser_in
 from syntax_preprocess.parsers import MAX_TOKENS, default_characters
 from syntax_preprocess.parsers.stanza import StanzaParser
 from syntax_preprocess.plan import ParsePlan
@@ -114,8 +114,8 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
             limits = {"max_tokens": MAX_TOKENS, "max_characters": default_characters(MAX_TOKENS)}
             plan = ParsePlan(str(text), str(text), batch_size=500, **limits)
             store = BatchStore(plan)
-            with store.open(plan.work(parser), None) as work:
-                parse_batches(store, parser, range(len(plan.batches)), resume=False)
+            with parser_in(1, lambda: parser) as placed, store.open(plan.work(placed.described), None) as work:
+                parse_batches(store, placed, range(len(plan.batches)), resume=False)
                 merge(store, work)
             return time.perf_counter() - begin
 

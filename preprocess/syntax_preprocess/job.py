@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from tqdm import tqdm
 
@@ -13,14 +16,71 @@ from syntax_preprocess.counts import ParseCounts, TextCounts
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
-from syntax_preprocess.plan import ParsePlan, Work
+from syntax_preprocess.plan import Batch, ParsePlan, Work, described
 from syntax_preprocess.record import ParseRecord, file_hash, read_records, write_records
 from syntax_preprocess.store import BatchStore, DoneBatch
-from syntax_preprocess.system.workers import signals_afterwards
+from syntax_preprocess.system.workers import Workers, signals_afterwards
 from syntax_preprocess.trees import NoParse
 
 
-def parse_batches(store: BatchStore, parser: Parser, batches: Sequence[int], *, resume: bool) -> None:
+@dataclass(frozen=True)
+class PlacedParser:
+    """A parser, wherever it works.
+
+    Attributes:
+        described: see :func:`~syntax_preprocess.plan.described`.
+        parsed: gives what it makes of batches, in their order.
+        sequential: see :class:`Parser`.
+    """
+
+    described: dict[str, Any]
+    parsed: Callable[[Iterable[Batch]], Iterator[DoneBatch]]
+    sequential: bool = False
+
+
+@contextmanager
+def parser_in(processes: int, make: Callable[[], Parser]) -> Iterator[PlacedParser]:
+    """Has a parser in this process, or one in each of several that end with the block.
+
+    Args:
+        processes: how many; a sequential parser works in one alone.
+        make: makes the parser.
+    """
+    if processes > 1:
+        with Workers(processes, share_cores=True) as workers:
+            (said,) = workers.map_ordered(_described_in_worker, [make])
+            yield PlacedParser(said, partial(workers.map_ordered, partial(_parse_in_worker, make)))
+        return
+    parser = make()
+
+    def parsed(batches: Iterable[Batch]) -> Iterator[DoneBatch]:
+        yield from map(partial(_parse_batch, parser), batches)
+        if parser.sequential:
+            parser.finish()
+
+    yield PlacedParser(described(parser), parsed, parser.sequential)
+
+
+#: The parser of this worker process.
+_own: Parser | None = None
+
+
+def _own_parser(make: Callable[[], Parser]) -> Parser:
+    global _own
+    if _own is None:
+        _own = make()
+    return _own
+
+
+def _described_in_worker(make: Callable[[], Parser]) -> dict[str, Any]:
+    return described(_own_parser(make))
+
+
+def _parse_in_worker(make: Callable[[], Parser], batch: Batch) -> DoneBatch:
+    return _parse_batch(_own_parser(make), batch)
+
+
+def parse_batches(store: BatchStore, parser: PlacedParser, batches: Sequence[int], *, resume: bool) -> None:
     """Parses those of some batches that have not been parsed.
 
     Raises :class:`ValueError` if some have, and `resume` is not set; and if the parser fails on
@@ -38,12 +98,11 @@ def parse_batches(store: BatchStore, parser: Parser, batches: Sequence[int], *, 
         unit=" lines",
         mininterval=0.1 if sys.stderr.isatty() else 60,
     ) as progress:
-        for i, parsed in _once_it_works(plan, ((i, _parse_batch(plan, parser, i)) for i in given)):
+        parsed = zip(given, parser.parsed(map(plan.batch, given)), strict=True)
+        for i, done in _once_it_works(plan, parsed):
             if i in todo:
-                store.write(i, parsed)
+                store.write(i, done)
                 progress.update(plan.batches[i].count)
-    if parser.sequential:
-        parser.finish()
 
 
 def _once_it_works(plan: ParsePlan, parsed: Iterable[tuple[int, DoneBatch]]) -> Iterator[tuple[int, DoneBatch]]:
@@ -69,19 +128,20 @@ def _once_it_works(plan: ParsePlan, parsed: Iterable[tuple[int, DoneBatch]]) -> 
     yield from held
 
 
-def _parse_batch(plan: ParsePlan, parser: Parser, batch: int) -> DoneBatch:
-    lines = [Line(number, text) for number, text in plan.batches[batch].lines()]
+def _parse_batch(parser: Parser, batch: Batch) -> DoneBatch:
+    """What a parser makes of a batch. Raises :class:`InputError` for a line without a parse, if that is an error."""
+    lines = [Line(number, text) for number, text in batch.lines.lines()]
     counts = TextCounts()
     without = None
     written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
 
     def failed(line: Line, error: Exception) -> None:
-        tqdm.write(f"{plan.input}:{line.number}: the parser failed: {shown(error)}", file=sys.stderr)
+        tqdm.write(f"{batch.lines.path}:{line.number}: the parser failed: {shown(error)}", file=sys.stderr)
 
-    for line, parse in zip(lines, parse_lines(parser, lines, **plan.limits, failed=failed), strict=True):
+    for line, parse in zip(lines, parse_lines(parser, lines, **batch.limits, failed=failed), strict=True):
         if isinstance(parse, NoParse):
             without = without or (line.number, parse.reason)
-            plan.check_strictly(without)
+            batch.check_strictly(without)
             counts.no_parse[parse.reason] += 1
         else:
             counts.update(
@@ -140,7 +200,7 @@ def _put_together(store: BatchStore, wholes: Mapping[str, str]) -> TextCounts:
             except InputError as error:
                 hint = "delete it, and give its shard's command again with --resume"
                 raise InputError(error.path, None, f"{error.message}; {hint}") from None
-            store.plan.check_strictly(batch.without)
+            store.plan.batch(i).check_strictly(batch.without)
             counts.update(batch.counts)
             for kind, file in files.items():
                 file.write(batch.written[kind].encode("utf-8"))

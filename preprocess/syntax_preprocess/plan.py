@@ -64,6 +64,33 @@ class Shard:
         return f"shard {self.index} of {self.count}"
 
 
+@dataclass(frozen=True)
+class Batch:
+    """What a parser gets in one call.
+
+    Attributes:
+        lines: where they are.
+        limits: ``max_tokens`` and ``max_characters`` of a line that gets a parse.
+        strict: whether a line without a parse is an error.
+    """
+
+    lines: Range
+    limits: dict[str, int]
+    strict: bool
+
+    def check_strictly(self, without: tuple[int, str] | None) -> None:
+        """Raises :class:`InputError` for a line without a parse, if that is an error."""
+        if self.strict and without:
+            line, reason = without
+            raise InputError(self.lines.path, line, f"expected a parse (--strict), found none: {short_reason(reason)}")
+
+
+def described(parser: Parser) -> dict[str, Any]:
+    """What a parser says of itself and the kinds of parse that it makes, as :class:`Work` has them."""
+    said: dict[str, Any] = json.loads(json.dumps({"parser": parser.describe(), "kinds": parser.kinds}))
+    return said
+
+
 class ParsePlan:
     """What is to be parsed, and how; all but by whom.
 
@@ -101,20 +128,17 @@ class ParsePlan:
         }
         self.batches: list[Range] = list(line_unit_ranges(text, batch_size))
 
-    def work(self, parser: Parser) -> Work:
-        """All that the parses depend on if this parser makes them."""
-        described = json.loads(json.dumps({"parser": parser.describe(), "kinds": parser.kinds}))
+    def work(self, described: Mapping[str, Any]) -> Work:
+        """All that the parses depend on if a parser makes them of which :func:`described` says so much."""
         return Work(settings=self.settings, text=self.text, **described)
+
+    def batch(self, number: int) -> Batch:
+        """One of the batches."""
+        return Batch(self.batches[number], self.limits, self.strict)
 
     def line_count(self, batches: Iterable[int]) -> int:
         """How many lines are in some batches."""
         return sum(self.batches[i].count for i in batches)
-
-    def check_strictly(self, without: tuple[int, str] | None) -> None:
-        """Raises :class:`InputError` for a line without a parse, if that is an error."""
-        if self.strict and without:
-            line, reason = without
-            raise InputError(self.input, line, f"expected a parse (--strict), found none: {short_reason(reason)}")
 
     def output(self, kind: str) -> str:
         """Path of the parses of a kind."""

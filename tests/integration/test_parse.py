@@ -233,6 +233,44 @@ def test_shards_merged_equal_one_run(tmp_path, shards):
     assert not (tmp_path / "many/x.en.parts").exists()
 
 
+@pytest.mark.parametrize("workers", ["2", "5"])
+def test_several_processes_make_what_one_makes(tmp_path, workers, capfd):
+    for name, more in (("one", []), ("several", ["--workers", workers])):
+        (tmp_path / name).mkdir()
+        text = write(tmp_path / name / "x", TEXT + "FAIL\n\n" + TEXT)
+        run(text, *more)
+        assert f"{text}:11: the parser failed: RuntimeError(" in capfd.readouterr().err
+    assert outputs(tmp_path / "one") == outputs(tmp_path / "several")
+
+
+def test_what_several_processes_have_done_stays_when_one_is_killed(tmp_path, monkeypatch, capsys):
+    fake = pytest.importorskip("fake_parser").FakeParser
+    parse_lines = fake.parse
+
+    def parse_or_die(self, lines):
+        if lines[0].number == 7:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return parse_lines(self, lines)
+
+    text = write(tmp_path / "x", TEXT)
+    with monkeypatch.context() as patch:
+        patch.setattr(fake, "parse", parse_or_die)
+        with pytest.raises(SystemExit, match=r"a worker process died \(by SIGKILL\)"):
+            run(text, "--workers", "2")
+    assert 1 <= len(list((tmp_path / "x.parts").glob("0*.json"))) <= 2  # of four
+    run(text, "--workers", "2", "--resume")
+    (tmp_path / "one").mkdir()
+    run(write(tmp_path / "one" / "x", TEXT))
+    assert outputs(tmp_path) == outputs(tmp_path / "one")
+
+
+def test_who_reads_a_file_in_order_works_alone(tmp_path, no_work):
+    text = write(tmp_path / "x", "a\n")
+    parses = write(tmp_path / "x.theirs", "(S a)\n")
+    with pytest.raises(SystemExit, match="--workers: expected 1 with --parser trees, which reads its file from line 1"):
+        run(text, "--parse-file", str(parses), "--workers", "2", parser="trees")
+
+
 def test_a_killed_run_resumed_equals_one_run(tmp_path):
     for name in ("one", "killed"):
         (tmp_path / name).mkdir()

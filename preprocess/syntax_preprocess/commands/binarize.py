@@ -42,7 +42,7 @@ from syntax_preprocess.lines import read_lines
 from syntax_preprocess.record import check_unchanged, file_hash, read_records
 from syntax_preprocess.system.atomic_write import refuse_to_overwrite
 from syntax_preprocess.system.unchanged import unchanged
-from syntax_preprocess.system.workers import Workers
+from syntax_preprocess.system.workers import Workers, check_workers
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -187,9 +187,7 @@ def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
 
 def binarize(args: argparse.Namespace) -> None:
     """Binarizes the splits that `args` name. All of the output appears at the end, or none."""
-    most = max(64, 4 * (os.cpu_count() or 1))
-    if not 1 <= args.workers <= most:
-        raise ValueError(f"--workers: expected 1 to {most}, found {args.workers}")
+    check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
     splits = find_splits(args)
     if args.parser_name:

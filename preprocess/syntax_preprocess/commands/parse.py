@@ -5,8 +5,9 @@ all batches are there they are merged, and PREFIX.parse.json says what was done.
 batches each: the result depends neither on how many they are nor on where one was stopped.
 
     one process           fairseq-syntax-parse --lang en --input tok/train.en
+    several on a CPU      the same with --workers 4
     after a kill          the same with --resume
-    several processes     each the same with --num-shards N --shard-id 0 (… N - 1), then one with --merge
+    several machines      each the same with --num-shards N --shard-id 0 (… N - 1), then one with --merge
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import nullcontext
+from functools import partial
 
 from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.errors import InputError
-from syntax_preprocess.job import merge, parse_batches
+from syntax_preprocess.job import merge, parse_batches, parser_in
 from syntax_preprocess.outputs import check_places, is_finished, what_becomes_of_others
 from syntax_preprocess.parsers import (
     CHARACTERS_A_TOKEN,
@@ -29,6 +32,7 @@ from syntax_preprocess.parsers import (
 )
 from syntax_preprocess.plan import ParsePlan, Shard
 from syntax_preprocess.store import BatchStore
+from syntax_preprocess.system.workers import check_workers
 
 
 def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
@@ -64,6 +68,14 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         metavar="N",
         help="lines in a batch, which the parser gets in one call (default: 1000)",
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="parallel processes, each with a parser of its own and a share of the CPU's cores; if OMP_NUM_THREADS is "
+        "set, each has so many threads (default: 1)",
+    )
     parser.add_argument("--strict", action="store_true", help="a line without a parse is an error (default: counted)")
     parser.add_argument("--resume", action="store_true", help="keep the batches that an earlier run has parsed")
     parser.add_argument("--num-shards", type=int, default=1, metavar="N", help="share the batches among N processes")
@@ -90,25 +102,26 @@ def parse(args: argparse.Namespace) -> None:
     )
     store = BatchStore(plan)
     store.sweep()
-    parser = None if args.merge else parser_class(args.parser).from_arguments(args)
-    work = None if parser is None else plan.work(parser)
-    if (args.merge or args.resume) and is_finished(plan, work):
-        print(f"{prefix}: all of it was done before")
-        return
     shard = None if args.shard_id is None else Shard(args.shard_id, args.num_shards)
-    with store.open(work, shard) as found:
-        for line in what_becomes_of_others(plan, found):
-            print(line, file=sys.stderr)
-        if parser is not None:
-            try:
-                parse_batches(store, parser, (shard or Shard(0, 1)).batches(len(plan.batches)), resume=args.resume)
-            except InputError:
-                if parser.sequential and not shard:  # quickly made anew, once its file is put right
-                    store.discard()
-                raise
-        if not shard:
-            print(merge(store, found))
-            print(f"wrote {', '.join(map(plan.output, found.kinds))} and {plan.record}")
+    make = partial(parser_class(args.parser).from_arguments, args)
+    with nullcontext() if args.merge else parser_in(args.workers, make) as parser:
+        work = None if parser is None else plan.work(parser.described)
+        if (args.merge or args.resume) and is_finished(plan, work):
+            print(f"{prefix}: all of it was done before")
+            return
+        with store.open(work, shard) as found:
+            for line in what_becomes_of_others(plan, found):
+                print(line, file=sys.stderr)
+            if parser is not None:
+                try:
+                    parse_batches(store, parser, (shard or Shard(0, 1)).batches(len(plan.batches)), resume=args.resume)
+                except InputError:
+                    if parser.sequential and not shard:  # quickly made anew, once its file is put right
+                        store.discard()
+                    raise
+            if not shard:
+                print(merge(store, found))
+                print(f"wrote {', '.join(map(plan.output, found.kinds))} and {plan.record}")
     if shard:
         print(f"{shard} is done; when all are, give the command with --merge")
 
@@ -123,6 +136,9 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ValueError("expected --num-shards and --shard-id together")
     if not 0 <= (args.shard_id or 0) < args.num_shards:
         raise ValueError(f"--shard-id: expected 0 to {args.num_shards - 1}, found {args.shard_id}")
+    check_workers(args.workers)
+    if args.workers > 1 and parser_class(args.parser).sequential:
+        raise ValueError(f"--workers: expected 1 with --parser {args.parser}, which reads its file from line 1 on")
     if not os.path.isfile(args.input):
         raise InputError(args.input or "--input", None, "expected a text, found none")
 

@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -20,6 +20,13 @@ from syntax_preprocess.errors import InputError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def check_workers(count: int) -> None:
+    """Raises :class:`ValueError` unless ``--workers`` is a number of processes that a machine may have."""
+    most = max(64, 4 * (os.cpu_count() or 1))
+    if not 1 <= count <= most:
+        raise ValueError(f"--workers: expected 1 to {most}, found {count}")
 
 
 class WorkerDied(RuntimeError):
@@ -32,24 +39,34 @@ class Workers:
     Each has a pipe of its own: when one dies, its end of the pipe closes, and :class:`WorkerDied` is raised. In the
     pool of :mod:`concurrent.futures` all share one, and if one of them is killed while its result is on its way,
     everybody waits for ever.
+
+    Args:
+        count: how many.
+        share_cores: whether libraries that they load use no more threads than there are cores for each process, unless
+            the environment says how many (OMP_NUM_THREADS).
     """
 
-    def __init__(self, count: int):
+    def __init__(self, count: int, *, share_cores: bool = False):
         self._count = count if count > 1 else 0
+        self._share_cores = share_cores
         self._workers: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Workers:
         try:
-            for _ in range(self._count):
-                with signals_afterwards():
-                    ours, theirs = multiprocessing.Pipe()
-                    self._workers[ours] = process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
-                    process.start()
-                    theirs.close()
+            with _share_of_cores(self._count) if self._share_cores else nullcontext():
+                for _ in range(self._count):
+                    self._start_one()
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def _start_one(self) -> None:
+        with signals_afterwards():
+            ours, theirs = multiprocessing.Pipe()
+            self._workers[ours] = process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
+            process.start()
+            theirs.close()
 
     def __exit__(self, *_: object) -> None:
         started = {c: process for c, process in self._workers.items() if process.pid is not None}
@@ -145,6 +162,20 @@ def end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+@contextmanager
+def _share_of_cores(count: int) -> Iterator[None]:
+    """Processes that are started inside find their share of the cores in OMP_NUM_THREADS, if nothing is there yet."""
+    if count == 0 or "OMP_NUM_THREADS" in os.environ:
+        yield
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    os.environ["OMP_NUM_THREADS"] = str(max(1, cores // count))
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
 
 
 @contextmanager

@@ -33,6 +33,10 @@ def die(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def threads(_: int) -> str | None:
+    return os.environ.get("OMP_NUM_THREADS")
+
+
 class Broken:
     def __init__(self, after: int):
         self.after = after
@@ -123,3 +127,17 @@ def test_what_cannot_be_sent_is_an_error_that_says_so(how, error, message):
 def test_a_worker_that_kills_itself():
     with pytest.raises(WorkerDied), Workers(2) as workers:
         list(workers.map_ordered(die, range(9)))
+
+
+@pytest.mark.parametrize(("told", "count", "expected"), [(None, 2, "3"), (None, 4, "1"), (None, 9, "1"), ("5", 2, "5")])
+def test_workers_share_the_cores(told, count, expected, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if told:
+        monkeypatch.setenv("OMP_NUM_THREADS", told)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    with Workers(count, share_cores=True) as workers:
+        assert set(workers.map_ordered(threads, range(2 * count))) == {expected}
+    assert os.environ.get("OMP_NUM_THREADS") == told
+    if not told:
+        with Workers(count) as workers:
+            assert set(workers.map_ordered(threads, range(2 * count))) == {None}
