@@ -170,25 +170,34 @@ def test_parameters_of_table_8():
             assert f"{made:,}" == count, architecture
 
 
-def test_options_that_are_told_of_are_all_there_are():
-    systems = rows_of("docs/systems.md", "option")
-    rows = [*rows_of("README.md", "of the model"), *(row[:3] for row in systems[: systems.index(OF_CRITERION)])]
-    rows = [row for row in rows if not row[0].startswith("**")]
-    told = {re.search("--[a-z-]+", first)[0]: (meaning, default.strip("`")) for first, meaning, default in rows}
-    of_fairseq = {field.name for field in dataclasses.fields(TranslationConfig)}
-    of_task = [
-        f for f in dataclasses.fields(SyntaxTranslationConfig) if f.name not in of_fairseq and "help" in f.metadata
-    ]
-    ours = {option.flag: option for option in all_options()}
-    assert len(told) == len(rows)
-    assert told.keys() == {*ours, *("--" + field.name.replace("_", "-") for field in of_task)}
-    for flag, option in ours.items():
-        meaning, default = told[flag]
-        assert meaning
-        if option.default is not None:
-            assert {"on": True, "off": False}.get(default, default) == option.default or (
-                option.kind in (int, float) and float(default) == option.default
-            ), flag
+def options_page(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import make_options
+
+    return make_options
+
+
+def test_the_page_of_options_is_that_of_the_code(monkeypatch):
+    page = options_page(monkeypatch)
+    assert page.PAGE.read_text() == page.options_page(), "python docs/make_options.py makes it anew"
+    rows = re.findall(r"^\| `(--[a-z-]+).* \| (.*) \| (.*) \|$", page.PAGE.read_text(), re.M)
+    defaults = {flag: default for flag, _, default in rows}
+    declared = {field.name for field in dataclasses.fields(SyntaxTranslationConfig) if "help" in field.metadata}
+    of_task = declared - {field.name for field in dataclasses.fields(TranslationConfig)}
+    assert {option.flag for option in all_options()} | {f"--{name.replace('_', '-')}" for name in of_task} < set(
+        defaults
+    )
+    assert len(defaults) == len(rows)
+    assert all(meaning for _, meaning, _ in rows)
+    assert (defaults["--slr-temperature"], defaults["--position-bias"], defaults["--syntax-heads"]) == (
+        "`10`",
+        "off",
+        "all",
+    )
+    for flags, _, default, _ in rows_of("docs/systems.md", "option"):
+        for flag in re.findall(r"`(--(?!no-)[a-z-]+)", flags):
+            if defaults[flag].startswith("`") or default in ("on", "off"):
+                assert default.strip("`") == defaults[flag].strip("`"), flag
 
 
 OF_CRITERION = ["**of the criterion**", "", "", ""]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
+import sys
 
 from experiment import experiment
+from places import ROOT
 
 
 def test_quickstart_table(tmp_path):
@@ -20,3 +23,8 @@ def test_quickstart_table(tmp_path):
     assert exact.keys() == {"transformer", "gated", "gated_false"}
     assert exact.pop("gated") >= 95
     assert all(abs(control - 28.3) <= 5 for control in exact.values())
+    draw = [sys.executable, ROOT / "docs/figures/make.py", tmp_path, "--output", tmp_path / "picture"]
+    subprocess.run(draw, check=True, capture_output=True)
+    svg = (tmp_path / "picture.svg").read_text()
+    assert len(re.findall("translation: pintero [a-z ]+ sehi", svg)) == 2
+    assert len(svg) < 150_000

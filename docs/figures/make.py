@@ -1,0 +1,174 @@
+"""Draws docs/pictures/two-readings.svg: a sentence with two trees, their masks, the gates that mix them, translations.
+
+    bash run.sh quickstart
+    python docs/figures/make.py [examples/experiments/output]
+
+The sentence is one of the quickstart's test set, and the model its gated one, with the masks slr (τ = 1) and sdoi.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from syntax_preprocess.analysis.dumps import Dump
+from syntax_preprocess.analysis.figures.style import INK, MATRIX, save, styled
+from syntax_preprocess.brackets import parse_brackets
+from syntax_preprocess.trees import Tree
+
+ROOT = Path(__file__).resolve().parents[2]
+SENTENCE = "the painter saw the river with the telescope"
+PHRASE, REST = "#D55E00", "#0072B2"
+#: Of global attention and of the two masks.
+EXPERTS = {"global": "#999999", "slr": "#0072B2", "sdoi": "#E69F00"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One of the sentence's trees, and what the model makes of it.
+
+    Attributes:
+        tokens: n of them, subwords.
+        masks: of `slr` and `sdoi`, ``(2, n, n)``.
+        gates: ``(layers, 2, heads)``.
+    """
+
+    tree: Tree
+    translation: str
+    tokens: list[str]
+    masks: np.ndarray
+    gates: np.ndarray
+
+
+def readings(work: Path) -> list[Reading]:
+    """Of the sentence, as they come in the test set.
+
+    Args:
+        work: the folder in which the quickstart was made.
+    """
+    recipe = work / "recipes/quickstart"
+
+    def lines(pattern: str) -> list[str]:
+        (path,) = recipe.glob(pattern)
+        return path.read_text(encoding="utf-8").splitlines()
+
+    (model,) = recipe.glob("training_of_gated_seed_1.*")
+    data = work / _inputs(model)["data"]
+    (parses,) = (work / _inputs(data)["parses of test"]).glob("*.trees")
+    numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
+    translations = lines("translations_by_gated_seed_1.*/test.txt")
+    trees = parses.read_text(encoding="utf-8").splitlines()
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "test.npz")
+        options = ["--path", str(model / "checkpoint.pt"), "--gen-subset", "test", "--output", path]
+        subprocess.run(["fairseq-syntax-dump", str(data), *options], check=True)
+        dump = Dump(path)
+        assert dump.masks == ["slr", "sdoi"]
+        for i in numbers:
+            (tree,) = parse_brackets(trees[i], path=str(parses), line=i + 1)
+            tokens, masks, gates = (dump.array(i, name) for name in ("tokens", "masks", "gates"))
+            found.append(Reading(tree, translations[i], [str(token) for token in tokens], masks, gates))
+    return found
+
+
+def _inputs(made: Path) -> dict[str, str]:
+    inputs: dict[str, str] = json.loads((made / "made.json").read_text(encoding="utf-8"))["inputs"]
+    return inputs
+
+
+def draw(found: Sequence[Reading]) -> Figure:
+    """A row a reading: its tree, the two masks, the gates."""
+    figure = Figure(figsize=(7.6, 2.35 * len(found) + 0.4), layout="constrained")
+    figure.patch.set_gid("paper")
+    rows = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
+    for row, reading in zip(rows, found, strict=True):
+        tree, slr, sdoi, gates = row.subplots(1, 4, width_ratios=[2.7, 1.7, 1.7, 1.0])
+        row.suptitle(f"translation: {reading.translation}", fontsize=9, fontweight="bold", color=INK)
+        _tree(tree, reading.tree)
+        _matrix(slr, reading.masks[0], "slr: constituents", queries=reading.tokens)
+        _matrix(sdoi, reading.masks[1], "sdoi: ancestors", queries=[])
+        _gates(gates, reading.gates)
+    handles, names = gates.get_legend_handles_labels()
+    title = "gates: the weight of global attention and of each mask, head by head"
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), title=title, title_fontsize=8.5)
+    return figure
+
+
+def _tree(axes: Axes, tree: Tree) -> None:
+    """A tree whose words stand in one line, parts of speech left out; the prepositional phrase in another colour."""
+    words = 0
+
+    def place(node: Tree | str, colour: str) -> tuple[float, float]:
+        nonlocal words
+        if isinstance(node, str) or (len(node.children) == 1 and isinstance(node.children[0], str)):
+            axes.text(words, -0.25, str(node if isinstance(node, str) else node.children[0]), rotation=45, ha="right",
+                      va="top", fontsize=8, color=INK, rotation_mode="anchor")  # fmt: skip
+            words += 1
+            return words - 1.0, 0.0
+        colour = PHRASE if node.label == "PP" else colour
+        below = [place(child, colour) for child in node.children]
+        x, y = sum(x for x, _ in below) / len(below), 1.0 + max(y for _, y in below)
+        for child, (x_below, y_below) in zip(node.children, below, strict=True):
+            phrase = not isinstance(child, str) and child.label == "PP"
+            axes.plot([x, x_below], [y, y_below], color=PHRASE if phrase else colour, lw=1.3, zorder=1)
+        axes.text(x, y, node.label, ha="center", va="center", fontsize=7.5, color="#ffffff", zorder=2,
+                  bbox={"boxstyle": "round,pad=0.2", "fc": colour, "ec": "none"})  # fmt: skip
+        return x, y
+
+    place(tree, REST)
+    axes.set_ylim(-2.6, 5.4)
+    axes.set_xlim(-1, 7.5)
+    axes.set_axis_off()
+
+
+def _matrix(axes: Axes, mask: Any, title: str, *, queries: Sequence[str]) -> None:
+    axes.imshow(mask, cmap=MATRIX, vmin=0, vmax=1, interpolation="none")
+    axes.set_title(title, fontsize=8.5)
+    axes.set_yticks(range(len(queries)), queries)
+    axes.set_xticks([])
+    axes.tick_params(left=False, labelsize=6.5)
+    axes.spines[:].set_visible(False)
+
+
+def _gates(axes: Axes, gates: Any) -> None:
+    """Bars, one a head, layer by layer: how much it takes of global attention and of each mask."""
+    layers, _, heads = gates.shape
+    places = [layer * (heads + 0.7) + head for layer in range(layers) for head in range(heads)]
+    of_masks = gates.transpose(1, 0, 2).reshape(2, -1)
+    left = np.zeros(len(places))
+    for name, share in zip(EXPERTS, (1 - of_masks.sum(axis=0), *of_masks), strict=True):
+        axes.barh(places, share, left=left, height=0.85, color=EXPERTS[name], label=name)
+        left = left + share
+    axes.set_title("gates", fontsize=8.5)
+    axes.set_yticks([layer * (heads + 0.7) + (heads - 1) / 2 for layer in range(layers)], range(1, layers + 1))
+    axes.set_ylabel("layer, heads")
+    axes.set_xticks([0, 1])
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    axes.tick_params(left=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", nargs="?", type=Path, default=ROOT / "examples/experiments/output")
+    parser.add_argument("--output", default=str(ROOT / "docs/pictures/two-readings"), metavar="PREFIX")
+    args = parser.parse_args()
+    with styled():
+        save(draw(readings(args.work)), args.output)
+    os.remove(f"{args.output}.png")  # pages show the SVG
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Writes the page of all options, docs/options.md, from the code that declares them: python docs/make_options.py"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
+from fairseq.tasks.translation import TranslationConfig
+
+import fairseq_syntax  # noqa: F401  (registers masks)
+from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
+from fairseq_syntax.models.options import PARTS, SyntaxTransformerConfig
+from fairseq_syntax.nn.masks import mask_names, mask_options, mask_type
+from fairseq_syntax.options import Option, options_of
+from fairseq_syntax.tasks.options import SyntaxTranslationConfig
+
+PAGE = Path(__file__).parent / "options.md"
+
+_BEGIN = """\
+# Options
+
+This plugin adds these options to fairseq's own. `fairseq-train --user-dir fairseq_syntax --task syntax_translation
+--arch gated_syntax_transformer --help` lists all. An architecture sets other defaults for some of them: see
+[systems](systems.md). For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or
+`criterion`.
+
+The command `python docs/make_options.py` makes this page from the code.
+"""
+
+
+def options_page() -> str:
+    """The page."""
+    names, option = mask_names(), ("option", "meaning", "default")
+    parts = [
+        _BEGIN,
+        "## Of the model\n",
+        _table(option, map(_of_ours, options_of(SyntaxTransformerConfig))),
+        "## Of the masks\n",
+        _table(("`--syntax-masks`", "meaning"), ((f"`{name}`", _summary(name)) for name in names)),
+        _table(option, (_of_ours(o) for name in names for o in mask_options(name))),
+        "## Of the other places where syntax enters\n",
+        _table(option, (_of_ours(o) for part in PARTS.values() for o in options_of(part))),
+        "## Of the task\n",
+        _table(option, _of_fairseqs(SyntaxTranslationConfig, TranslationConfig)),
+        "## Of the criterion `label_smoothed_cross_entropy_with_syntax`\n",
+        _table(
+            option, _of_fairseqs(LabelSmoothedCrossEntropyWithSyntaxConfig, LabelSmoothedCrossEntropyCriterionConfig)
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def _summary(mask: str) -> str:
+    return (mask_type(mask).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    escaped = ([cell.replace("|", r"\|").replace("<", "&lt;") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *escaped))
+
+
+def _of_ours(option: Option) -> tuple[str, str, str]:
+    """The row of an option that is declared in our way."""
+    if option.kind is bool:
+        flag = f"`{option.flag}`, `--no-{option.flag[2:]}`"
+        return flag, option.about["help"], "on" if option.default else "off"
+    values = "|".join(option.about["choices"] or ()) or {int: "N", float: "X"}.get(option.kind, "TEXT")
+    return f"`{option.flag} {values}`", *_meaning_and_default(option.about["help"], option.default)
+
+
+def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
+    """The rows of a configuration that is declared in fairseq's way, without what fairseq's own has."""
+    theirs = {field.name for field in dataclasses.fields(stock)}
+    for field in dataclasses.fields(config):
+        if field.name in theirs or "help" not in field.metadata:
+            continue
+        values = "X" if field.type is float else "TEXT"
+        if isinstance(field.type, type) and issubclass(field.type, Enum):
+            values = "|".join(str(choice.value) for choice in field.type)
+        flag = f"`--{field.name.replace('_', '-')} {values}`"
+        yield flag, *_meaning_and_default(field.metadata["help"], field.default)
+
+
+def _meaning_and_default(help: str, default: object) -> tuple[str, str]:
+    """A help without its last words, if these tell the default, and the default."""
+    meaning, told = re.fullmatch(r"(.*?)(?:(?:; | \()default: (.*?)\)?)?", help).groups()
+    if default is not None:
+        return meaning, f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+    return meaning, told or ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(options_page(), encoding="utf-8")
