@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from syntax_preprocess.analysis.dumps import Dump
 from syntax_preprocess.analysis.figures.style import INK, MATRIX, save, styled
@@ -29,9 +30,12 @@ from syntax_preprocess.trees import Tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "the painter saw the river with the telescope"
-PHRASE, REST = "#D55E00", "#0072B2"
+#: Of the tree: of the prepositional phrase, and of the rest.
+PHRASE, REST = "#D55E00", "#666666"
 #: Of global attention and of the two masks.
-EXPERTS = {"global": "#999999", "slr": "#0072B2", "sdoi": "#E69F00"}
+EXPERTS = {"global": "#999999", "slr": "#0072B2", "sdoi": "#009E73"}
+#: Cells of a mask that differ by more than this between the readings get a frame.
+DIFFERENT = 0.2
 
 
 @dataclass(frozen=True)
@@ -89,20 +93,21 @@ def _inputs(made: Path) -> dict[str, str]:
 
 
 def draw(found: Sequence[Reading]) -> Figure:
-    """A row a reading: its tree, the two masks, the gates."""
-    figure = Figure(figsize=(7.6, 2.35 * len(found) + 0.4), layout="constrained")
+    """A row a reading: its tree and the two masks; beside them the gates, which hardly depend on the tree."""
+    first, second = found
+    different = np.abs(first.masks - second.masks) > DIFFERENT
+    figure = Figure(figsize=(7.6, 5.9), layout="constrained")
     figure.patch.set_gid("paper")
-    rows = figure.subfigures(len(found), 1, squeeze=False)[:, 0]
-    for row, reading in zip(rows, found, strict=True):
-        tree, slr, sdoi, gates = row.subplots(1, 4, width_ratios=[2.7, 1.7, 1.7, 1.0])
+    left, right = figure.subfigures(1, 2, width_ratios=[5.2, 1.0])
+    for row, reading in zip(left.subfigures(2, 1), found, strict=True):
+        tree, slr, sdoi = row.subplots(1, 3, width_ratios=[2.4, 1.7, 1.7])
         row.suptitle(f"translation: {reading.translation}", fontsize=9, fontweight="bold", color=INK)
         _tree(tree, reading.tree)
-        _matrix(slr, reading.masks[0], "slr: constituents", queries=reading.tokens)
-        _matrix(sdoi, reading.masks[1], "sdoi: ancestors", queries=[])
-        _gates(gates, reading.gates)
-    handles, names = gates.get_legend_handles_labels()
-    title = "gates: the weight of global attention and of each mask, head by head"
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names), title=title, title_fontsize=8.5)
+        _matrix(slr, reading.masks[0], "slr (constituents)", reading.tokens, different[0], queries=True)
+        _matrix(sdoi, reading.masks[1], "sdoi (dependencies)", reading.tokens, different[1], queries=False)
+    gates = right.subplots()
+    _gates(gates, first.gates)
+    right.legend(*gates.get_legend_handles_labels(), loc="outside lower center", fontsize=8)
     return figure
 
 
@@ -133,12 +138,15 @@ def _tree(axes: Axes, tree: Tree) -> None:
     axes.set_axis_off()
 
 
-def _matrix(axes: Axes, mask: Any, title: str, *, queries: Sequence[str]) -> None:
+def _matrix(axes: Axes, mask: Any, title: str, tokens: Sequence[str], different: Any, *, queries: bool) -> None:
+    """A mask, from dark (hidden) to yellow (seen); cells that are different have a frame."""
     axes.imshow(mask, cmap=MATRIX, vmin=0, vmax=1, interpolation="none")
+    for query, key in np.argwhere(different):
+        axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, ec=PHRASE, lw=1.2))
     axes.set_title(title, fontsize=8.5)
-    axes.set_yticks(range(len(queries)), queries)
-    axes.set_xticks([])
-    axes.tick_params(left=False, labelsize=6.5)
+    axes.set_xticks(range(len(tokens)), tokens, rotation=90)
+    axes.set_yticks(range(len(tokens)), tokens if queries else [""] * len(tokens))
+    axes.tick_params(left=False, bottom=False, labelsize=6)
     axes.spines[:].set_visible(False)
 
 
@@ -153,7 +161,7 @@ def _gates(axes: Axes, gates: Any) -> None:
         left = left + share
     axes.set_title("gates", fontsize=8.5)
     axes.set_yticks([layer * (heads + 0.7) + (heads - 1) / 2 for layer in range(layers)], range(1, layers + 1))
-    axes.set_ylabel("layer, heads")
+    axes.set_ylabel("layer, its heads")
     axes.set_xticks([0, 1])
     axes.set_xlim(0, 1)
     axes.invert_yaxis()
