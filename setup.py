@@ -29,7 +29,6 @@ setup(
         "sacrebleu>=2",
         "sacremoses",
         "sentencepiece",
-        "stanza",
         "subword-nmt",
         "torch>=2.6",
         "tqdm",
@@ -37,7 +36,7 @@ setup(
     extras_require={
         "analysis": ["jinja2", "matplotlib", "nltk", "scikit-learn"],  # for fairseq-syntax-analyze and -probe
         "dev": [
-            "fairseq-syntax[analysis,experiments,serve]",
+            "fairseq-syntax[analysis,experiments,serve,spacy,stanza,udpipe]",
             "httpx",
             "hypothesis",
             "mypy",
@@ -49,6 +48,10 @@ setup(
         "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve
+        # parsers
+        "spacy": ["spacy>=3.7"],
+        "stanza": ["stanza"],
+        "udpipe": ["ufal.udpipe"],
     },
     entry_points={
         "console_scripts": [

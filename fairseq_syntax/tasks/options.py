@@ -25,7 +25,7 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
     stanza_dir: Optional[str] = field(
-        default=None, metadata={"help": "folder of stanza's models (default: stanza's own)"}
+        default=None, metadata={"help": "folder of the parser's models (default: its own)"}
     )
     parser_device: Optional[str] = field(
         default=None, metadata={"help": "where the parser runs, cpu or cuda (default: on a GPU if there is one)"}

@@ -1146,7 +1146,7 @@ def test_ray_recipe(tmp_path):
 
 
 def test_names_and_help(capsys):
-    assert parser_names() == ["conllu", "control", "fake", "stanza", "trees"]
+    assert parser_names() == ["conllu", "control", "fake", "spacy", "stanza", "trees", "udpipe"]
     with pytest.raises(SystemExit):
         parse.main(["--parser", "fake", "--help"])
     assert "--seconds" in capsys.readouterr().out

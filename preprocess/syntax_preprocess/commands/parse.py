@@ -44,8 +44,8 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         "--parser",
         choices=parser_names(),
         default="stanza",
-        help="stanza parses; conllu and trees check and normalise what another parser made; control makes trees of the "
-        "number of words alone, for comparisons and trial runs (default: stanza)",
+        help="stanza, spacy and udpipe parse; conllu and trees check and normalise what another parser made; control "
+        "makes trees of the number of words alone, for comparisons and trial runs (default: stanza)",
     )
     parser.add_argument(
         "--max-tokens",

@@ -30,6 +30,8 @@ MAX_INITIAL_FAILURES = 10
 
 _OURS = {
     "stanza": "syntax_preprocess.parsers.stanza:StanzaParser",
+    "spacy": "syntax_preprocess.parsers.spacy:SpacyParser",
+    "udpipe": "syntax_preprocess.parsers.udpipe:UdpipeParser",
     "conllu": "syntax_preprocess.parsers.files:ConlluParser",
     "trees": "syntax_preprocess.parsers.files:TreesParser",
     "control": "syntax_preprocess.parsers.control:ControlParser",

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_preprocess.conllu import parse_conllu
-from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_preprocess.parsers.live import RawText, Token, Word, dependency_tree
 from syntax_preprocess.record import file_hash
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
+from syntax_preprocess.trees import NoParse, Tree, merge_leaves
 
 _KINDS = {"depparse": CONLLU.name, "constituency": TREES.name}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
-_WHITE_SPACE = re.compile(r"\s")
 # stanza's tokenizer has <UNK> for longer words: all words of a batch are padded to the longest. So have we for tokens.
 _LONGEST_WORD = 1000
 
@@ -79,7 +76,9 @@ class StanzaParser(Parser):
     def _make_pipeline(self, *, device: str | None, stanza_dir: str | None, download: bool) -> Any:
         try:
             import stanza
-
+        except ImportError as error:
+            raise ValueError(f"--parser stanza: {error}; pip install 'fairseq-syntax[stanza]' installs it") from error
+        try:
             with nullcontext() if download else _offline():
                 return stanza.Pipeline(
                     self.lang,
@@ -91,8 +90,8 @@ class StanzaParser(Parser):
                     **({"device": device} if device else {}),
                 )
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
-            # Neither stanza nor a device that is not there can be downloaded.
-            known = download or isinstance(error, (ImportError, RuntimeError, AssertionError))
+            # A device that is not there cannot be downloaded.
+            known = download or isinstance(error, (RuntimeError, AssertionError))
             hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
             wanted = ", ".join(stage for stage in self._stages if stage in _KINDS)
             raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
@@ -190,8 +189,8 @@ class StanzaParser(Parser):
             yield i, self._parse([sentence], [tokens])
 
     def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
-        texts = {i: unescape_moses(line.text) for i, line in enumerate(lines) if line.text.strip()}
-        plain = [_WHITE_SPACE.sub(" ", text) for text, _ in texts.values()]
+        texts = {i: RawText.of(line.text) for i, line in enumerate(lines) if line.text.strip()}
+        plain = [text.text for text in texts.values()]
         kept: dict[int, Any] = {}
         lengths = {}
         for i, document in zip(texts, self.pipeline.bulk_process(plain, processors="tokenize,mwt"), strict=True):
@@ -202,18 +201,18 @@ class StanzaParser(Parser):
                 kept[i] = document
         kept = {i: kept[i] for i in sorted(kept, key=lengths.__getitem__)}
         for i, document in zip(kept, self.pipeline.bulk_process(kept.values(), processors=self._stages), strict=True):
-            line, starts = lines[i].text, texts[i][1]
-            tokens = [
-                [" ".join(line[starts[t.start_char] : starts[t.end_char]].split()) for t in sentence.tokens]
-                for sentence in document.sentences
-            ]
+            surface = texts[i].surface
+            tokens = [[surface(t.start_char, t.end_char) for t in sentence.tokens] for sentence in document.sentences]
             yield i, self._parse(document.sentences, tokens)
 
     def _parse(self, sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> Parse:
         """The parse of stanza's sentences of a line, under the line's own tokens."""
         parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
         if CONLLU.name in self.kinds:
-            parse.dependencies = _dependencies(sentences, tokens)
+            parse.dependencies = dependency_tree(
+                [list(map(_token, s.tokens, forms)) for s, forms in zip(sentences, tokens, strict=True)],
+                parser="stanza",
+            )
         if TREES.name in self.kinds:
             parse.trees = []
             first_token = first_word = 0
@@ -254,27 +253,9 @@ def _readable(token: str) -> str:
     return unescape_moses(token)[0] if len(token) <= _LONGEST_WORD else "<UNK>"
 
 
-def _dependencies(sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> DependencyTree:
-    rows = [f"# sentences = {len(sentences)}"]
-    first = 0
-    for sentence, surface in zip(sentences, tokens, strict=True):
-        for token, form in zip(sentence.tokens, surface, strict=True):
-            if len(token.words) > 1:
-                span = f"{token.words[0].id + first}-{token.words[-1].id + first}"
-                rows.append("\t".join([span, form, *"________"]))
-            for word in token.words:
-                head = word.head + first if word.head else 0
-                labels = (word.lemma, word.upos, word.xpos, word.feats)
-                columns = [word.id + first, form, *(label or "_" for label in labels), head, word.deprel or "_"]
-                rows.append("\t".join([*map(str, columns), "_", "_"]))
-        first += len(sentence.words)
-    try:
-        tree = parse_conllu(rows, path="stanza", line=1)
-    except InputError as error:
-        raise RuntimeError(f"stanza's parse is not a tree: {error.message}") from None
-    if isinstance(tree, NoParse):
-        raise RuntimeError("stanza's parse is empty")
-    return tree
+def _token(token: Any, form: str) -> Token:
+    """stanza's token, as it stands in the line."""
+    return Token(form, [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words])
 
 
 def _tree(node: Any) -> Tree:

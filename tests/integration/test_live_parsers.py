@@ -1,0 +1,175 @@
+"""spaCy and UDPipe behind fairseq-syntax-parse, with small models that are trained here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import live_parsers
+from syntax_preprocess.commands import parse
+from syntax_preprocess.conllu import conllu_units, parse_conllu
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.parsers import Line, Parse, Parser
+from syntax_preprocess.parsers.spacy import SpacyParser
+from syntax_preprocess.parsers.udpipe import UdpipeParser
+from syntax_preprocess.trees import NoParse
+
+#: Lines, and why they have no parse.
+ODD = {
+    "": "empty",
+    "Die  Stadt\tliegt &quot;hier&quot; ( am Meer ) .": "",
+    "Er wohnt im Haus. Ich sehe den Mann.": "",
+    "\u3000 \u00a0": "empty",
+    "x" * 300: "too_long",
+    "¼ ½ 🙂": "",
+}
+
+
+@pytest.fixture(scope="module")
+def grammar(tmp_path_factory):
+    return live_parsers.quickstart_parses(tmp_path_factory.mktemp("grammar"), 200)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory, grammar):
+    """By parser, the value of its --model."""
+    pytest.importorskip("spacy")
+    pytest.importorskip("ufal.udpipe")
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        "spacy": live_parsers.train_spacy(grammar[:170], folder / "spacy"),
+        "udpipe": live_parsers.train_udpipe(folder / "german.udpipe"),
+    }
+
+
+def made(name: str, model: Path, **options: Any) -> Parser:
+    return {"spacy": SpacyParser, "udpipe": UdpipeParser}[name](model=str(model), **options)
+
+
+def run(text: Path, name: str, model: Path, *more: str) -> list:
+    """The dependency trees that the command makes."""
+    parse.main(["--input", str(text), "--parser", name, "--model", str(model), "--batch-size", "2", *more])
+    path = f"{text}.conllu"
+    return [parse_conllu(unit, path=path, line=n) for n, unit in conllu_units(read_lines(path))]
+
+
+@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+def test_a_line_is_a_unit_whatever_is_in_it(tmp_path, models, name, capsys):
+    text = tmp_path / "x.de"
+    text.write_text("".join(f"{line}\n" for line in ODD), encoding="utf-8")
+    trees = run(text, name, models[name], "--max-tokens", "40", "--max-characters", "250")
+    assert [tree.reason if isinstance(tree, NoParse) else "" for tree in trees] == list(ODD.values())
+    for line, tree in zip(ODD, trees, strict=True):
+        if not isinstance(tree, NoParse):
+            assert "".join(tree.tokens) == "".join(line.split())
+    assert "3 parsed" in capsys.readouterr().out
+    record = json.loads((tmp_path / "x.de.parse.json").read_text())
+    assert record["parses"]["conllu"]["parser"]["name"] == name
+
+
+@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+def test_shards_of_the_work_make_what_one_process_makes(tmp_path, models, name):
+    contents = []
+    for folder, more in (("one", []), ("two", ["--workers", "2"])):
+        (tmp_path / folder).mkdir()
+        text = tmp_path / folder / "x.de"
+        text.write_text("Die Frau kauft das Buch.\n" * 3 + "Er wohnt im Haus.\n" * 4, encoding="utf-8")
+        run(text, name, models[name], *more)
+        contents.append({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()})
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+def test_tokens_that_are_given_are_kept_as_one_sentence(models, name):
+    (found,) = made(name, models[name], pretokenized=True).parse([Line(1, "Er wohnt im Haus . &apos;s ist gut .")])
+    assert isinstance(found, Parse)
+    assert found.tokens == ["Er", "wohnt", "im", "Haus", ".", "&apos;s", "ist", "gut", "."]
+    assert found.sentences == 1
+    assert made(name, models[name], max_tokens=3).parse([Line(1, "Er wohnt im Haus .")]) == [NoParse("too_long")]
+
+
+@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+def test_new_text_is_parsed_as_the_training_data_was(models, name):
+    parser = made(name, models[name], pretokenized=True, max_tokens=30)
+    description = {**parser.describe(), "settings": {"max_tokens": 30}}
+    folder = models[name] if name == "spacy" else models[name].parent
+    again = type(parser).from_description(description, kinds=["conllu"], models=str(folder), device="cpu")
+    assert again.describe() == parser.describe()
+    lines = [Line(1, "Die Stadt liegt am Meer .")]
+    assert again.parse(lines) == parser.parse(lines)
+
+
+def test_spacys_heads_are_those_that_it_says(models, grammar):
+    parser = SpacyParser(model=str(models["spacy"]))
+    held_out = grammar[170:]
+    parses = parser.parse([Line(n, " ".join(tree.tokens)) for n, tree in enumerate(held_out, start=1)])
+    right = total = 0
+    for tree, found in zip(held_out, parses, strict=True):
+        parser.check(Line(1, " ".join(tree.tokens)), found)
+        sure = [i for i, label in enumerate(tree.deprel) if label in ("det", "nsubj", "obj", "case", "root")]
+        right += sum(found.dependencies.heads[i] == tree.heads[i] for i in sure)
+        total += len(sure)
+        assert found.dependencies.upos == tree.upos
+    assert right > 0.97 * total
+
+
+def test_udpipes_words_of_one_token_have_one_head(models):
+    line = Line(1, "Die Stadt liegt am Meer. Der Hund wohnt im Haus.")
+    parser = UdpipeParser(model=str(models["udpipe"]))
+    (found,) = parser.parse([line])
+    parser.check(line, found)
+    assert " ".join(found.dependencies.tokens) == "Die Stadt liegt am Meer . Der Hund wohnt im Haus ."
+    assert found.dependencies.heads == [2, 3, 0, 5, 3, 3, 8, 9, 0, 11, 9, 9]
+    assert (found.multiword, found.sentences) == (2, 2)
+
+
+def test_constituents_by_benepars_component(models, monkeypatch):
+    """benepar's own models cannot be had offline: a component of its name stands in for it, which sets what it sets."""
+    spacy = pytest.importorskip("spacy")
+    from spacy.language import Language
+    from spacy.tokens import Span
+
+    class Benepar:
+        def __call__(self, document):
+            return document
+
+    Language.factory("benepar", func=lambda nlp, name: Benepar())
+    brackets = {"(": "-LRB-", ")": "-RRB-"}
+
+    def parse_string(sentence):
+        words = [f"(X {brackets.get(token.text, token.text)})" for token in sentence]
+        return f"(S {words[0]} (VP {' '.join(words[1:])}))" if len(words) > 1 else f"(S {words[0]})"
+
+    Span.set_extension("parse_string", getter=parse_string, force=True)
+    pipeline = spacy.load(models["spacy"])
+    pipeline.add_pipe("benepar")
+    parser = SpacyParser(model="in memory", pipeline=pipeline)
+    assert parser.kinds == ["conllu", "trees"]
+    line = Line(1, "the pilot saw ( the &quot;farmer )")
+    (found,) = parser.parse([line])
+    parser.check(line, found)
+    assert found.sentences == len(found.trees)
+    assert [word for tree in found.trees for word in tree.leaves()] == found.dependencies.tokens
+    (trees,) = SpacyParser(model="in memory", kinds=["trees"], pipeline=pipeline).parse([line])
+    assert (trees.trees, trees.dependencies) == (found.trees, None)
+
+
+def test_what_cannot_parse_is_refused(tmp_path, models, monkeypatch):
+    spacy = pytest.importorskip("spacy")
+    with pytest.raises(ValueError, match="parses neither dependencies nor"):
+        SpacyParser(model="blank", pipeline=spacy.blank("en"))
+    with pytest.raises(ValueError, match=r"cannot load the pipeline 'xx_none': .* python -m spacy download xx_none"):
+        SpacyParser(model="xx_none")
+    with pytest.raises(ValueError, match="expected a file with a model of UDPipe, found none"):
+        UdpipeParser(model=str(tmp_path / "none"))
+    (tmp_path / "broken").write_text("no model")
+    with pytest.raises(ValueError, match="UDPipe cannot load it"):
+        UdpipeParser(model=str(tmp_path / "broken"))
+    for package, parser, model in (("spacy", SpacyParser, "en"), ("ufal", UdpipeParser, str(models["udpipe"]))):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ValueError, match=r"pip install 'fairseq-syntax\[(spacy|udpipe)\]'"):
+            parser(model=model)

@@ -1,0 +1,68 @@
+"""Small models of parsers, trained in seconds."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from places import EXAMPLES, TESTS
+from syntax_preprocess.conllu import conllu_units, parse_conllu
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.trees import DependencyTree, NoParse
+
+
+def quickstart_parses(folder: Path, lines: int) -> list[DependencyTree]:
+    """Of sentences made by the quickstart's grammar."""
+    grammar = EXAMPLES / "quickstart/grammar.py"
+    options = ["--train", str(lines), "--held-out", "5", "--seed", "1", str(folder)]
+    subprocess.run([sys.executable, grammar, *options], check=True, capture_output=True)
+    path = str(folder / "true/train.src.conllu")
+    found = [parse_conllu(unit, path=path, line=n) for n, unit in conllu_units(read_lines(path))]
+    return [tree for tree in found if not isinstance(tree, NoParse)]
+
+
+def train_spacy(trees: Sequence[DependencyTree], folder: Path) -> Path:
+    """spaCy's parser and morphologizer, trained on some trees."""
+    import spacy
+    from spacy.training import Example
+
+    spacy.util.fix_random_seed(1)
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("parser")
+    pipeline.add_pipe("morphologizer")
+    examples = []
+    for tree in trees:
+        heads = [i if head == 0 else head - 1 for i, head in enumerate(tree.heads)]
+        labels = ["ROOT" if head == 0 else label for head, label in zip(tree.heads, tree.deprel, strict=True)]
+        gold = {"heads": heads, "deps": labels, "pos": tree.upos}
+        examples.append(Example.from_dict(pipeline.make_doc(" ".join(tree.tokens)), gold))
+    optimizer = pipeline.initialize(lambda: examples)
+    for epoch in range(8):
+        random.Random(epoch).shuffle(examples)
+        for i in range(0, len(examples), 30):
+            pipeline.update(examples[i : i + 30], sgd=optimizer)
+    pipeline.to_disk(folder)
+    return folder
+
+
+def train_udpipe(path: Path) -> Path:
+    """A model of UDPipe, trained on five German sentences, in which *im* and *am* are two words."""
+    from ufal import udpipe
+
+    reader = udpipe.InputFormat.newConlluInputFormat()
+    reader.setText((TESTS / "data/german.conllu").read_text(encoding="utf-8") * 10)
+    error, sentences = udpipe.ProcessingError(), udpipe.Sentences()
+    while reader.nextSentence(sentence := udpipe.Sentence(), error):
+        sentences.append(sentence)
+    model = udpipe.Trainer.train(
+        "morphodita_parsito", sentences, udpipe.Sentences(),
+        "dimension=16;epochs=2;batch_size=5;learning_rate=0.02", "iterations=2;guesser_suffix_rules=3",
+        "iterations=3;embedding_upostag=8;embedding_form=8;embedding_deprel=8;hidden_layer=16;batch_size=10;"
+        "learning_rate=0.05;transition_system=projective;transition_oracle=dynamic;structured_interval=0", error,
+    )  # fmt: skip
+    assert not error.occurred(), error.message
+    path.write_bytes(model)
+    return path
