@@ -33,6 +33,7 @@ from fairseq_syntax.nn.mixing import TokenGate
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from places import EXAMPLES, ROOT
+from syntax_preprocess import __version__
 from syntax_preprocess.parsers import Line, Parse
 from syntax_preprocess.trees import DependencyTree, NoParse
 
@@ -253,6 +254,10 @@ def test_table_of_rooms_is_that_of_the_imports(package):
     assert list(told) == [room.partition(".")[2] or package for room in rooms]
     for uses, expected in zip(told.values(), rooms.values(), strict=True):
         assert re.findall(r"[\w.]+", uses.replace("all above", "")) == re.findall(r"[\w.]+", expected)
+
+
+def test_what_is_cited_is_this_version():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 PAGES = [
