@@ -109,12 +109,12 @@ class SyntaxAttention(MultiheadAttention):
         ignore = self._acting(self.syntax_dropout_module) if masks.guides else None
         apart = self.dropout_on == "experts"
         single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
-        may_fuse = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
+        dropout_fuses = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(
             self.implementation,
             n=n,
             on_cuda=query.is_cuda,
-            wants_attention=need_weights or not {"attention", "scores"}.isdisjoint(contents) or not may_fuse,
+            needs_matrix=need_weights or not {"attention", "scores"}.isdisjoint(contents) or not dropout_fuses,
             drops=dropout is not None or ignore is not None,
             masks=masks,
             own_parameters=len(self.experts) > 0,
@@ -123,12 +123,12 @@ class SyntaxAttention(MultiheadAttention):
         q, k, v = self._project(query, way)
         weights = self._weights(query, masks.hidden_keys(key_padding_mask, query.dtype), masks=len(masks.guides))
         mixture = Mixture(
-            masks,
-            weights if weights.dim() == 4 else weights.unsqueeze(-1),
-            key_padding_mask,
-            ignore,
-            self._has_rest,
-            dropout if apart or way == "fused" else None,
+            masks=masks,
+            weights=weights if weights.dim() == 4 else weights.unsqueeze(-1),
+            padding=key_padding_mask,
+            ignore=ignore,
+            has_rest=self._has_rest,
+            dropout=dropout if apart or way == "fused" else None,
         )
         position = None
         if self.position_bias is not None:

@@ -89,9 +89,9 @@ class Mixture:
         """What hides keys that are padding from scores, ``(batch, 1, 1, n)``: -inf there, 0 elsewhere."""
         return self.masks.hidden_keys(self.padding, dtype)
 
-    def biases(self, dtype: torch.dtype) -> Tensor:
+    def biases(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor:
         """b of the experts, padding hidden, ``(batch, 1 or heads, experts, n, n)``."""
-        return self.masks.biases(self.padding, dtype, with_global=self.has_rest)
+        return self.masks.biases(self.padding, dtype, with_global=self.has_rest, aligned=aligned)
 
     def factors(self) -> Tensor | None:
         """f of the experts, in that shape; ``None`` if all are 1."""
@@ -144,7 +144,7 @@ def choose(
     *,
     n: int,
     on_cuda: bool,
-    wants_attention: bool,
+    needs_matrix: bool,
     drops: bool,
     masks: BatchMasks,
     own_parameters: bool,
@@ -156,8 +156,8 @@ def choose(
         asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU ``fused``
             where it is possible and sentences are long, else ``shared``.
         n: the length of the sentences.
-        wants_attention: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not
-            drawn apart for each expert.
+        needs_matrix: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not drawn
+            apart for each expert.
         drops: whether a dropout acts.
         own_parameters: whether a mask has parameters of its own, so that its bias is any number, not the logarithm of a
             mask.
@@ -170,8 +170,8 @@ def choose(
     if asked == "plain" or asked == "shared":
         return "plain" if asked == "plain" else sharable
     if asked == "fused" or on_cuda:
-        return "plain" if wants_attention else "fused"
-    return "fused" if not wants_attention and not drops and n >= _LONG else sharable
+        return "plain" if needs_matrix else "fused"
+    return "fused" if not needs_matrix and not drops and n >= _LONG else sharable
 
 
 def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) -> Tensor:
@@ -245,7 +245,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
     mixed = None
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
         if heads:
-            bias = mixture.biases(q.dtype)
+            bias = mixture.biases(q.dtype, aligned=True)
             bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
             outputs: list[Tensor] = []  # of experts whose dropout is the same
             for p, group in groupby(enumerate(mixture.chances), key=lambda of_expert: of_expert[1]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 import live_parsers
+from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.commands import parse
 from syntax_preprocess.conllu import conllu_units, parse_conllu
 from syntax_preprocess.lines import read_lines
@@ -127,35 +130,75 @@ def test_udpipes_words_of_one_token_have_one_head(models):
     assert (found.multiword, found.sentences) == (2, 2)
 
 
-def test_constituents_by_benepars_component(models, monkeypatch):
-    """benepar's own models cannot be had offline: a component of its name stands in for it, which sets what it sets."""
+BENEPAR = """
+from spacy.language import Language
+from spacy.tokens import Span
+
+
+@Language.factory("benepar")
+class Benepar:
+    def __init__(self, nlp, name):
+        pass
+
+    def __call__(self, document):
+        return document
+
+    def to_disk(self, path, exclude=()):
+        pass
+
+    def from_disk(self, path, exclude=()):
+        pass
+
+
+def parse_string(sentence):
+    words = [f"(X {token.text.replace('(', '-LRB-').replace(')', '-RRB-')})" for token in sentence]
+    return f"(S {words[0]} (VP {' '.join(words[1:])}))" if len(words) > 1 else f"(S {words[0]})"
+
+
+Span.set_extension("parse_string", getter=parse_string, force=True)
+"""
+
+
+def test_constituents_by_benepars_component(tmp_path, models):
+    """benepar's own models cannot be had offline: a module of its name stands in, which sets what benepar sets."""
+    (tmp_path / "benepar.py").write_text(BENEPAR)
+    save = f"import spacy, benepar; n = spacy.load({str(models['spacy'])!r}); n.add_pipe('benepar'); n.to_disk('both')"
+    program = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(tmp_path)}, "check": True}
+    subprocess.run([sys.executable, "-c", save], **program)
+    (tmp_path / "x").write_text("the pilot saw ( the &quot;farmer )\n\nthe pilot\n")
+    subprocess.run(["fairseq-syntax-parse", "--input", "x", "--parser", "spacy", "--model", "both"], **program)
+    trees = [parse_brackets(line, path="x.trees", line=n) for n, line in read_lines(str(tmp_path / "x.trees"))]
+    conllu = [parse_conllu(u, path="x", line=n) for n, u in conllu_units(read_lines(str(tmp_path / "x.conllu")))]
+    assert trees[1] == NoParse("empty")
+    for of_line, tree in zip(trees[::2], conllu[::2], strict=True):
+        assert [word for part in of_line for word in part.leaves()] == tree.tokens
+        assert len(of_line) == tree.sentences
+    assert conllu[0].tokens[3:6] == ["(", "the", "&quot;"]
+
+
+def test_a_head_in_another_sentence_is_no_root(models):
+    """A component after the parser may cut its sentences."""
     spacy = pytest.importorskip("spacy")
-    from spacy.language import Language
-    from spacy.tokens import Span
-
-    class Benepar:
-        def __call__(self, document):
-            return document
-
-    Language.factory("benepar", func=lambda nlp, name: Benepar())
-    brackets = {"(": "-LRB-", ")": "-RRB-"}
-
-    def parse_string(sentence):
-        words = [f"(X {brackets.get(token.text, token.text)})" for token in sentence]
-        return f"(S {words[0]} (VP {' '.join(words[1:])}))" if len(words) > 1 else f"(S {words[0]})"
-
-    Span.set_extension("parse_string", getter=parse_string, force=True)
     pipeline = spacy.load(models["spacy"])
-    pipeline.add_pipe("benepar")
-    parser = SpacyParser(model="in memory", pipeline=pipeline)
-    assert parser.kinds == ["conllu", "trees"]
-    line = Line(1, "the pilot saw ( the &quot;farmer )")
-    (found,) = parser.parse([line])
-    parser.check(line, found)
-    assert found.sentences == len(found.trees)
-    assert [word for tree in found.trees for word in tree.leaves()] == found.dependencies.tokens
-    (trees,) = SpacyParser(model="in memory", kinds=["trees"], pipeline=pipeline).parse([line])
-    assert (trees.trees, trees.dependencies) == (found.trees, None)
+    pipeline.add_pipe("sentencizer", config={"punct_chars": ["saw"], "overwrite": True})
+    with pytest.raises(RuntimeError, match="stands in another sentence"):
+        SpacyParser(model="in memory", pipeline=pipeline).parse([Line(1, "the pilot saw the farmer with the lantern")])
+
+
+def test_udpipe_loses_no_text(models):
+    with pytest.raises(RuntimeError, match="UDPipe found no sentence"):
+        UdpipeParser(model=str(models["udpipe"])).parse([Line(1, "\x00Er wohnt im Haus.")])
+
+
+def test_udpipes_model_of_new_text(models):
+    model = models["udpipe"]
+    record = {"model": {"file": model.name}}
+    for description, place in ((record, model.parent), (record, model), ({}, model)):
+        found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(place), device=None)
+        assert found.describe()["model"]["file"] == model.name
+    for description, place in (({}, str(model.parent)), (record, None)):
+        with pytest.raises(ValueError, match="--stanza-dir: expected UDPipe's model"):
+            UdpipeParser.from_description(description, kinds=["conllu"], models=place, device=None)
 
 
 def test_what_cannot_parse_is_refused(tmp_path, models, monkeypatch):

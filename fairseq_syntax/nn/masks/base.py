@@ -207,7 +207,7 @@ class BatchMasks:
 
         return self._once("hidden keys", padding, dtype, make)
 
-    def biases(self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool) -> Tensor:
+    def biases(self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
         """b of all experts, each a :class:`Guide`, and -inf for keys that are padding (true in ``(batch, n)``),
         ``(batch, 1 or heads, experts, n, n)``.
 
@@ -215,14 +215,18 @@ class BatchMasks:
 
         Args:
             with_global: whether the first expert is the global one, whose b is 0.
+            aligned: whether rows lie a multiple of 8 numbers apart, as kernels of fused attention on a GPU want them:
+                they copy others, in each layer.
         """
 
         def make() -> Tensor:
             hidden = self.hidden_keys(padding, dtype)
             bias = self._of_experts([guide.bias for guide in self.guides], 0.0, with_global=with_global).to(dtype)
-            return bias if hidden is None else bias + hidden.unsqueeze(2)
+            bias = bias if hidden is None else bias + hidden.unsqueeze(2)
+            n = bias.shape[-1]
+            return F.pad(bias, (0, -n % 8))[..., :n] if aligned and n % 8 else bias
 
-        return self._once(f"biases {with_global}", padding, dtype, make)
+        return self._once(f"biases {with_global} {aligned}", padding, dtype, make)
 
     def factors(self, *, with_global: bool) -> Tensor | None:
         """f of all experts, in the shape of :meth:`biases`; ``None`` if all are 1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,7 @@ class SpacyParser(Parser):
         sentences = list(document.sents)
         parse = Parse()
         if CONLLU.name in self.kinds:
-            of_line = [[Token(surfaces[token.i], [_word(token, s.start)]) for token in s] for s in sentences]
+            of_line = [[Token(surfaces[token.i], [_word(token, s)]) for token in s] for s in sentences]
             parse.dependencies = dependency_tree(of_line, parser="spaCy")
         if TREES.name in self.kinds:
             parse.trees = [_tree(sentence, surfaces[sentence.start : sentence.end]) for sentence in sentences]
@@ -166,16 +167,22 @@ def _load(model: str, device: str | None) -> Any:
             spacy.prefer_gpu()
         else:
             {"cpu": spacy.require_cpu, "cuda": spacy.require_gpu}[device]()
+        with suppress(ImportError):  # its component can be loaded once it is imported
+            import benepar  # noqa: F401
         return spacy.load(model, exclude=_NOT_NEEDED)
     except ImportError as error:
         raise ValueError(f"--parser spacy: {error}; pip install 'fairseq-syntax[spacy]' installs spaCy") from error
     except Exception as error:  # files that are missing or damaged, components that are not installed, no GPU
-        hint = f"; python -m spacy download {model} installs some pipelines" if isinstance(error, OSError) else ""
+        hint = ""
+        if isinstance(error, OSError):
+            hint = f"; python -m spacy download {model} installs some; a folder (new text: --stanza-dir) will do"
         raise ValueError(f"spaCy cannot load the pipeline {model!r}: {error}{hint}") from error
 
 
-def _word(token: Any, first: int) -> Word:
-    head = 0 if token.head.i == token.i else token.head.i - first + 1
+def _word(token: Any, sentence: Any) -> Word:
+    if not sentence.start <= token.head.i < sentence.end:
+        raise RuntimeError(f"spaCy's head of {token.text!r} stands in another sentence")
+    head = 0 if token.head.i == token.i else token.head.i - sentence.start + 1
     deprel = "root" if not head else token.dep_
     return Word(head, deprel, token.lemma_, token.pos_, token.tag_, str(token.morph))
 

@@ -66,10 +66,12 @@ class UdpipeParser(Parser):
     def from_description(
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> UdpipeParser:
-        if models is None:
-            raise ValueError("--stanza-dir: expected the folder of UDPipe's model, found none")
+        file = description.get("model", {}).get("file", "")
+        model = models if models is None or os.path.isfile(models) else os.path.join(models, file)
+        if model is None or not os.path.isfile(model):
+            raise ValueError(f"--stanza-dir: expected UDPipe's model {file!r} or its folder, found {models!r}")
         return cls(
-            model=os.path.join(models, description.get("model", {}).get("file", "")),
+            model=model,
             pretokenized=description.get("pretokenized", False),
             max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
         )
@@ -88,6 +90,8 @@ class UdpipeParser(Parser):
     def _parse(self, line: Line) -> Parse | NoParse:
         sentences, forms = self._of_tokens(line.text) if self.pretokenized else self._of_text(line.text)
         if not sentences:
+            if line.text.strip():
+                raise RuntimeError("UDPipe found no sentence")
             return NoParse("empty")
         if sum(map(len, forms)) > self.max_tokens:
             return NoParse("too_long")

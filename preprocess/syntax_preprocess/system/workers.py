@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import traceback
 from collections import deque
@@ -64,7 +65,8 @@ class Workers:
     def _start_one(self) -> None:
         with signals_afterwards():
             ours, theirs = multiprocessing.Pipe()
-            self._workers[ours] = process = multiprocessing.Process(target=_serve, args=(theirs,), daemon=True)
+            process = multiprocessing.Process(target=_serve, args=(theirs, self._share_cores), daemon=True)
+            self._workers[ours] = process
             process.start()
             theirs.close()
 
@@ -132,8 +134,10 @@ class Workers:
             raise WorkerDied(f"a worker process died ({how}); is there enough memory?") from None
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, share_cores: bool) -> None:
     """What a worker does."""
+    if share_cores and "torch" in sys.modules:  # which read the environment before it was forked
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     # Ctrl-C reaches the parent too, which ends this process. A program that it has started is not to ignore it.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -133,6 +133,25 @@ def test_autocast_computes_in_half_precision_what_is_computed_without(implementa
     torch.testing.assert_close(output.float(), expected, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("n", [7, 8, 23])
+def test_masks_of_fused_attention_lie_as_a_gpu_wants_them(n, monkeypatch):
+    """Rows a multiple of 8 numbers apart: others its kernel copies in each layer."""
+    seen = []
+    fused_attention = torch.nn.functional.scaled_dot_product_attention
+
+    def look(*args: torch.Tensor, attn_mask: torch.Tensor, **kwargs: object) -> torch.Tensor:
+        seen.append(attn_mask)
+        return fused_attention(*args, attn_mask=attn_mask, **kwargs)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", look)
+    bias, padding = mixed_bias(n)
+    x = torch.randn(n, 4, 16)
+    attention(implementation="fused")(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    (mask,) = seen
+    assert mask.shape == (4, 1, 3 * n, n)
+    assert all(stride % 8 == 0 for stride in mask.stride()[:-1])
+
+
 def test_another_padding_is_not_the_one_before():
     bias, padding = mixed_bias(9)
     net = attention(implementation="fused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -141,3 +142,15 @@ def test_workers_share_the_cores(told, count, expected, monkeypatch):
     if not told:
         with Workers(count) as workers:
             assert set(workers.map_ordered(threads, range(2 * count))) == {None}
+
+
+def torchs_threads(_: int) -> int:
+    return sys.modules["torch"].get_num_threads()
+
+
+def test_workers_share_the_cores_under_a_torch_that_was_loaded_before(monkeypatch):
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", str(before + 1))
+    with Workers(2, share_cores=True) as workers:
+        assert set(workers.map_ordered(torchs_threads, range(4))) == {before + 1}
