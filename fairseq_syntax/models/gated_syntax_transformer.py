@@ -23,7 +23,6 @@ from fairseq_syntax.models.options import SyntaxTransformerConfig, add_arguments
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
 from fairseq_syntax.nn.mixing import Gate
 from fairseq_syntax.nn.trace import SyntaxTrace
 
@@ -192,12 +191,12 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     @contextmanager
     def teaching_nothing(self) -> Iterator[None]:
         """After the block, the running statistics of the gates are what they were before it."""
-        before = [(norm, norm.statistics_buffers) for norm in self._gate_norms()]
+        before = [(statistic, statistic.clone()) for statistic in self._statistics()]
         try:
             yield
         finally:
-            for norm, statistics in before:
-                norm.running_mean, norm.running_var = statistics
+            for statistic, value in before:
+                statistic.copy_(value)
 
     def synchronize(self) -> None:
         """Under data parallel training, gives all ranks the mean of their gates' statistics, in one small all-reduce.
@@ -215,11 +214,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         for statistic, mean in zip(statistics, flat.split([len(s) for s in statistics]), strict=True):
             statistic.copy_(mean)
 
-    def _gate_norms(self) -> list[GateBatchNorm]:
-        return [gate.batch_norm for gate in self.gates.values() if gate.batch_norm is not None]
-
     def _statistics(self) -> list[Tensor]:
-        return [buffer for norm in self._gate_norms() for buffer in norm.statistics_buffers]
+        norms = [gate.batch_norm for gate in self.gates.values() if gate.batch_norm is not None]
+        return [buffer for norm in norms for buffer in norm.statistics_buffers]
 
     def validation_trace(self) -> SyntaxTrace | None:
         """The gates, if there are some."""

@@ -75,15 +75,15 @@ class GateBatchNorm(nn.Module):
         else:
             normalised = _Renormalised.apply(x, weight, bias, *running, mean, var, self.eps)
         if torch.is_grad_enabled():
-            # New tensors, not the old ones changed: the backward pass has to read these.
-            self.running_mean = self._moved(self.running_mean, mean)
-            self.running_var = self._moved(self.running_var, var, factor=len(x) / (len(x) - 1))
+            # In place: torch.compile loses tensors that take the place of buffers.
+            self._move(self.running_mean, mean)
+            self._move(self.running_var, var, factor=len(x) / (len(x) - 1))
         return normalised
 
-    def _moved(self, running: Tensor, newest: Tensor, *, factor: float = 1.0) -> Tensor:
+    def _move(self, running: Tensor, newest: Tensor, *, factor: float = 1.0) -> None:
         # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
         step_back = running.sub(newest.to(running.dtype), alpha=factor).nan_to_num_(0.0, 0.0, 0.0)
-        return running.sub(step_back, alpha=self.momentum)
+        running.sub_(step_back, alpha=self.momentum)
 
     @property
     def statistics_buffers(self) -> tuple[Tensor, Tensor]:
@@ -103,8 +103,8 @@ class _Renormalised(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, mean: Tensor,
         var: Tensor, eps: float,
     ) -> Tensor:  # fmt: skip
-        ctx.eps = eps
-        ctx.save_for_backward(x, weight, running_mean, running_var, mean, var)
+        ctx.eps = eps  # the running statistics are moved before the backward pass
+        ctx.save_for_backward(x, weight, running_mean.clone(), running_var.clone(), mean, var)
         return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
 
     @staticmethod
