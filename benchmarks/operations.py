@@ -23,15 +23,16 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, library
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -110,55 +111,46 @@ class Kept:
         )
 
 
+_attention_of_torch = F.scaled_dot_product_attention
+_FORWARDS = "(Tensor q, Tensor k, Tensor v, Tensor? mask) -> Tensor[]"
+_BACKWARDS = "(Tensor gradient, Tensor[] inputs) -> Tensor[]"
+
+
+@library.custom_op("operations::attention", mutates_args=(), schema=_FORWARDS)
+def _forwards(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> list[Tensor]:
+    return [_attention_of_torch(q, k, v, attn_mask=mask), q.new_empty(q.shape[:3])]  # and its normalisers
+
+
+@library.custom_op("operations::attention_backward", mutates_args=(), schema=_BACKWARDS)
+def _backwards(gradient: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    # Numbers of no meaning: what is counted does not depend on them.
+    return [torch.zeros_like(x) for x in inputs]
+
+
 class FusedAttention(torch.autograd.Function):
     """One operation forwards and one backwards, which keep what a GPU's kernel keeps: no n×n tensor but the mask."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        output, normalisers = torch.ops.operations.attention(q, k, v, mask)
+        output, normalisers = _forwards(q, k, v, mask)
         ctx.save_for_backward(q, k, v, mask, output, normalisers)
         return output
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, mask, *_ = ctx.saved_tensors
-        wanted = mask if ctx.needs_input_grad[3] else None
-        *gradients, of_mask = torch.ops.operations.attention_backward(gradient, q, k, v, wanted)
-        return *gradients, None if wanted is None else of_mask
+        *inputs, _, _ = ctx.saved_tensors
+        if not ctx.needs_input_grad[3]:
+            return *_backwards(gradient, inputs[:3]), None
+        return tuple(_backwards(gradient, inputs))
 
 
-_attention_of_torch = F.scaled_dot_product_attention
-_library = torch.library.Library("operations", "DEF")
-_library.define("attention(Tensor q, Tensor k, Tensor v, Tensor? mask) -> (Tensor, Tensor)")
-_library.define(
-    "attention_backward(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor? mask)"
-    " -> (Tensor, Tensor, Tensor, Tensor)"
-)
-
-
-@torch.library.impl(_library, "attention", "CompositeExplicitAutograd")
-def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    return _attention_of_torch(q, k, v, attn_mask=mask), q.new_empty(q.shape[:3])
-
-
-@torch.library.impl(_library, "attention_backward", "CompositeExplicitAutograd")
-def _backward(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, ...]:
-    # Numbers of no meaning: what is counted does not depend on them.
-    return (*map(torch.zeros_like, (q, k, v)), torch.zeros_like(q if mask is None else mask))
-
-
-@contextmanager
-def device(name: str) -> Iterator[None]:
+def device(name: str) -> AbstractContextManager:
     """Inside the block, torch's fused attention is what it is on a `gpu`, or on a `cpu`."""
 
     def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
         return FusedAttention.apply(q, k, v, attn_mask)
 
-    F.scaled_dot_product_attention = attention if name == "gpu" else _attention_of_torch
-    try:
-        yield
-    finally:
-        F.scaled_dot_product_attention = _attention_of_torch
+    return patch.object(F, "scaled_dot_product_attention", attention) if name == "gpu" else nullcontext()
 
 
 def _tensors(of: Any) -> list[Tensor]:
