@@ -117,11 +117,13 @@ def _tree(axes: Axes, tree: Tree) -> None:
 
     def place(node: Tree | str, colour: str) -> tuple[float, float]:
         nonlocal words
-        if isinstance(node, str) or (len(node.children) == 1 and isinstance(node.children[0], str)):
-            axes.text(words, -0.25, str(node if isinstance(node, str) else node.children[0]), rotation=45, ha="right",
-                      va="top", fontsize=8, color=INK, rotation_mode="anchor")  # fmt: skip
+        word = node if isinstance(node, str) or len(node.children) > 1 else node.children[0]
+        if isinstance(word, str):
+            slanted = {"rotation": 45, "rotation_mode": "anchor", "ha": "right", "va": "top"}
+            axes.text(words, -0.25, word, fontsize=8, color=INK, **slanted)
             words += 1
             return words - 1.0, 0.0
+        assert isinstance(node, Tree)
         colour = PHRASE if node.label == "PP" else colour
         below = [place(child, colour) for child in node.children]
         x, y = sum(x for x, _ in below) / len(below), 1.0 + max(y for _, y in below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from syntax_preprocess.conllu import parse_conllu
 from syntax_preprocess.errors import InputError
@@ -12,7 +13,17 @@ from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.trees import DependencyTree, NoParse
 
 _WHITE_SPACE = re.compile(r"\s")
-_GAP = re.compile(r"\s+")
+_WORD = re.compile(r"\S+")
+
+
+def add_pretokenized(group: Any, parser: str) -> None:
+    """Adds ``--pretokenized`` to a group of argparse's."""
+    group.add_argument(
+        "--pretokenized",
+        action="store_true",
+        help=f"a line is one sentence of tokens with spaces between them, which are kept (default: {parser} splits "
+        "lines into sentences and tokens)",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +47,10 @@ class RawText:
         text, starts = unescape_moses(line)
         if not single_spaces:
             return cls(line, _WHITE_SPACE.sub(" ", text), starts)
-        gaps = [match.span() for match in _GAP.finditer(text)]
-        kept = [True] * len(text)
-        for start, end in gaps:
-            first = start + (start > 0 and end < len(text))  # of a gap between words the first space stays
-            kept[first:end] = [False] * (end - first)
-        places = [i for i, stays in enumerate(kept) if stays]
-        plain = "".join(" " if text[i].isspace() else text[i] for i in places)
-        return cls(line, plain, [*(starts[i] for i in places), starts[len(text)]])
+        spans = [match.span() for match in _WORD.finditer(text)]
+        places = [i for start, end in spans for i in range(start, end + 1)][:-1]  # a word's, and the space after it
+        words = " ".join(text[start:end] for start, end in spans)
+        return cls(line, words, [*(starts[i] for i in places), starts[len(text)]])
 
     def surface(self, start: int, end: int) -> str:
         """What stands in the line for these characters of :attr:`text`."""

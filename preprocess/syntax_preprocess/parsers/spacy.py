@@ -13,7 +13,7 @@ from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
-from syntax_preprocess.parsers.live import RawText, Token, Word, dependency_tree
+from syntax_preprocess.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_preprocess.record import file_hash
 from syntax_preprocess.trees import NoParse, Tree, merge_leaves
 
@@ -71,12 +71,7 @@ class SpacyParser(Parser):
         group.add_argument(
             "--model", required=True, metavar="NAME", help="an installed spaCy pipeline (en_core_web_sm), or its folder"
         )
-        group.add_argument(
-            "--pretokenized",
-            action="store_true",
-            help="a line is one sentence of tokens with spaces between them, which are kept (default: spaCy splits "
-            "lines into sentences and tokens)",
-        )
+        add_pretokenized(group, "spaCy")
         group.add_argument(
             "--device", choices=["cpu", "cuda"], help="where spaCy runs (default: on a GPU if there is one)"
         )

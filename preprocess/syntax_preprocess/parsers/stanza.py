@@ -12,7 +12,7 @@ from typing import Any
 from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.formats import CONLLU, TREES
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
-from syntax_preprocess.parsers.live import RawText, Token, Word, dependency_tree
+from syntax_preprocess.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_preprocess.record import file_hash
 from syntax_preprocess.trees import NoParse, Tree, merge_leaves
 
@@ -105,12 +105,7 @@ class StanzaParser(Parser):
             metavar="LIST",
             help="depparse for CoNLL-U, constituency for trees, or both (default: both)",
         )
-        group.add_argument(
-            "--pretokenized",
-            action="store_true",
-            help="a line is one sentence of tokens with spaces between them, which are kept (default: stanza splits "
-            "lines into sentences and tokens)",
-        )
+        add_pretokenized(group, "stanza")
         group.add_argument("--stanza-dir", metavar="DIR", help="folder of stanza's models (default: stanza's own)")
         group.add_argument(
             "--download", action="store_true", help="download missing models (default: never use the network)"

@@ -10,7 +10,7 @@ from typing import Any
 from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.formats import CONLLU
 from syntax_preprocess.parsers import MAX_TOKENS, Line, Parse, Parser
-from syntax_preprocess.parsers.live import RawText, Token, Word, dependency_tree
+from syntax_preprocess.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_preprocess.record import file_hash
 from syntax_preprocess.trees import NoParse
 
@@ -51,12 +51,7 @@ class UdpipeParser(Parser):
     @classmethod
     def add_arguments(cls, group: Any) -> None:
         group.add_argument("--model", required=True, metavar="FILE", help="a model of UDPipe 1")
-        group.add_argument(
-            "--pretokenized",
-            action="store_true",
-            help="a line is one sentence of tokens with spaces between them, which are kept (default: UDPipe splits "
-            "lines into sentences and tokens)",
-        )
+        add_pretokenized(group, "UDPipe")
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> UdpipeParser:

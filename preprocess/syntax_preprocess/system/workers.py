@@ -137,7 +137,7 @@ class Workers:
 def _serve(connection: Connection, share_cores: bool) -> None:
     """What a worker does."""
     if share_cores and "torch" in sys.modules:  # which read the environment before it was forked
-        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"].partition(",")[0]))
     # Ctrl-C reaches the parent too, which ends this process. A program that it has started is not to ignore it.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
