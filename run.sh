@@ -36,7 +36,9 @@ set_up() {
 }
 
 experiment() {
-    PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}" exec python -m harness "$@"
+    # Those of the checkout, so that a recipe or script that is changed there counts.
+    export PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}"
+    exec python -m syntax_experiments --work examples/experiments/output "$@"
 }
 
 case "${1:-}" in

@@ -27,9 +27,20 @@ setup(
         "Topic :: Text Processing :: Linguistic",
     ],
     python_requires=">=3.11",
-    packages=[*find_packages(include=["fairseq_syntax*"]), *find_packages("preprocess")],
-    package_dir={"syntax_preprocess": "preprocess/syntax_preprocess"},
-    package_data={"fairseq_syntax": ["py.typed"], "syntax_preprocess": ["py.typed", "analysis/page.html"]},
+    packages=[
+        *find_packages(include=["fairseq_syntax*"]),
+        *find_packages("preprocess"),
+        *find_packages("examples/experiments"),
+    ],
+    package_dir={
+        "syntax_preprocess": "preprocess/syntax_preprocess",
+        "syntax_experiments": "examples/experiments/syntax_experiments",
+    },
+    package_data={
+        "fairseq_syntax": ["py.typed"],
+        "syntax_preprocess": ["py.typed", "analysis/page.html"],
+        "syntax_experiments": ["Snakefile", "recipes/**/*.yaml", "corpora/*.py", "gates/**/*.py", "measures/*.py"],
+    },
     install_requires=[
         "fairseq-fixed>=0.12.3,<0.13",  # compat repairs these versions
         "numpy>=1.23",
@@ -52,7 +63,7 @@ setup(
             "pytest-xdist",
             "ruff",
         ],
-        "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for examples/experiments
+        "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for fairseq-syntax-experiment
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve
         # parsers
@@ -69,6 +80,7 @@ setup(
             "fairseq-syntax-analyze = syntax_preprocess.commands.analyze:main",
             "fairseq-syntax-dump = syntax_preprocess.commands.dump:main",
             "fairseq-syntax-probe = syntax_preprocess.commands.probe:main",
+            "fairseq-syntax-experiment = syntax_experiments.entry:main",
         ],
     },
 )

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from places import EXAMPLES, TESTS
+from places import EXPERIMENTS, TESTS
 
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -78,7 +78,7 @@ def fake_parser(fake_parser_site, monkeypatch) -> None:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory) -> Path:
     """Word-level text with trees (src, tgt) and its BPE, made by the quickstart's grammar."""
-    sys.path.insert(0, str(EXAMPLES / "quickstart"))
+    sys.path.insert(0, str(EXPERIMENTS / "corpora"))
     import grammar
 
     folder = tmp_path_factory.mktemp("corpus")

@@ -1,4 +1,4 @@
-"""The command of examples/experiments, as a process."""
+"""fairseq-syntax-experiment, as a process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from forked import ForkedCommand
-from harness.__main__ import main
-from harness.make import make, spec_path
-from places import EXAMPLES
+from places import EXPERIMENTS
+from syntax_experiments.__main__ import main
+from syntax_experiments.make import make, spec_path
 
 
 def experiment(recipe: object, *options: object) -> dict[str, Any]:
     """Arguments of :class:`subprocess.Popen` that run a recipe."""
     return {
-        "args": [sys.executable, "-m", "harness", str(recipe), *map(str, options)],
-        "env": {**os.environ, "PYTHONPATH": str(EXAMPLES / "experiments")},
+        "args": [sys.executable, "-m", "syntax_experiments", str(recipe), *map(str, options)],
+        "env": {**os.environ, "PYTHONPATH": str(EXPERIMENTS.parent)},
         "text": True,
     }
 
@@ -34,8 +34,8 @@ def run_here(recipe: str, *options: object, monkeypatch: pytest.MonkeyPatch, cwd
     """
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as --smoke sets it; put back at the end
-    monkeypatch.setattr("harness.engine.subprocess", SimpleNamespace(Popen=_Engine))
-    monkeypatch.setattr("harness.commands.subprocess", SimpleNamespace(Popen=ForkedCommand))
+    monkeypatch.setattr("syntax_experiments.engine.subprocess", SimpleNamespace(Popen=_Engine))
+    monkeypatch.setattr("syntax_experiments.commands.subprocess", SimpleNamespace(Popen=ForkedCommand))
     with pytest.raises(SystemExit) as ended:
         main([recipe, *map(str, options)])
     assert ended.value.code == 0, ended.value.code

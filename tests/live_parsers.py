@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from places import EXAMPLES, TESTS
+from places import EXPERIMENTS, TESTS
 from syntax_preprocess.conllu import conllu_units, parse_conllu
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.trees import DependencyTree, NoParse
@@ -16,7 +16,7 @@ from syntax_preprocess.trees import DependencyTree, NoParse
 
 def quickstart_parses(folder: Path, lines: int) -> list[DependencyTree]:
     """Of sentences made by the quickstart's grammar."""
-    grammar = EXAMPLES / "quickstart/grammar.py"
+    grammar = EXPERIMENTS / "corpora/grammar.py"
     options = ["--train", str(lines), "--held-out", "5", "--seed", "1", str(folder)]
     subprocess.run([sys.executable, grammar, *options], check=True, capture_output=True)
     path = str(folder / "true/train.src.conllu")

@@ -16,9 +16,9 @@ import torch
 
 import commands
 from forked import Forked
-from places import EXAMPLES
+from places import EXPERIMENTS
 
-GATES = EXAMPLES / "experiments/gates"
+GATES = EXPERIMENTS / "gates"
 PLAIN = ["--gate-batch-norm", "--gate-batch-norm-statistics=batch"]
 UPDATES = ["--max-update=16", "--max-epoch=2"]
 

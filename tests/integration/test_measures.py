@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import commands
-from places import EXAMPLES
+from places import EXPERIMENTS
 
 PARTS = {"every second": [0, 2, 4], "all others": [1, 3, 5], "one": [3]}
 
@@ -22,7 +22,7 @@ def measure(trained, capsys, monkeypatch, tmp_path):
 
     def printed(script: str, *arguments: object) -> object:
         monkeypatch.setattr(sys, "argv", [script, str(tmp_path), str(trained.data), *map(str, arguments)])
-        runpy.run_path(str(EXAMPLES / "experiments/measures" / script), run_name="__main__")
+        runpy.run_path(str(EXPERIMENTS / "measures" / script), run_name="__main__")
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     return printed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.scores import score
+from syntax_experiments.scores import score
 from syntax_preprocess.scoring import ScoreSettings
 
 HYPOTHESES = ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."]

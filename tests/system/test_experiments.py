@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from experiment import experiment, run_here
-from harness.recipe import RECIPES, read_recipe
+from syntax_experiments.recipe import RECIPES, read_recipe
 
 #: The one that is run as users do, with four systems, six trainings in all; the others by forks, with two systems.
 WHOLE = "iwslt14_de_en"

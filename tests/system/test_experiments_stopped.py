@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from experiment import experiment
-from places import EXAMPLES
+from places import EXPERIMENTS
 
 TIMES = {"words_per_second", "hours"}
 
@@ -21,9 +21,9 @@ TIMES = {"words_per_second", "hours"}
 def recipe(tmp_path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(f"""
-extends: {EXAMPLES}/experiments/recipes/quickstart.yaml
+extends: {EXPERIMENTS}/recipes/quickstart.yaml
 corpus:
-  command: python {EXAMPLES}/quickstart/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
+  command: python {EXPERIMENTS}/corpora/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
 train: {{max-update: 12, warmup-updates: 2}}
 score: {{bootstrap: 10, randomisation: 10}}
 systems: {{gated_false: ~}}

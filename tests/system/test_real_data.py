@@ -20,10 +20,10 @@ from sacremoses import MosesTokenizer
 import commands
 from experiment import experiment
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from harness.make import Step
-from harness.recipe import read_recipe
-from harness.steps import text as tokenising
-from places import EXAMPLES
+from places import EXPERIMENTS
+from syntax_experiments.make import Step
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.steps import text as tokenising
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.commands import binarize, parse
 from syntax_preprocess.conllu import conllu_units, parse_conllu
@@ -258,7 +258,7 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
 def test_multi30k_recipe_for_a_few_steps(tmp_path):
     """The recipe's own text and parses, a few lines of each."""
     (tmp_path / "few.yaml").write_text(f"""
-extends: {EXAMPLES}/experiments/recipes/parts/multi30k_en_de.yaml
+extends: {EXPERIMENTS}/recipes/parts/multi30k_en_de.yaml
 select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, height: [5, ~]}}}}
 subwords: {{size: 200}}
 seeds: [1]

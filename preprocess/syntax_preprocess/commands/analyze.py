@@ -36,7 +36,7 @@ def get_parser() -> argparse.ArgumentParser:
     group.add_argument("--log", **named, help="log of fairseq-train (--log-format simple, tqdm or json)")
     group.add_argument(
         "--run", action="append", default=[], metavar="FOLDER",
-        help="run record of examples/experiments, which names its system: losses, gates, translations",
+        help="run record of fairseq-syntax-experiment, which names its system: losses, gates, translations",
     )  # fmt: skip
     group.add_argument(
         "--valid-subset", default="valid", metavar="NAME", help="which validation set of the logs (default: valid)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.make import Step
+from syntax_experiments.make import Step
 
 
 def step_in(folder: Path, settings: dict[str, Any], **told: Any) -> Step:

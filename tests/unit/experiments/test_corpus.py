@@ -12,8 +12,8 @@ import zipfile
 import pytest
 from steps_in import lines_of, step_in
 
-from harness.formats import READERS
-from harness.steps import corpus, text
+from syntax_experiments.formats import READERS
+from syntax_experiments.steps import corpus, text
 from syntax_preprocess.errors import InputError
 
 IWSLT = """\

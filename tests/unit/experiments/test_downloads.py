@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from steps_in import step_in
 
-from harness.steps.downloads import download
+from syntax_experiments.steps.downloads import download
 from syntax_preprocess.errors import InputError
 
 DATA = bytes(range(256)) * 1000

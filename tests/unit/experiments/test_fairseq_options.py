@@ -7,9 +7,9 @@ import re
 import pytest
 from small_recipe import SMALL
 
-from harness.fairseq_options import errors_of, refuse_unknown
-from harness.plan import make_plan
-from harness.recipe import read_recipe
+from syntax_experiments.fairseq_options import errors_of, refuse_unknown
+from syntax_experiments.plan import make_plan
+from syntax_experiments.recipe import read_recipe
 from syntax_preprocess.errors import InputError
 
 

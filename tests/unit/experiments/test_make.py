@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from harness import make, steps
+from syntax_experiments import make, steps
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.make import Step
-from harness.plan import Plan, make_plan
-from harness.recipe import read_recipe
-from harness.steps import measurements
+from syntax_experiments.make import Step
+from syntax_experiments.plan import Plan, make_plan
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.steps import measurements
 from syntax_preprocess.errors import InputError
 
 RECIPE = """\

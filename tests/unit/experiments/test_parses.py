@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from steps_in import step_in
 
-from harness.steps import parses
+from syntax_experiments.steps import parses
 
 STANZA = {"split": "train", "lang": "de", "kinds": ["conllu", "trees"], "parser": "stanza"}
 

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from harness.plan import make_plan
-from harness.recipe import read_recipe
+from syntax_experiments.plan import make_plan
+from syntax_experiments.recipe import read_recipe
 
 BASE = """\
 source: de

@@ -9,8 +9,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from small_recipe import SMALL
 
 import fairseq_syntax  # noqa: F401  (its architectures)
-from harness.plan import make_plan
-from harness.recipe import RECIPES, read_recipe
+from syntax_experiments.plan import make_plan
+from syntax_experiments.recipe import RECIPES, read_recipe
 from syntax_preprocess.errors import InputError
 
 SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
@@ -90,6 +90,14 @@ def test_a_recipe_extends_another(tmp_path):
     assert list(recipe.systems) == ["gated"]
     assert recipe.systems["gated"].architecture == "gated_syntax_transformer"
     assert recipe.systems["gated"].control == "random"
+
+
+def test_a_recipe_extends_one_of_the_package(tmp_path):
+    recipe = read_recipe(write(tmp_path, "extends: quickstart\nseeds: [7]\n", "own.yaml"))
+    assert (recipe.name, recipe.seeds) == ("own", [7])
+    assert recipe.systems == read_recipe("quickstart").systems
+    with pytest.raises(InputError, match=r"recipes/quickstat\.yaml: expected a YAML file"):
+        read_recipe(write(tmp_path, "extends: quickstat\n", "own.yaml"))
 
 
 def test_a_mistake_is_placed_in_the_file_that_has_it(tmp_path):

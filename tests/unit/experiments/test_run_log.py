@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.steps.runs import read_log
+from syntax_experiments.steps.runs import read_log
 
 
 def line(kind: str, epoch: int, **numbers: float) -> str:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harness.run_record import load_run
+from syntax_experiments.run_record import load_run
 from syntax_preprocess.errors import InputError
 
 RECORD = {

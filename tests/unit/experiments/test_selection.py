@@ -7,8 +7,8 @@ import json
 import pytest
 from steps_in import lines_of, step_in
 
-from harness.measures import measure
-from harness.steps import selection
+from syntax_experiments.line_measures import measure
+from syntax_experiments.steps import selection
 
 #: By word: tag, head and relation. "with telescopes" hangs on the verb, "of Ann" on a noun, "who sleep" is a clause.
 SAW = [

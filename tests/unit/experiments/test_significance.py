@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from harness.significance import adjust, compare, over_seeds, spread
+from syntax_experiments.significance import adjust, compare, over_seeds, spread
 from syntax_preprocess.scoring import ScoreSettings
 
 WORDS = [f"wort{number}" for number in range(50)]

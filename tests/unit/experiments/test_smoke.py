@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from steps_in import lines_of, step_in
 
-from harness import smoke
-from harness.plan import make_plan
-from harness.recipe import RECIPES, read_recipe
-from harness.steps import corpus, downloads
+from syntax_experiments import smoke
+from syntax_experiments.plan import make_plan
+from syntax_experiments.recipe import RECIPES, read_recipe
+from syntax_experiments.steps import corpus, downloads
 
 SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
 

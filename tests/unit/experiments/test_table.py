@@ -14,12 +14,12 @@ pytest.importorskip("scipy")
 
 import scipy
 
-from harness.families import adjust_together
-from harness.grid import Grid, latex
-from harness.run_record import Run
-from harness.significance import adjust, over_seeds
-from harness.table import System, Table, long_csv, summary_csv
-from harness.table import make_table as make_one
+from syntax_experiments.families import adjust_together
+from syntax_experiments.grid import Grid, latex
+from syntax_experiments.run_record import Run
+from syntax_experiments.significance import adjust, over_seeds
+from syntax_experiments.table import System, Table, long_csv, summary_csv
+from syntax_experiments.table import make_table as make_one
 
 STOCK, SLR = System(name="stock", label="stock"), System(name="slr", label="`slr`, τ = 10", group="masks")
 SDOI = System(name="sdoi", label="sdoi", group="masks", paper={"BLEU": 28.25})

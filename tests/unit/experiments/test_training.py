@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.make import Step
-from harness.steps import training
+from syntax_experiments.make import Step
+from syntax_experiments.steps import training
 
 OWN = {"options": {"user-dir": "/here/own"}}
 

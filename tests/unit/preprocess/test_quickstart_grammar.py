@@ -6,14 +6,14 @@ from random import Random
 
 import pytest
 
-from places import EXAMPLES
+from places import EXPERIMENTS
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.conllu import parse_conllu
 
 
 @pytest.fixture
 def grammar(monkeypatch):
-    monkeypatch.syspath_prepend(EXAMPLES / "quickstart")
+    monkeypatch.syspath_prepend(EXPERIMENTS / "corpora")
     import grammar
 
     return grammar

@@ -1,0 +1,142 @@
+"""Whether two systems differ: within a seed by sacreBLEU's paired tests, over seeds by a paired t-test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, Literal, TypeVar
+
+from syntax_experiments.scores import same_length
+from syntax_preprocess.scoring import ScoreSettings, paired_test
+
+#: The level of the intervals, and of what is called significant.
+ALPHA = 0.05
+#: How p is adjusted for the number of comparisons.
+ADJUSTMENT = "Benjamini-Hochberg"
+#: The tests within a seed: names in a comparison, and sacreBLEU's.
+WITHIN: dict[str, Literal["bs", "ar"]] = {"bootstrap": "bs", "randomisation": "ar"}
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def compare(
+    system: Sequence[str],
+    baseline: Sequence[str],
+    references: Sequence[str],
+    *,
+    settings: ScoreSettings,
+    bootstrap: int = 1000,
+    randomisation: int = 10000,
+) -> dict[str, Any]:
+    """Two systems on one test set, as JSON: for each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores),
+    ``difference`` (system − baseline), ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each).
+
+    1,000 sentences take 3 s of one core with 12 words each; with 25 words 10 s, most of it for TER. Deterministic: the
+    seed is sacreBLEU's, which the signatures name.
+
+    Args:
+        system: hypotheses, detokenised, one a sentence.
+        baseline: those of the other system, of the same training seed.
+        references: raw text, one a sentence.
+        settings: sacreBLEU's.
+        bootstrap: number of samples.
+        randomisation: number of trials.
+
+    Raises :class:`ValueError` if there are no sentences or not as many of each, or no samples.
+    """
+    same_length(system=system, baseline=baseline, references=references)
+    samples = {"bootstrap": bootstrap, "randomisation": randomisation}
+    for name, count in samples.items():
+        if count < 1:
+            raise ValueError(f"expected at least 1 sample for {name}, found {count}")
+    metrics: dict[str, dict[str, Any]] = {}
+    systems = {"baseline": baseline, "system": system}
+    for name, kind in WITHIN.items():
+        found = paired_test(systems, [references], settings=settings, kind=kind, samples=samples[name])
+        for metric, result in found.items():
+            entry = metrics.setdefault(
+                metric,
+                {**result.scores, "difference": result.scores["system"] - result.scores["baseline"]},
+            )
+            entry[name] = {"p": result.p["system"], "signature": result.signature}
+    return {"sentences": len(references), "metrics": metrics}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A quantity over seeds: mean, and standard deviation (n − 1; ``None`` for one seed) of `n` of them."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Mean and standard deviation; ``None`` of nothing."""
+    if not values:
+        return None
+    return Spread(mean=fmean(values), sd=stdev(values) if len(values) > 1 else None, n=len(values))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverSeeds:
+    """The difference of two systems over the seeds that both have.
+
+    Args:
+        difference: mean of system − baseline.
+        low: lower end of its 95% confidence interval; ``None`` where nothing could be tested.
+        high: upper end.
+        p: of the paired t-test, two-sided; ``None`` where nothing could be tested.
+        why: nothing could be tested; empty otherwise.
+    """
+
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    why: str = ""
+
+
+def over_seeds(system: Mapping[int, float], baseline: Mapping[int, float]) -> OverSeeds | None:
+    """The paired t-test of a quantity over seeds: t = d̄ / √(s²/n) of the n seeds' differences d.
+
+    A seed is a block: it gives both systems the same batches in the same order, and what it does to one (translations
+    that are too long, for instance) it mostly does to the other.
+
+    Args:
+        system: by seed.
+        baseline: by seed. Seeds of one side alone do not count.
+
+    Returns ``None`` if they have no seed in common.
+    """
+    differences = [value - baseline[seed] for seed, value in system.items() if seed in baseline]
+    if not differences:
+        return None
+    difference = fmean(differences)
+    if len(differences) < 2:
+        return OverSeeds(difference=difference, why="1 seed in common, 2 are needed")
+    if len(set(differences)) == 1:
+        return OverSeeds(difference=difference, why="no seed differs from another")
+
+    from scipy.stats import ttest_1samp
+
+    found = ttest_1samp(differences, 0.0)
+    interval = found.confidence_interval(1 - ALPHA)
+    return OverSeeds(difference=difference, low=float(interval.low), high=float(interval.high), p=float(found.pvalue))
+
+
+def adjust(p: Mapping[_Key, float]) -> dict[_Key, float]:
+    """p-values of one family of comparisons, adjusted by Benjamini and Hochberg (1995).
+
+    A p ≤ 0.05 afterwards: of all differences called significant this way, 5% are expected to be none.
+    """
+    if not p:
+        return {}
+    if bad := {key: value for key, value in p.items() if math.isnan(value)}:
+        raise ValueError(f"expected p-values, found {bad}")
+
+    from scipy.stats import false_discovery_control
+
+    return dict(zip(p, map(float, false_discovery_control(list(p.values()), method="bh")), strict=True))

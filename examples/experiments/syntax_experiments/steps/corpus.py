@@ -1,0 +1,109 @@
+"""Raw text: from archives, files, or a command, to one plain file a split and language."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import posixpath
+import shlex
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO, NoReturn, cast
+from xml.etree import ElementTree
+
+from syntax_experiments.commands import run
+from syntax_experiments.formats import READERS
+from syntax_experiments.make import Step
+from syntax_experiments.recipe import SplitFiles
+from syntax_preprocess.errors import InputError
+
+
+def generate(step: Step) -> None:
+    """Runs the recipe's command, which writes to ``{output}``."""
+    run(*shlex.split(step.places["command"].replace("{output}", str(step.folder))), log=step.folder / "log")
+
+
+def collect(step: Step) -> None:
+    """Writes ``SPLIT.LANG``, and for test sets ``SPLIT.reference``, a line for each line, white space folded.
+
+    Raises:
+        InputError: a file is not there or cannot be read, or the two languages have not as many lines.
+    """
+    source, target = step.settings["source"], step.settings["target"]
+    counts = {}
+    for split, told in step.settings["splits"].items():
+        files = SplitFiles(**told)
+        sides = {source: (files.source, source), target: (files.target, target)}
+        if split not in ("train", "valid"):
+            sides["reference"] = files.reference or files.target, target
+        lengths = {side: _write(step, f"{split}.{side}", files, *of) for side, of in sides.items()}
+        if len(set(lengths.values())) > 1 or not all(lengths.values()):
+            counted = ", ".join(f"{n} of {side}" for side, n in lengths.items())
+            raise InputError(split, None, f"expected as many lines in each language, found {counted}")
+        counts[split] = lengths[source]
+    (step.folder / "counts.json").write_text(json.dumps(counts))
+    print("; ".join(f"{split}: {count} lines" for split, count in counts.items()))
+
+
+def _write(step: Step, name: str, files: SplitFiles, names: list[str], language: str) -> int:
+    """Writes the lines of some files as one; returns how many there are."""
+    count = 0
+    with open(step.folder / name, "w", encoding="utf-8") as out:
+        for file in names:
+            for line in _lines(step, file, files.format, language):
+                for old, new in files.replace.items():
+                    line = line.replace(old, new)
+                out.write(f"{line}\n")
+                count += 1
+    return count
+
+
+def _lines(step: Step, name: str, format: str, language: str) -> Iterator[str]:
+    try:
+        with _opened(step, name) as file:
+            yield from READERS[format](file, language)
+    except UnicodeDecodeError as error:
+        raise InputError(name, None, f"expected UTF-8, found: {error}") from None
+    except (OSError, EOFError, ElementTree.ParseError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise InputError(name, None, f"expected a file of format {format}, found: {error}") from None
+
+
+@contextmanager
+def _opened(step: Step, name: str) -> Iterator[IO[bytes]]:
+    """A file of the recipe, unpacked."""
+    archive, _, member = name.partition("!")
+    if archive in step.inputs:
+        (path,) = (p for p in step.inputs[archive].iterdir() if p.name != "made.json")
+    else:
+        path, member = Path(step.inputs.get("generated", step.places["folder"] or "."), name), ""
+    with ExitStack() as stack:
+        file = stack.enter_context(_member(path, member) if member else path.open("rb"))
+        packed = (member or path.name).endswith(".gz")
+        yield cast(IO[bytes], stack.enter_context(gzip.open(file))) if packed else file
+
+
+@contextmanager
+def _member(path: Path, member: str) -> Iterator[IO[bytes]]:
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = {posixpath.normpath(name): name for name in archive.namelist()}
+            with archive.open(names[member]) if member in names else _none_like(path, member, names) as file:
+                yield file
+        return
+    with tarfile.open(path) as archive:
+        found = []
+        for info in archive:  # from the front: an archive is unpacked as far as the member, and once
+            found.append(posixpath.normpath(info.name))
+            if found[-1] == member and (content := archive.extractfile(info)) is not None:
+                yield content
+                return
+        _none_like(path, member, found)
+
+
+def _none_like(path: Path, member: str, names: Iterable[str]) -> NoReturn:
+    near = get_close_matches(member, names, n=3, cutoff=0.3)
+    raise InputError(str(path), None, f"expected {member} in it, found none; near: {', '.join(near) or 'nothing'}")

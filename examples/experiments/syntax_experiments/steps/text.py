@@ -1,0 +1,131 @@
+"""Raw text to words, by sacremoses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from itertools import islice
+from multiprocessing import Pool
+from typing import TextIO
+
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from tqdm import tqdm
+
+from syntax_experiments.make import Step
+from syntax_experiments.recipe import Text
+
+#: Pairs in memory.
+_CHUNK = 50_000
+#: One a language of the pair.
+_tokenizers: list[Callable[[str], str]]
+
+
+def tokenize(step: Step) -> None:
+    """Writes ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+
+    Training and validation pairs beyond the recipe's limits are left out; of what is left each k-th pair is taken, or
+    all but these. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
+    """
+    counts = {split: _split(step, split) for split in json.loads((step.inputs["corpus"] / "counts.json").read_text())}
+    (step.folder / "counts.json").write_text(json.dumps(counts))
+    print("; ".join(f"{split}: {', '.join(f'{n} {what}' for what, n in c.items())}" for split, c in counts.items()))
+
+
+def _split(step: Step, split: str) -> dict[str, int]:
+    source, target = step.settings["source"], step.settings["target"]
+    asked, every = Text(**step.settings["text"]), dict(step.settings.get("every", {}).get(split, {}))
+    limited = every.pop("limits", True) and split in ("train", "valid")
+    raw = step.inputs["corpus"]
+    counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
+    within = 0
+    with ExitStack() as stack:
+
+        def read(name: str) -> TextIO:
+            return stack.enter_context(open(raw / name, encoding="utf-8"))
+
+        def written(name: str) -> TextIO:
+            return stack.enter_context(open(step.folder / name, "w", encoding="utf-8"))
+
+        pairs = zip(read(f"{split}.{source}"), read(f"{split}.{target}"), strict=True)
+        out = {side: written(f"{split}.{side}") for side in (source, target)}
+        cased = written(f"{split}.{source}.cased") if asked.lowercase else None
+        # The corpus has a reference of a test set; its raw source goes with the run, for metrics that read it.
+        kept_raw = {}
+        if (raw / f"{split}.reference").exists():
+            kept_raw = {
+                name: (read(file), written(f"{split}.{name}"))
+                for name, file in (("reference", f"{split}.reference"), ("raw", f"{split}.{source}"))
+            }
+        for pair in _words(step, split, asked, pairs):
+            lines = {name: file.readline() for name, (file, _) in kept_raw.items()}
+            if limited and not _within(pair, asked):
+                counts["beyond the limits"] += 1
+                continue
+            within += 1
+            if not _taken(within, **every):
+                counts["of other splits"] += 1
+                continue
+            counts["pairs"] += 1
+            for side, text in zip((source, target), pair, strict=True):
+                out[side].write(f"{text.lower() if asked.lowercase else text}\n")
+            if cased:
+                cased.write(f"{pair[0]}\n")
+            for name, line in lines.items():
+                kept_raw[name][1].write(line)
+    if not counts["pairs"]:
+        raise ValueError(f"{split}: expected at least one pair, found none of {sum(counts.values())} within the limits")
+    return counts
+
+
+def _words(step: Step, split: str, asked: Text, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
+    stripped = (tuple(line.rstrip("\n") for line in pair) for pair in pairs)
+    if asked.tokenize == "none":
+        yield from (tuple(line.lower() for line in pair) for pair in stripped) if asked.lowercase_first else stripped
+        return
+    languages = step.settings["source"], step.settings["target"]
+    with ExitStack() as stack:
+        bar = stack.enter_context(tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None))
+        mapped: Callable[..., Iterator[tuple[str, ...]]] = map
+        if step.threads > 1:
+            pool = stack.enter_context(Pool(step.threads, _set_up, (languages, asked)))
+            mapped = partial(pool.imap, chunksize=1000)
+        else:
+            _set_up(languages, asked)
+        while chunk := list(islice(stripped, _CHUNK)):
+            yield from mapped(_tokenized, chunk)
+            bar.update(len(chunk))
+
+
+def _set_up(languages: tuple[str, ...], asked: Text) -> None:
+    global _tokenizers
+    _tokenizers = [_tokenizer(language, asked) for language in languages]
+
+
+def _tokenizer(language: str, asked: Text) -> Callable[[str], str]:
+    normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
+
+    def words(line: str) -> str:
+        line = line.lower() if asked.lowercase_first else line
+        line = normalizer.normalize(line) if asked.normalize else line
+        return str(tokenizer.tokenize(line, aggressive_dash_splits=asked.dashes, return_str=True))
+
+    return words
+
+
+def _tokenized(pair: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tokenize(line) for tokenize, line in zip(_tokenizers, pair, strict=True))
+
+
+def _within(pair: tuple[str, ...], asked: Text) -> bool:
+    lengths = [len(side.split()) for side in pair]
+    least, most = asked.words or (1, None)
+    if min(lengths) < max(1, least or 1) or (most is not None and max(lengths) > most):
+        return False
+    return asked.ratio is None or max(lengths) <= asked.ratio * min(lengths)
+
+
+def _taken(number: int, *, every: int | None = None, but_every: int | None = None) -> bool:
+    """Whether the split has the pair of this number, from 1."""
+    return (every is None or number % every == 0) and (but_every is None or number % but_every != 0)

@@ -1,0 +1,79 @@
+"""Trains a system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from syntax_experiments.code import code_hash
+from syntax_experiments.commands import options, run
+from syntax_experiments.fairseq_options import with_user_dir
+from syntax_experiments.gpus import on_a_gpu
+from syntax_experiments.make import Step
+
+#: What stands in a log before the hash of the code that trains.
+CODE = "code: "
+
+
+def train(step: Step) -> None:
+    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
+
+    If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
+    """
+    checkpoints, log = step.folder / "checkpoints", step.folder / "train.log"
+    # Where it was stopped after a part, it goes on with the next.
+    if not (step.folder / "checkpoint.pt").exists():
+        if not _is_trained(log):
+            _train(step, checkpoints, log)
+        _choose(step, checkpoints, log)
+    if step.settings.get("keep_epochs"):
+        for path in checkpoints.glob("checkpoint_*.pt"):
+            path.unlink()
+    else:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _is_trained(log: Path) -> bool:
+    """Whether fairseq-train came to its end; called again, it would do one more update than ``--max-update``."""
+    return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
+
+
+def _train(step: Step, checkpoints: Path, log: Path) -> None:
+    average = step.settings["average"]
+    keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
+    if step.settings.get("keep_epochs"):
+        keep = []
+    _drop_broken(checkpoints)
+    with open(log, "a", encoding="utf-8") as file:
+        file.write(f"{CODE}{code_hash()}\n")
+    with on_a_gpu():
+        run(
+            "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
+            "--source-lang", step.settings["source"], "--target-lang", step.settings["target"],
+            *options(with_user_dir(step.settings["options"], step.places)), *keep,
+            "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
+        )  # fmt: skip
+
+
+def _drop_broken(checkpoints: Path) -> None:
+    """fairseq copies a checkpoint to its other names; one that a kill cut off is replaced by the newest whole one."""
+    last = checkpoints / "checkpoint_last.pt"
+    if last.exists() and not zipfile.is_zipfile(last):
+        whole = [path for path in checkpoints.glob("checkpoint*.pt") if zipfile.is_zipfile(path)]
+        newest = max(whole, key=lambda path: path.stat().st_mtime, default=None)
+        print(f"{last} is cut off; going on from {newest or 'the beginning'}")
+        last.unlink()
+        if newest is not None:
+            shutil.copy(newest, last)
+
+
+def _choose(step: Step, checkpoints: Path, log: Path) -> None:
+    if average := step.settings["average"]:
+        run(
+            "fairseq-syntax-average-checkpoints", "--inputs", checkpoints, "--num-epoch-checkpoints", str(average),
+            "--output", step.folder / "checkpoint.pt", log=log,
+        )  # fmt: skip
+    else:
+        os.replace(checkpoints / "checkpoint_best.pt", step.folder / "checkpoint.pt")
