@@ -1,0 +1,159 @@
+"""The shell and Python blocks of README, docs and examples run: all in one folder, as they stand there.
+
+What differs is the size of models and of trainings, the parser (stanza's models would have to be downloaded), and "…",
+which stands for options that another block has. A block that does not run here is in ``ELSEWHERE``, with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from places import EXPERIMENTS, ROOT, TESTS
+from syntax_experiments.recipe import read_recipe
+
+NAMES = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/*.md", "examples/*/README.md", "benchmarks/README.md")
+    for path in ROOT.glob(pattern)
+)
+_SETS_UP = "sets up the environment in which this test runs"
+_HOURS = "hours; tests/system/test_experiments.py runs each recipe small"
+_RAW_TEXT = "tests/system/test_docs.py runs this page in a folder of its own, and its German in Chinese and French too"
+#: Why a block does not run here: by page and by how the block begins.
+ELSEWHERE = {
+    ("README.md", "bash run.sh"): _SETS_UP,
+    ("README.md", "pip install"): _SETS_UP,
+    ("docs/install.md", "bash run.sh"): _SETS_UP,
+    ("docs/install.md", "pip install"): _SETS_UP,
+    ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs it",
+    ("CONTRIBUTING.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
+    ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
+    ("docs/results.md", ""): _HOURS,
+    ("docs/gate-evaluation.md", ""): _HOURS,
+    ("examples/experiments/README.md", "pip install"): _HOURS,
+    ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
+    (
+        "benchmarks/README.md",
+        "",
+    ): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
+}
+#: The pages whose blocks run, in an order in which each finds what it needs.
+ORDER = [
+    *("README.md", "docs/training.md", "docs/scoring.md", "docs/new-text.md", "docs/data.md", "docs/systems.md"),
+    *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "examples/own_mask/README.md"),
+]
+COMMON = "--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --batch-size 20"
+SUBSTITUTES = {
+    "README.md": {
+        "--lang en --input tok/$split.en --pretokenized --download": "--parser fake --input tok/$split.en",
+        "/path/to/data-bin": "data-bin",
+    },
+    "docs/new-text.md": {"/path/to/data-bin": "data-bin"},
+    "docs/scoring.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
+    "docs/hou-2024.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
+    "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
+    "examples/own_mask/README.md": {"…": COMMON},
+}
+#: What goes before each block of shell: models and trainings are small, and what is installed stays as it is.
+SMALL = """
+pip() { :; }
+fairseq-train() {
+    command fairseq-train "$@" --cpu --max-epoch 1 --num-workers 0 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 \
+        --decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-layers 1
+}
+fairseq-generate() { command fairseq-generate "$@" --max-len-b 10; }
+"""
+#: What pages take for granted, and README does not make.
+BEFORE = {
+    "docs/scoring.md": f"""
+for arch in gated_syntax_transformer:gated:slr transformer:stock:stock; do
+    IFS=: read architecture folder name <<< "$arch"
+    fairseq-train data-bin/en-de --user-dir fairseq_syntax --task syntax_translation --arch $architecture \\
+        --save-dir checkpoints/$folder --log-file $name.1.log {COMMON}
+    cp $name.1.log $name.2.log
+done
+""",
+    "docs/new-text.md": "head -n 2 tok/test.en > new.en",
+    "docs/analysis.md": """
+for name in stock.1 stock.2 slr.1 slr.2; do cp generate.log $name.gen; done
+fairseq-syntax-dump data-bin/en-de --path checkpoints/gated/checkpoint_best.pt --gen-subset test --output slr.1.npz
+""",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code: its page, its first line there, its language, its text."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is run elsewhere, or not at all."""
+        return any(self.page == page and self.text.startswith(start) for page, start in ELSEWHERE)
+
+
+def blocks(page: str) -> list[Block]:
+    text = (ROOT / page).read_text()
+    found = re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M)
+    return [Block(page, text.count("\n", 0, block.start()) + 2, block[1], block[2]) for block in found]
+
+
+CODE = [block for page in NAMES for block in blocks(page) if block.language in ("bash", "python")]
+
+
+def test_each_block_runs_or_has_a_reason():
+    assert len(CODE) > 30
+    assert not [f"{b.page}:{b.line}" for b in CODE if not b.elsewhere and b.page not in ORDER]
+    for page, start in ELSEWHERE:
+        assert any(b.page == page and b.text.startswith(start) for b in CODE), (page, start)
+    for page, words in SUBSTITUTES.items():
+        assert all(any(word in b.text for b in CODE if b.page == page) for word in words), page
+
+
+@pytest.fixture
+def folder(tmp_path, corpus, fake_parser_site) -> Path:
+    """What README takes for granted: English and German, raw, tokenised and cut into subwords."""
+    for name in ("raw", "tok", "bpe"):
+        (tmp_path / name).mkdir()
+    for split in ("train", "valid", "test"):
+        for lang, side in (("en", "src"), ("de", "tgt")):
+            for name in ("raw", "tok"):
+                shutil.copy(corpus / f"{split}.{side}", tmp_path / name / f"{split}.{lang}")
+            shutil.copy(corpus / f"bpe/{split}.{side}", tmp_path / f"bpe/{split}.{lang}")
+    shutil.copy(corpus / "codes.src", tmp_path / "codes")
+    (tmp_path / "examples").symlink_to(EXPERIMENTS.parents[1])
+    return tmp_path
+
+
+def test_blocks_run(folder, fake_parser_site):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(fake_parser_site), str(TESTS)])}
+    for page in ORDER:
+        ours = [block for block in blocks(page) if block in CODE and not block.elsewhere]
+        assert ours
+        for block in [Block(page, 0, "bash", BEFORE.get(page, "")), *ours]:
+            text = block.text
+            for word, other in SUBSTITUTES.get(page, {}).items():
+                text = text.replace(word, other)
+            shell = ["bash", "-euo", "pipefail", "-c", SMALL + text]
+            words = shell if block.language == "bash" else [sys.executable, "-c", text]
+            done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            assert done.returncode == 0, f"{page}:{block.line}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+    assert (folder / "pictures/index.html").is_file()
+
+
+def test_the_recipe_in_the_readme_of_experiments_is_one(tmp_path):
+    (recipe,) = (block for block in blocks("examples/experiments/README.md") if block.language == "yaml")
+    (tmp_path / "recipe.yaml").write_text(recipe.text)
+    assert {"transformer", "slr", "slr_random"} <= read_recipe(str(tmp_path / "recipe.yaml")).systems.keys()
