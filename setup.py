@@ -54,7 +54,7 @@ setup(
     extras_require={
         "analysis": ["jinja2", "matplotlib", "nltk", "scikit-learn"],  # for fairseq-syntax-analyze and -probe
         "dev": [
-            "fairseq-syntax[analysis,experiments,serve,spacy,stanza,udpipe]",
+            "fairseq-syntax[analysis,docs,experiments,serve,spacy,stanza,udpipe]",
             "httpx",
             "hypothesis",
             "mypy",
@@ -63,6 +63,7 @@ setup(
             "pytest-xdist",
             "ruff",
         ],
+        "docs": ["mkdocs-material", "mkdocstrings[python]"],  # for the documentation as a site
         "experiments": ["pyyaml", "scipy>=1.11", "snakemake>=9"],  # for fairseq-syntax-experiment
         "ray": ["ray[data]"],  # for examples/parse_at_scale
         "serve": ["fastapi", "uvicorn"],  # for examples/serve

@@ -1,4 +1,4 @@
-"""Draws docs/pictures/two-readings.svg: a sentence with two trees, their masks, the gates that mix them, translations.
+"""Draws docs/pictures/two-readings.svg, a sentence with two trees, their masks, gates and translations; and flow.svg.
 
     bash run.sh quickstart
     python docs/figures/make.py [examples/experiments/output]
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import flow
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -175,9 +176,11 @@ def main() -> None:
     parser.add_argument("work", nargs="?", type=Path, default=ROOT / "examples/experiments/output")
     parser.add_argument("--output", default=str(ROOT / "docs/pictures/two-readings"), metavar="PREFIX")
     args = parser.parse_args()
+    pictures = {args.output: draw(readings(args.work)), os.path.join(os.path.dirname(args.output), "flow"): flow.draw()}
     with styled():
-        save(draw(readings(args.work)), args.output)
-    os.remove(f"{args.output}.png")  # pages show the SVG
+        for prefix, figure in pictures.items():
+            save(figure, prefix)
+            os.remove(f"{prefix}.png")  # pages show the SVG
 
 
 if __name__ == "__main__":

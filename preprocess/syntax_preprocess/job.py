@@ -90,6 +90,7 @@ def parse_batches(store: BatchStore, parser: PlacedParser, batches: Sequence[int
     if not resume and any(map(store.holds, batches)):
         raise ValueError(f"{store.folder} holds batches of an earlier run: go on with --resume, or delete it")
     todo = {i for i in batches if not store.holds_whole(i)}
+    first = min(todo, default=None)
     given = [i for i in range(len(plan.batches)) if i in todo or parser.sequential]
     with tqdm(
         desc=os.path.basename(plan.input),
@@ -103,6 +104,8 @@ def parse_batches(store: BatchStore, parser: PlacedParser, batches: Sequence[int
             if i in todo:
                 store.write(i, done)
                 progress.update(plan.batches[i].count)
+                if i == first:  # how long it will take, in a log too
+                    progress.refresh()
 
 
 def _once_it_works(plan: ParsePlan, parsed: Iterable[tuple[int, DoneBatch]]) -> Iterator[tuple[int, DoneBatch]]:

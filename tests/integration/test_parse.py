@@ -271,6 +271,11 @@ def test_who_reads_a_file_in_order_works_alone(tmp_path, no_work):
         run(text, "--parse-file", str(parses), "--workers", "2", parser="trees")
 
 
+def test_after_the_first_batch_a_log_says_how_long_the_rest_will_take(tmp_path, capsys):
+    run(write(tmp_path / "x.en", "a b\n" * 30))
+    assert re.search(r"x\.en:  10%.* 3/30 \[\d\d:\d\d<\d\d:\d\d, .* lines/s\]", capsys.readouterr().err)
+
+
 def test_a_killed_run_resumed_equals_one_run(tmp_path):
     for name in ("one", "killed"):
         (tmp_path / name).mkdir()

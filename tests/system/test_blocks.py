@@ -34,7 +34,7 @@ ELSEWHERE = {
     ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "pip install"): _SETS_UP,
     ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs it",
-    ("CONTRIBUTING.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
+    ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
     ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,
     ("docs/gate-evaluation.md", ""): _HOURS,
@@ -48,7 +48,7 @@ ELSEWHERE = {
 #: The pages whose blocks run, in an order in which each finds what it needs.
 ORDER = [
     *("README.md", "docs/training.md", "docs/scoring.md", "docs/new-text.md", "docs/data.md", "docs/systems.md"),
-    *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "examples/own_mask/README.md"),
+    *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "docs/extending.md", "examples/own_mask/README.md"),
 ]
 COMMON = "--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --batch-size 20"
 SUBSTITUTES = {
@@ -60,6 +60,7 @@ SUBSTITUTES = {
     "docs/scoring.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
     "docs/hou-2024.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
+    "docs/extending.md": {"…": COMMON},
     "examples/own_mask/README.md": {"…": COMMON},
 }
 #: What goes before each block of shell: models and trainings are small, and what is installed stays as it is.

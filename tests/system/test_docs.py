@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING and docs/ say is so: files, links, options, numbers, examples.
+"""What README and docs/ say is so: files, links, options, numbers, examples.
 
 The commands of docs/raw-text-to-data-bin.md run as they stand there, but for the parser's models, which would have to
 be downloaded, and for processes beside one another, which take longer to start than texts this small.
@@ -76,7 +76,7 @@ def test_german_and_french(tmp_path, lang):
 
 
 def test_parser_of_the_contributors_guide(monkeypatch):
-    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    guide = (ROOT / "docs/extending.md").read_text()
     space: dict[str, Any] = {}
     exec(re.search(r"```python\n(.*?)```", guide, re.S)[1], space)
     parser = space["LeftToRight"].from_arguments(None)
@@ -254,6 +254,15 @@ def test_table_of_rooms_is_that_of_the_imports(package):
     assert list(told) == [room.partition(".")[2] or package for room in rooms]
     for uses, expected in zip(told.values(), rooms.values(), strict=True):
         assert re.findall(r"[\w.]+", uses.replace("all above", "")) == re.findall(r"[\w.]+", expected)
+
+
+def test_the_picture_of_the_flow_is_that_of_the_code(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs/figures")
+    import flow
+
+    drawn = re.findall(r"<text[^>]*>([^<]+)</text>", (ROOT / "docs/pictures/flow.svg").read_text())
+    told = [line for *_, text, _ in flow.BOXES.values() for line in text.split("\n") if line]
+    assert sorted(drawn) == sorted([*told, "the encoder: where syntax may enter"])
 
 
 def test_what_is_cited_is_this_version():

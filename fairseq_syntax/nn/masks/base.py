@@ -301,7 +301,7 @@ class MaskBuilder:
             ValueError: features are missing: it does not run neutrally instead.
         """
         syntax = syntax or {}
-        check_features(syntax, self.features, of=f"the model's syntax masks ({', '.join(self.names)})")
+        check_features(syntax, self.features, of=f"the model with the syntax masks {', '.join(self.names)}")
         if tokens is None:
             tokens = next(iter(syntax.values()))
         place = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
@@ -334,7 +334,7 @@ def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *
     missing = [name for name in needed if name not in (syntax or {})]
     if missing:
         raise ValueError(
-            f"{of} need net_input['src_syntax'] to hold {', '.join(needed)}; missing: {', '.join(missing)}. Does the "
+            f"{of} needs net_input['src_syntax'] to hold {', '.join(needed)}; missing: {', '.join(missing)}. Does the "
             "data come from --task syntax_translation?"
         )
 

@@ -1,6 +1,11 @@
 """fairseq-syntax-binarize: subword text and its parses to feature files beside fairseq-preprocess's output.
 
-Runs before or after fairseq-preprocess, on the subword text that it reads. For each split, PREFIX.LANG is that
+    fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/en-de \\
+        --trainpref bpe/train --validpref bpe/valid --testpref bpe/test \\
+        --trainparse tok/train --validparse tok/valid --testparse tok/test
+    fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/en-de --verify
+
+It runs before or after fairseq-preprocess, on the subword text that it reads. For each split, PREFIX.LANG is that
 text; PARSE.LANG.trees (one bracketed tree a line) and PARSE.LANG.conllu (CoNLL-U, one unit a line), either or both, are
 its parses: see brackets.py and conllu.py in syntax_preprocess/ for how they say that a line has no parse. If
 fairseq-syntax-parse made them, PARSE.LANG.parse.json tells how, and that neither they nor the text they were made from

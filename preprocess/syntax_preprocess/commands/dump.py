@@ -1,7 +1,9 @@
 """fairseq-syntax-dump: what the syntax-guided attention of a trained model does with each sentence of a split.
 
-Writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords, `</s>`
-the last) and in this order of axes,
+    fairseq-syntax-dump data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.npz
+
+It writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords,
+`</s>` the last) and in this order of axes,
 
     ID/tokens      n strings
     ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import builtins
 import os
+import re
 import signal
 import threading
 
 import pytest
 
 from forked import Forked
-from syntax_preprocess.commands import average_checkpoints, binarize, dump, parse, probe, score
+from syntax_experiments import __main__ as experiment
+from syntax_preprocess.commands import analyze, average_checkpoints, binarize, dump, parse, probe, score
 from syntax_preprocess.commands.main import UsageError, command, run
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.system.workers import WorkerDied
@@ -24,6 +26,12 @@ COMMANDS = {
     "probe": (probe.main, ["x", "--path", "x", "--output", "y", "--parses", "z"]),
     "score": (score.main, ["--hypotheses", __file__, "--references", os.devnull]),
 }
+
+
+@pytest.mark.parametrize("module", [analyze, average_checkpoints, binarize, dump, experiment, parse, probe, score])
+def test_help_has_an_example(module):
+    parser = module.get_parser()
+    assert re.search(rf"^ +(?:[a-z0-9 ]+   )?{parser.prog} \S", parser.description, re.M)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
