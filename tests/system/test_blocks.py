@@ -1,7 +1,8 @@
 """The shell and Python blocks of README, docs and examples run: all in one folder, as they stand there.
 
-What differs is the size of models and of trainings, the parser (stanza's models would have to be downloaded), and "…",
-which stands for options that another block has. A block that does not run here is in ``ELSEWHERE``, with its reason.
+What differs is in ``SMALL`` (models and trainings are small, pip installs nothing) and in ``SUBSTITUTES``: the parser,
+for stanza's models would have to be downloaded; names of data; and "…", which stands for options that another block has.
+A block that does not run here is in ``ELSEWHERE``, with its reason.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ELSEWHERE = {
     ("README.md", "pip install"): _SETS_UP,
     ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "pip install"): _SETS_UP,
-    ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs it",
+    ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs this recipe",
     ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
     ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,
@@ -157,4 +158,6 @@ def test_blocks_run(folder, fake_parser_site):
 def test_the_recipe_in_the_readme_of_experiments_is_one(tmp_path):
     (recipe,) = (block for block in blocks("examples/experiments/README.md") if block.language == "yaml")
     (tmp_path / "recipe.yaml").write_text(recipe.text)
-    assert {"transformer", "slr", "slr_random"} <= read_recipe(str(tmp_path / "recipe.yaml")).systems.keys()
+    found = read_recipe(str(tmp_path / "recipe.yaml"))
+    assert list(found.systems) == ["transformer", "slr", "slr_random"]
+    assert [table.baselines for table in found.of_tables.values()] == [["transformer"]]

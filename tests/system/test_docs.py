@@ -75,7 +75,7 @@ def test_german_and_french(tmp_path, lang):
     assert re.findall("^(.*?): 13 files as they were written", report, re.M) == ["test", "train", "valid"]
 
 
-def test_parser_of_the_contributors_guide(monkeypatch):
+def test_parser_of_the_page_on_extending(monkeypatch):
     guide = (ROOT / "docs/extending.md").read_text()
     space: dict[str, Any] = {}
     exec(re.search(r"```python\n(.*?)```", guide, re.S)[1], space)

@@ -53,6 +53,16 @@ def test_killed_again_and_again(recipe, tmp_path):
     assert running.returncode == 0, output
     steps = len(made(alone))
 
+    running = start(recipe, killed)
+    while len(made(killed)) < 2 and running.poll() is None:
+        time.sleep(0.1)
+    running.terminate()  # the command alone, which passes it on
+    said = running.communicate()[1]
+    assert running.returncode == 143
+    assert said.endswith("fairseq-syntax-experiment: terminated; the same command goes on where it was\n")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)
+
     stops = [3, 7, 9]  # steps that are made when it is killed
     while stops:
         running = start(recipe, killed)

@@ -58,10 +58,17 @@ def run(
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit status of a process. Ctrl-C, which it gets too, ends waiting when the process has come to its end."""
+    """The exit status of a process. Waiting ends when the process has come to its end.
+
+    So it does on Ctrl-C, which the process gets too, and on SIGTERM, which is passed on to it.
+    """
     try:
         return process.wait()
     except KeyboardInterrupt:
+        process.wait()
+        raise
+    except BaseException:
+        process.terminate()
         process.wait()
         raise
 

@@ -329,9 +329,9 @@ def _text(recipe: Recipe) -> Artefact:
 
 def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What depends on a command that stands under a key of the recipe, its scripts included, and what it is here."""
-    here = with_here(recipe, command, key)
-    words = zip(shlex.split(command), shlex.split(here), strict=True)
+    words = [(told, with_here(recipe, told, key)) for told in shlex.split(command)]
     scripts = {told: file_hash(word) for told, word in words if os.path.isfile(word)}
+    here = " ".join(word if shlex.split(word) == [word] else shlex.quote(word) for _, word in words)
     return {"command": command, "scripts": scripts}, {"command": here}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,10 @@ def test_a_measurement_is_of_one_model_and_changes_none(tmp_path):
 def test_a_measurement_counts_by_what_its_script_says_and_not_where_it_lies(tmp_path):
     before = keys(plan(tmp_path / "here", MEASURED, **{"size.py": "1"}), "measurements")
     assert keys(plan(tmp_path / "there", MEASURED, **{"size.py": "1"}), "measurements") == before
+    spaced = plan(tmp_path / "over there", MEASURED, **{"size.py": "1"})
+    assert keys(spaced, "measurements") == before
+    found = shlex.split(spaced.measurements["one", 1, "size"].places["command"])
+    assert found == ["python", str(tmp_path / "over there/size.py"), "{model}", "{data}"]
     assert keys(plan(tmp_path / "here", MEASURED, **{"size.py": "2"}), "measurements") != before
 
 

@@ -24,7 +24,8 @@ from syntax_preprocess.errors import InputError
 
 def generate(step: Step) -> None:
     """Runs the recipe's command, which writes to ``{output}``."""
-    run(*shlex.split(step.places["command"].replace("{output}", str(step.folder))), log=step.folder / "log")
+    words = shlex.split(step.places["command"])
+    run(*(word.replace("{output}", str(step.folder)) for word in words), log=step.folder / "log")
 
 
 def collect(step: Step) -> None:
