@@ -1,7 +1,7 @@
 """The shell and Python blocks of README, docs and examples run: all in one folder, as they stand there.
 
 What differs is in ``SMALL`` (models and trainings are small, pip installs nothing) and in ``SUBSTITUTES``: the parser,
-for stanza's models would have to be downloaded; names of data; and "…", which stands for options that another block has.
+for stanza's models would have to be downloaded; names of data; and "…", for options that another block has.
 A block that does not run here is in ``ELSEWHERE``, with its reason.
 """
 
