@@ -35,6 +35,7 @@ ELSEWHERE = {
     ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "pip install"): _SETS_UP,
     ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs this recipe",
+    ("examples/quickstart/README.md", "cd experiments"): "tests/system/test_quickstart.py runs it",
     ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
     ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,

@@ -220,7 +220,8 @@ class _Prepared:
         settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.recipe.tests}
         inputs = {"tokens": self.tokens, "subwords": self.subwords}
         inputs |= {f"parses of {split}": artefact for split, artefact in self.parses[name].items()}
-        label = f"data-bin, {control or 'the parses'}"
+        parses = f"parses {name}" if len(self.parses) > 1 else "the parses"
+        label = f"data-bin, {control or parses}"
         return Artefact("data", settings | _languages(self.recipe), inputs, label, threads=self.recipe.threads.text)
 
 
