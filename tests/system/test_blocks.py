@@ -1,8 +1,8 @@
 """The shell and Python blocks of README, docs and examples run: all in one folder, as they stand there.
 
-What differs is in ``SMALL`` (models and trainings are small, pip installs nothing) and in ``SUBSTITUTES``: the parser,
-for stanza's models would have to be downloaded; names of data; and "…", for options that another block has.
-A block that does not run here is in ``ELSEWHERE``, with its reason.
+What differs is in ``shell.SMALL`` (models and trainings are small, pip installs nothing) and in ``SUBSTITUTES``: the
+parser, for stanza's models would have to be downloaded; names of data; and "…", for options that another block has. A
+block that does not run here is in ``ELSEWHERE``, with its reason.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from places import EXPERIMENTS, ROOT, TESTS
+from shell import SMALL, run
 from syntax_experiments.recipe import read_recipe
 
 NAMES = sorted(
@@ -65,15 +64,6 @@ SUBSTITUTES = {
     "docs/extending.md": {"…": COMMON},
     "examples/own_mask/README.md": {"…": COMMON},
 }
-#: What goes before each block of shell: models and trainings are small, and what is installed stays as it is.
-SMALL = """
-pip() { :; }
-fairseq-train() {
-    command fairseq-train "$@" --cpu --max-epoch 1 --num-workers 0 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 \
-        --decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-layers 1
-}
-fairseq-generate() { command fairseq-generate "$@" --max-len-b 10; }
-"""
 #: What pages take for granted, and README does not make.
 BEFORE = {
     "docs/scoring.md": f"""
@@ -149,10 +139,12 @@ def test_blocks_run(folder, fake_parser_site):
             text = block.text
             for word, other in SUBSTITUTES.get(page, {}).items():
                 text = text.replace(word, other)
-            shell = ["bash", "-euo", "pipefail", "-c", SMALL + text]
-            words = shell if block.language == "bash" else [sys.executable, "-c", text]
-            done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-            assert done.returncode == 0, f"{page}:{block.line}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+            if block.language == "python":
+                text = f"python - <<'END'\n{text}END"
+            try:
+                run(SMALL + text, folder, env=env)
+            except AssertionError as error:
+                raise AssertionError(f"{block.page}:{block.line}") from error
     assert (folder / "pictures/index.html").is_file()
 
 

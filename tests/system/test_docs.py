@@ -33,6 +33,7 @@ from fairseq_syntax.nn.mixing import TokenGate
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from places import EXAMPLES, ROOT
+from shell import SMALL, run
 from syntax_preprocess import __version__
 from syntax_preprocess.parsers import Line, Parse
 from syntax_preprocess.trees import DependencyTree, NoParse
@@ -40,12 +41,6 @@ from syntax_preprocess.trees import DependencyTree, NoParse
 PAGE = (ROOT / "docs/raw-text-to-data-bin.md").read_text()
 BLOCKS = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
-
-
-def run(commands: str, folder: Path) -> str:
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
-    return done.stdout
 
 
 @pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -73,6 +68,11 @@ def test_german_and_french(tmp_path, lang):
     verify = next(block for block in BLOCKS if "--verify" in block)
     report = run(re.sub(r"\bde\b", lang, verify), tmp_path)
     assert re.findall("^(.*?): 13 files as they were written", report, re.M) == ["test", "train", "valid"]
+    if lang == "de":
+        train = next(block for block in BLOCKS if "fairseq-train" in block)
+        dependencies = train.replace("--arch tree_bias_transformer", "--arch sg_net_transformer")  # all there are
+        assert dependencies != train
+        assert "BLEU" in run(SMALL + dependencies, tmp_path)
 
 
 def test_parser_of_the_page_on_extending(monkeypatch):
