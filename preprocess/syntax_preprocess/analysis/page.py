@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
+from tqdm import tqdm
 
 from syntax_preprocess.analysis.figures import style
 from syntax_preprocess.analysis.table import Table
@@ -60,7 +61,7 @@ def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Seq
     """
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    for picture in pictures:
+    for picture in tqdm(pictures, unit=" pictures", disable=None):
         style.save(picture.figure, f"{folder}/{picture.name}")
         picture.table.write_csv(f"{folder}/{picture.name}.csv")
     page = environment.from_string(template).render(title=title, sources=sources, pictures=pictures)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from tqdm import tqdm
 
 from syntax_preprocess.data_bin.dictionary import Symbols
 from syntax_preprocess.data_bin.mmap import MmapValues, ranges
@@ -68,21 +69,23 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
     tokens = open_tokens(files.prefix, symbols)
     features = {name: open_feature(files, name, tokens) for name in names}
     compared = compare_texts(files, tokens, symbols)
-    for first, last in ranges(tokens.lengths):
-        rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
-        for name in names:
-            kind = FEATURES[name]
-            labels = (signature.labels[name] if kind.labels == () else kind.labels) or ()
-            for wrong, expected in kind.wrong(rows[name], rows, labels):
-                if wrong.any():
-                    at = int(wrong.argmax())
-                    sentence, position = rows[name].place(at)
-                    raise InputError(
-                        f"{features[name].prefix}.bin",
-                        None,
-                        f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, position "
-                        f"{position} (both counted from 0)",
-                    )
+    with tqdm(desc=files.split, total=len(tokens.lengths), unit=" sentences", leave=False, disable=None) as progress:
+        for first, last in ranges(tokens.lengths):
+            rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
+            for name in names:
+                kind = FEATURES[name]
+                labels = (signature.labels[name] if kind.labels == () else kind.labels) or ()
+                for wrong, expected in kind.wrong(rows[name], rows, labels):
+                    if wrong.any():
+                        at = int(wrong.argmax())
+                        sentence, position = rows[name].place(at)
+                        raise InputError(
+                            f"{features[name].prefix}.bin",
+                            None,
+                            f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, "
+                            f"position {position} (both counted from 0)",
+                        )
+            progress.update(last - first)
     return f"{len(paths)} files as they were written; {compared}; {', '.join(names)} in order"
 
 
