@@ -38,6 +38,7 @@ ELSEWHERE = {
     ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
     ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,
+    ("docs/systems.md", "bash run.sh"): _HOURS,
     ("docs/gate-evaluation.md", ""): _HOURS,
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
