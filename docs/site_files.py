@@ -24,7 +24,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
         if "://" not in link
     }
-    kept = [file for file in files if not file.abs_src_path or not Path(file.abs_src_path).is_relative_to(_ROOT)]
+    kept = [file for file in files if file.src_dir != config.docs_dir]
     for path in sorted(pages | {path for path in linked if path.is_file()}):
         uri = str(path.relative_to(_ROOT))
         kept.append(File(uri, str(_ROOT), config.site_dir, config.use_directory_urls))
