@@ -30,10 +30,10 @@ def option(
         help: what it does, and where the paper has it.
         name: of the option, where it is not the field's.
         choices: what a string may be.
-        above: a bound of a number.
-        at_least: another, which it may be.
-        below: a bound from the other side.
-        at_most: another, which it may be.
+        above: what a number must exceed.
+        at_least: the smallest that it may be.
+        below: what it must not reach.
+        at_most: the greatest that it may be.
     """
     limits = {"choices": choices, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
     return dataclasses.field(default=default, metadata={"help": help, "name": name, **limits})

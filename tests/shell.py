@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 #: Goes before commands that train: models and trainings are small, and what is installed stays as it is.
@@ -17,9 +16,9 @@ fairseq-generate() { command fairseq-generate "$@" --max-len-b 10; }
 """
 
 
-def run(commands: str, folder: Path, *, env: Mapping[str, str] | None = None) -> str:
+def run(commands: str, folder: Path) -> str:
     """What the commands print, run in a folder; they must succeed."""
     command = ["bash", "-euo", "pipefail", "-c", commands]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
     return done.stdout

@@ -26,14 +26,10 @@ BOXES: dict[str, tuple[float, float, float, str, str | None]] = {
     "head": (6.975, 2.85, 1.7, "a head that\nparses", OURS),
     "top": (8.95, 2.85, 1.7, "a layer\non top", OURS),
     "decode": (
-        5.0,
-        1.6,
-        9.8,
-        "fairseq-generate, fairseq-interactive, translate() in Python: new text is parsed, too",
-        FAIRSEQS,
+        5.0, 1.6, 9.8, "fairseq-generate, fairseq-interactive, translate() in Python: new text is parsed, too", FAIRSEQS
     ),
     "look": (5.0, 0.6, 9.8, "fairseq-syntax-score, -dump, -analyze, -probe", OURS),
-}
+}  # fmt: skip
 ARROWS = (
     ("text", "parse"), ("text", "subwords"), ("parse", "parses"), ("parses", "binarize"), ("subwords", "data"),
     ("binarize", "data"), ("data", "train"), ("train", "encoder"), ("encoder", "decode"), ("decode", "look"),

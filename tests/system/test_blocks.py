@@ -7,23 +7,16 @@ block that does not run here is in ``ELSEWHERE``, with its reason.
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from places import EXPERIMENTS, ROOT, TESTS
+from pages import PAGES, Block, blocks
+from places import EXAMPLES
 from shell import SMALL, run
 from syntax_experiments.recipe import read_recipe
 
-NAMES = sorted(
-    str(path.relative_to(ROOT))
-    for pattern in ("*.md", "docs/*.md", "examples/*/README.md", "benchmarks/README.md")
-    for path in ROOT.glob(pattern)
-)
 _SETS_UP = "sets up the environment in which this test runs"
 _HOURS = "hours; tests/system/test_experiments.py runs each recipe small"
 _RAW_TEXT = "tests/system/test_docs.py runs this page in a folder of its own, and its German in Chinese and French too"
@@ -83,33 +76,17 @@ fairseq-syntax-dump data-bin/en-de --path checkpoints/gated/checkpoint_best.pt -
 }
 
 
-@dataclass(frozen=True)
-class Block:
-    """A block of code: its page, its first line there, its language, its text."""
-
-    page: str
-    line: int
-    language: str
-    text: str
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether it is run elsewhere, or not at all."""
-        return any(self.page == page and self.text.startswith(start) for page, start in ELSEWHERE)
+CODE = [block for page in PAGES for block in blocks(page, "bash|python")]
 
 
-def blocks(page: str) -> list[Block]:
-    text = (ROOT / page).read_text()
-    found = re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M)
-    return [Block(page, text.count("\n", 0, block.start()) + 2, block[1], block[2]) for block in found]
-
-
-CODE = [block for page in NAMES for block in blocks(page) if block.language in ("bash", "python")]
+def elsewhere(block: Block) -> bool:
+    """Whether it is run elsewhere, or not at all."""
+    return any(block.page == page and block.text.startswith(start) for page, start in ELSEWHERE)
 
 
 def test_each_block_runs_or_has_a_reason():
     assert len(CODE) > 30
-    assert not [f"{b.page}:{b.line}" for b in CODE if not b.elsewhere and b.page not in ORDER]
+    assert not [f"{b.page}:{b.line}" for b in CODE if not elsewhere(b) and b.page not in ORDER]
     for page, start in ELSEWHERE:
         assert any(b.page == page and b.text.startswith(start) for b in CODE), (page, start)
     for page, words in SUBSTITUTES.items():
@@ -117,7 +94,7 @@ def test_each_block_runs_or_has_a_reason():
 
 
 @pytest.fixture
-def folder(tmp_path, corpus, fake_parser_site) -> Path:
+def folder(tmp_path, corpus) -> Path:
     """What README takes for granted: English and German, raw, tokenised and cut into subwords."""
     for name in ("raw", "tok", "bpe"):
         (tmp_path / name).mkdir()
@@ -127,14 +104,13 @@ def folder(tmp_path, corpus, fake_parser_site) -> Path:
                 shutil.copy(corpus / f"{split}.{side}", tmp_path / name / f"{split}.{lang}")
             shutil.copy(corpus / f"bpe/{split}.{side}", tmp_path / f"bpe/{split}.{lang}")
     shutil.copy(corpus / "codes.src", tmp_path / "codes")
-    (tmp_path / "examples").symlink_to(EXPERIMENTS.parents[1])
+    (tmp_path / "examples").symlink_to(EXAMPLES)
     return tmp_path
 
 
-def test_blocks_run(folder, fake_parser_site):
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(fake_parser_site), str(TESTS)])}
+def test_blocks_run(folder, fake_parser):
     for page in ORDER:
-        ours = [block for block in blocks(page) if block in CODE and not block.elsewhere]
+        ours = [block for block in CODE if block.page == page and not elsewhere(block)]
         assert ours
         for block in [Block(page, 0, "bash", BEFORE.get(page, "")), *ours]:
             text = block.text
@@ -143,14 +119,14 @@ def test_blocks_run(folder, fake_parser_site):
             if block.language == "python":
                 text = f"python - <<'END'\n{text}END"
             try:
-                run(SMALL + text, folder, env=env)
+                run(SMALL + text, folder)
             except AssertionError as error:
                 raise AssertionError(f"{block.page}:{block.line}") from error
     assert (folder / "pictures/index.html").is_file()
 
 
 def test_the_recipe_in_the_readme_of_experiments_is_one(tmp_path):
-    (recipe,) = (block for block in blocks("examples/experiments/README.md") if block.language == "yaml")
+    (recipe,) = blocks("examples/experiments/README.md", "yaml")
     (tmp_path / "recipe.yaml").write_text(recipe.text)
     found = read_recipe(str(tmp_path / "recipe.yaml"))
     assert list(found.systems) == ["transformer", "slr", "slr_random"]

@@ -32,14 +32,14 @@ from fairseq_syntax.models.options import all_options
 from fairseq_syntax.nn.mixing import TokenGate
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
-from places import EXAMPLES, ROOT
+from pages import PAGES, blocks
+from places import ROOT
 from shell import SMALL, run
 from syntax_preprocess import __version__
 from syntax_preprocess.parsers import Line, Parse
 from syntax_preprocess.trees import DependencyTree, NoParse
 
-PAGE = (ROOT / "docs/raw-text-to-data-bin.md").read_text()
-BLOCKS = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
+BLOCKS = [block.text for block in blocks("docs/raw-text-to-data-bin.md", "bash")]
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 
 
@@ -76,9 +76,9 @@ def test_german_and_french(tmp_path, lang):
 
 
 def test_parser_of_the_page_on_extending(monkeypatch):
-    guide = (ROOT / "docs/extending.md").read_text()
+    (guide,) = blocks("docs/extending.md", "python")
     space: dict[str, Any] = {}
-    exec(re.search(r"```python\n(.*?)```", guide, re.S)[1], space)
+    exec(guide.text, space)
     parser = space["LeftToRight"].from_arguments(None)
     found = parser.parse([Line(1, "a b c"), Line(2, "")])
     assert found == [Parse(dependencies=DependencyTree(["a", "b", "c"], [0, 1, 2])), NoParse("empty")]
@@ -269,16 +269,9 @@ def test_what_is_cited_is_this_version():
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-PAGES = [
-    *ROOT.glob("*.md"),
-    *(ROOT / "docs").glob("*.md"),
-    *EXAMPLES.glob("*/README.md"),
-    ROOT / "benchmarks/README.md",
-]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES)
 def test_links_and_paths_lead_somewhere(page):
+    page = ROOT / page
     text = page.read_text()
     links = [link.partition("#") for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     for link, _, anchor in links:

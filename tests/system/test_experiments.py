@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from experiment import experiment, run_here
-from syntax_experiments.recipe import RECIPES, read_recipe
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.schema import recipe_names
 
 #: The one that is run as users do, with four systems, six trainings in all; the others by forks, with two systems.
 WHOLE = "iwslt14_de_en"
@@ -39,7 +40,7 @@ def shared(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("experiments")
 
 
-@pytest.mark.parametrize("recipe", sorted(path.stem for path in RECIPES.glob("*.yaml")))
+@pytest.mark.parametrize("recipe", recipe_names())
 def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
     systems = 4 if recipe == WHOLE else 2
     options = ["--smoke-systems", systems]

@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 from experiment import experiment
-from places import EXAMPLES, ROOT
+from pages import blocks
+from places import ROOT
+from shell import run
 
 
 def test_quickstart_table(tmp_path):
@@ -23,11 +25,12 @@ def test_quickstart_table(tmp_path):
     assert exact.keys() == {"transformer", "gated", "gated_false"}
     assert exact.pop("gated") >= 95
     assert all(abs(control - 28.3) <= 5 for control in exact.values())
-    page = (EXAMPLES / "quickstart/README.md").read_text()
-    (ask,) = re.findall(r"```bash\n(cd .*?)```", page, re.S)
+    *_, ask = blocks("examples/quickstart/README.md", "bash")
     (tmp_path / "experiments").symlink_to(tmp_path)
-    asked = subprocess.run(["bash", "-euc", ask], stdout=subprocess.PIPE, text=True, check=True, cwd=tmp_path)
-    assert asked.stdout.splitlines()[-1] == "['pintero rivano teleska wis sehi', 'pintero teleska wis rivano sehi']"
+    assert (
+        run(ask.text, tmp_path).splitlines()[-1]
+        == "['pintero rivano teleska wis sehi', 'pintero teleska wis rivano sehi']"
+    )
     draw = [sys.executable, ROOT / "docs/figures/make.py", tmp_path, "--output", tmp_path / "picture"]
     subprocess.run(draw, check=True, capture_output=True)
     svg = (tmp_path / "picture.svg").read_text()

@@ -23,7 +23,7 @@ from syntax_experiments.fairseq_options import refuse_unknown
 from syntax_experiments.locks import held
 from syntax_experiments.plan import Plan, existing, make_plan
 from syntax_experiments.recipe import read_recipe
-from syntax_experiments.schema import RECIPES
+from syntax_experiments.schema import recipe_names
 from syntax_preprocess.commands.main import command, command_line
 
 NAME = "fairseq-syntax-experiment"
@@ -40,8 +40,8 @@ class _List(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        for path in sorted(RECIPES.glob("*.yaml")):
-            print(f"{path.stem:28}{read_recipe(path.stem).title}")
+        for name in recipe_names():
+            print(f"{name:28}{read_recipe(name).title}")
         parser.exit()
 
 

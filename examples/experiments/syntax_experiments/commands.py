@@ -57,6 +57,14 @@ def run(
         raise InputError(str(log), None, f"{words[0]} failed with status {status}:\n{tail}")
 
 
+def filled(command: str, places: Mapping[str, str | os.PathLike[str]]) -> list[str]:
+    """The words of a command in which ``{NAME}`` stands for a path: one word, whatever is in it."""
+    words = shlex.split(command)
+    for name, path in places.items():
+        words = [word.replace(f"{{{name}}}", os.fspath(path)) for word in words]
+    return words
+
+
 def wait(process: subprocess.Popen[bytes]) -> int:
     """The exit status of a process. Waiting ends when the process has come to its end.
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from syntax_experiments.formats import READERS
 from syntax_experiments.results import LOSS, SACREBLEU
-from syntax_experiments.schema import RECIPES, build, lines_of, read_node, recipe_path
+from syntax_experiments.schema import build, lines_of, read_node, recipe_names, recipe_path
 from syntax_preprocess.controls import Control
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.parsers import parser_names
@@ -393,7 +393,7 @@ def read_recipe(name: str) -> Recipe:
     """
     path = Path(recipe_path(name))
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in RECIPES.glob("*.yaml")))
+        known = ", ".join(recipe_names())
         raise InputError(str(path), None, f"expected a recipe, found none; there are {known}, or name a file")
     node = read_node(str(path))
     recipe: Recipe = build(Recipe, node, "the recipe")

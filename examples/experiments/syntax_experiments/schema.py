@@ -23,6 +23,11 @@ def recipe_path(name: str) -> str:
     return name if name.endswith((".yaml", ".yml")) else str(RECIPES / f"{name}.yaml")
 
 
+def recipe_names() -> list[str]:
+    """The names of the package's recipes."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
 def read_node(path: str) -> MappingNode:
     """The YAML document in the file `path`: a mapping, with those that its ``extends`` names under it.
 

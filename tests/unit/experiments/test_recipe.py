@@ -10,10 +10,11 @@ from small_recipe import SMALL
 
 import fairseq_syntax  # noqa: F401  (its architectures)
 from syntax_experiments.plan import make_plan
-from syntax_experiments.recipe import RECIPES, read_recipe
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.schema import recipe_names
 from syntax_preprocess.errors import InputError
 
-SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
+SHIPPED = recipe_names()
 
 
 def write(folder, text, name="small.yaml"):

@@ -12,10 +12,11 @@ from steps_in import lines_of, step_in
 
 from syntax_experiments import smoke
 from syntax_experiments.plan import make_plan
-from syntax_experiments.recipe import RECIPES, read_recipe
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.schema import recipe_names
 from syntax_experiments.steps import corpus, downloads
 
-SHIPPED = sorted(path.stem for path in RECIPES.glob("*.yaml"))
+SHIPPED = recipe_names()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import posixpath
-import shlex
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 from xml.etree import ElementTree
 
-from syntax_experiments.commands import run
+from syntax_experiments.commands import filled, run
 from syntax_experiments.formats import READERS
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import SplitFiles
@@ -24,8 +23,7 @@ from syntax_preprocess.errors import InputError
 
 def generate(step: Step) -> None:
     """Runs the recipe's command, which writes to ``{output}``."""
-    words = shlex.split(step.places["command"])
-    run(*(word.replace("{output}", str(step.folder)) for word in words), log=step.folder / "log")
+    run(*filled(step.places["command"], {"output": step.folder}), log=step.folder / "log")
 
 
 def collect(step: Step) -> None:

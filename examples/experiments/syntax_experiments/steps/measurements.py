@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from typing import Any
 
-from syntax_experiments.commands import run
+from syntax_experiments.commands import filled, run
 from syntax_experiments.gpus import on_a_gpu
 from syntax_experiments.make import Step
 from syntax_preprocess.errors import InputError, shown
@@ -19,12 +18,9 @@ def measure(step: Step) -> None:
     Raises:
         InputError: the command fails, or prints something else.
     """
-    words = shlex.split(step.places["command"])
-    for name, path in step.inputs.items():
-        words = [word.replace(f"{{{name}}}", str(path)) for word in words]
     output = step.folder / "output"
     with on_a_gpu():
-        run(*words, log=step.folder / "log", stdout=output, threads=step.threads)
+        run(*filled(step.places["command"], step.inputs), log=step.folder / "log", stdout=output, threads=step.threads)
     last = output.read_text(encoding="utf-8").rstrip().rpartition("\n")[2]
     try:
         found = json.loads(last)
