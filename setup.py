@@ -60,6 +60,7 @@ setup(
             "mypy",
             "playwright",
             "pytest",
+            "pytest-timeout",
             "pytest-xdist",
             "ruff",
         ],

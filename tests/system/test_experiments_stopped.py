@@ -1,11 +1,13 @@
-"""An experiment that is killed, again and again, ends with the table of one that was left alone."""
+"""An experiment that is stopped, wherever it is, ends; killed again and again, with the table of one left alone."""
 
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 from experiment import experiment
 from places import EXPERIMENTS
+from syntax_experiments.make import spec_path
 
 TIMES = {"words_per_second", "hours"}
 
@@ -90,3 +93,40 @@ def test_killed_again_and_again(recipe, tmp_path):
     assert len(made(killed)) == steps
     assert numbers(killed) == numbers(alone)
     assert len(numbers(alone)) > 10
+
+
+#: Snakemake that SIGTERM reaches when it has the lock of its scheduler.
+TERMINATED = """
+import os, signal
+from snakemake.cli import main
+from snakemake.workflow import JobScheduler
+
+def finish_jobs(self, finish_jobs=JobScheduler._finish_jobs):
+    assert self._lock.locked()
+    if self._tofinish:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finish_jobs(self)
+
+JobScheduler._finish_jobs = finish_jobs
+main()
+"""
+
+
+def test_terminated_where_the_engine_has_its_lock(tmp_path):
+    steps = [f"text/{i}" for i in range(4)]
+    for path, before in zip(steps, [None, *steps], strict=False):
+        inputs = {"before": before} if before else {}
+        spec = {"kind": "text", "inputs": inputs, "threads": 1, "priority": 0, "gpus": 0, "places": {}}
+        (tmp_path / spec_path(path)).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / spec_path(path)).write_text(json.dumps(spec))
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "text").touch()  # all but the file that says that it is made, which is to be copied
+        (tmp_path / f"text/.{Path(path).name}.json").touch()
+    options = ["--snakefile", EXPERIMENTS / "Snakefile", "--config", f"targets={steps[-1]}", "--cores", "1"]
+    env = {**os.environ, "PYTHONPATH": str(EXPERIMENTS.parent)}
+    command = [sys.executable, "-c", TERMINATED, *options]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert "Will exit after finishing currently running jobs" in done.stderr, done.stderr
+    assert done.returncode == 1
+    assert (tmp_path / steps[0] / "made.json").exists()
+    assert not (tmp_path / steps[-1] / "made.json").exists()
