@@ -113,15 +113,11 @@ main()
 
 
 def test_terminated_where_the_engine_has_its_lock(tmp_path):
-    steps = [f"text/{i}" for i in range(4)]
-    for path, before in zip(steps, [None, *steps], strict=False):
-        inputs = {"before": before} if before else {}
-        spec = {"kind": "text", "inputs": inputs, "threads": 1, "priority": 0, "gpus": 0, "places": {}}
-        (tmp_path / spec_path(path)).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / spec_path(path)).write_text(json.dumps(spec))
-        (tmp_path / path).mkdir(parents=True)
-        (tmp_path / path / "text").touch()  # all but the file that says that it is made, which is to be copied
-        (tmp_path / f"text/.{Path(path).name}.json").touch()
+    steps = [f"generated/{i}" for i in range(4)]
+    spec = {"kind": "generated", "settings": {}, "places": {"command": "true"}, "threads": 1, "priority": 0, "gpus": 0}
+    (tmp_path / spec_path(steps[0])).parent.mkdir(parents=True)
+    for step, before in zip(steps, [None, *steps], strict=False):
+        (tmp_path / spec_path(step)).write_text(json.dumps({**spec, "inputs": {"before": before} if before else {}}))
     options = ["--snakefile", EXPERIMENTS / "Snakefile", "--config", f"targets={steps[-1]}", "--cores", "1"]
     env = {**os.environ, "PYTHONPATH": str(EXPERIMENTS.parent)}
     command = [sys.executable, "-c", TERMINATED, *options]

@@ -27,10 +27,8 @@ def test_quickstart_table(tmp_path):
     assert all(abs(control - 28.3) <= 5 for control in exact.values())
     *_, ask = blocks("examples/quickstart/README.md", "bash")
     (tmp_path / "experiments").symlink_to(tmp_path)
-    assert (
-        run(ask.text, tmp_path).splitlines()[-1]
-        == "['pintero rivano teleska wis sehi', 'pintero teleska wis rivano sehi']"
-    )
+    *_, answer = run(ask.text, tmp_path).splitlines()
+    assert answer == "['pintero rivano teleska wis sehi', 'pintero teleska wis rivano sehi']"
     draw = [sys.executable, ROOT / "docs/figures/make.py", tmp_path, "--output", tmp_path / "picture"]
     subprocess.run(draw, check=True, capture_output=True)
     svg = (tmp_path / "picture.svg").read_text()
