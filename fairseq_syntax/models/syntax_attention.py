@@ -11,7 +11,7 @@ from fairseq.modules import MultiheadAttention
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
-from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, scores, shared
+from fairseq_syntax.nn.attention import Mixture, at_a_time, choose, fused, plain, scores, shared
 from fairseq_syntax.nn.bias_table import BiasTable
 from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
@@ -109,12 +109,13 @@ class SyntaxAttention(MultiheadAttention):
         ignore = self._acting(self.syntax_dropout_module) if masks.guides else None
         apart = self.dropout_on == "experts"
         single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
+        asked = need_weights or not {"attention", "scores"}.isdisjoint(contents)
         dropout_fuses = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(
             self.implementation,
             n=n,
             on_cuda=query.is_cuda,
-            needs_matrix=need_weights or not {"attention", "scores"}.isdisjoint(contents) or not dropout_fuses,
+            needs_matrix=asked or not dropout_fuses,
             drops=dropout is not None or ignore is not None,
             masks=masks,
             own_parameters=len(self.experts) > 0,
@@ -139,11 +140,20 @@ class SyntaxAttention(MultiheadAttention):
             q, k, v = (part.permute(1, 2, 0, 3) for part in (q, k, v))
             output = fused(q, k, v, mixture, position=position).flatten(0, 1)
         else:
-            q, k, v = (part.flatten(1, 2).transpose(0, 1) for part in (q, k, v))
-            x = scores(q * self.scaling, k, heads=self.num_heads, position=position)
-            attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
-            dropped = attention if apart else self.dropout_module(attention)
-            output = torch.bmm(dropped.flatten(0, 1), v)
+
+            def attend(mixture: Mixture, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+                x = scores(q, k, heads=self.num_heads, position=position)
+                attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
+                dropped = attention if apart else self.dropout_module(attention)
+                return torch.bmm(dropped.flatten(0, 1), v), attention, x
+
+            parts = [part.flatten(1, 2).transpose(0, 1) for part in (q * self.scaling, k, v)]
+            size = at_a_time(self.num_heads * n * n)
+            if size < batch and way == "shared" and not asked and not torch.is_grad_enabled():
+                groups = zip(mixture.split(size), *(part.split(size * self.num_heads) for part in parts), strict=True)
+                output = torch.cat([attend(*group)[0] for group in groups])
+            else:
+                output, attention, x = attend(mixture, *parts)
         output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
         seen = {
             "gates": self._of_sentences(weights, key_padding_mask),

@@ -22,7 +22,7 @@ it up to rounding, where :func:`choose` takes them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -43,8 +43,11 @@ DROPOUT_ON = ("mixture", "experts")
 #: Below this share of a row's global attention that a mask lets pass, :func:`shared` would lose precision.
 _SMALLEST_SHARE = 1e-12
 
-#: On a CPU, fused attention is faster than :func:`shared` from about this sentence length.
+#: On a CPU, fused attention is faster than :func:`plain` from about this sentence length.
 _LONG = 128
+
+#: How many scores :func:`at_a_time` takes: what is made of them stays in a CPU's cache.
+_CACHED = 2**20
 
 
 class Dropout(Protocol):
@@ -84,6 +87,11 @@ class Mixture:
     def heads(self) -> int:
         """How many heads, the first ones, have experts."""
         return self.weights.shape[2] if self.masks.guides else 0
+
+    def split(self, size: int) -> list[Mixture]:
+        """Those of groups of so many sentences."""
+        groups = zip(self.masks.split(self.padding, size), self.weights.split(size), strict=True)
+        return [replace(self, masks=masks, weights=w, padding=padding) for (masks, padding), w in groups]
 
     def hidden_keys(self, dtype: torch.dtype) -> Tensor | None:
         """What hides keys that are padding from scores, ``(batch, 1, 1, n)``: -inf there, 0 elsewhere."""
@@ -153,8 +161,8 @@ def choose(
     """Which of ``plain``, ``shared`` and ``fused`` computes it.
 
     Args:
-        asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU ``fused``
-            where it is possible and sentences are long, else ``shared``.
+        asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU
+            ``shared`` where it is possible, else ``fused`` where it is possible and sentences are long, else ``plain``.
         n: the length of the sentences.
         needs_matrix: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not drawn
             apart for each expert.
@@ -166,12 +174,17 @@ def choose(
     if any(guide.factor is not None or guide.bias is None for guide in masks.guides):
         return "plain"
     softmaxes = len(masks.guides) + has_rest
-    sharable = "plain" if own_parameters or not masks.guides or softmaxes == 1 else "shared"
-    if asked == "plain" or asked == "shared":
-        return "plain" if asked == "plain" else sharable
-    if asked == "fused" or on_cuda:
-        return "plain" if needs_matrix else "fused"
-    return "fused" if not needs_matrix and not drops and n >= _LONG else sharable
+    sharable = not own_parameters and len(masks.guides) > 0 and softmaxes > 1
+    if sharable and (asked == "shared" or (asked == "auto" and not on_cuda)):
+        return "shared"
+    if needs_matrix or asked in ("plain", "shared"):
+        return "plain"
+    return "fused" if asked == "fused" or on_cuda or (n >= _LONG and not drops) else "plain"
+
+
+def at_a_time(scores: int) -> int:
+    """How many sentences to take at a time that have so many scores each."""
+    return max(1, _CACHED // scores)
 
 
 def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) -> Tensor:
@@ -226,7 +239,7 @@ def shared(x: Tensor, mixture: Mixture) -> Tensor:
         if not (least > _SMALLEST_SHARE and most < torch.inf):
             return plain(x, mixture)
         mask = mixture.dropped(mixture.ignored(guide.mask.expand_as(raw), k))
-        factor = factor + mask * (mixture.weight(mixture.has_rest + k) / share)  # faster than addcmul
+        factor = (mask * (mixture.weight(mixture.has_rest + k) / share)).add_(factor)  # faster than addcmul
     return _with_global_heads(raw * factor, attention[:, mixture.heads :], mixture.dropped)
 
 

@@ -239,6 +239,22 @@ class BatchMasks:
 
         return self._once(f"factors {with_global}", None, torch.float32, make)
 
+    def split(self, padding: Tensor | None, size: int) -> list[tuple[BatchMasks, Tensor | None]]:
+        """Masks, each a :class:`Guide` that has a bias alone, and padding of groups of so many sentences.
+
+        They are made once for all layers, as :meth:`biases` are.
+        """
+
+        def make() -> list[tuple[BatchMasks, Tensor | None]]:
+            parsed = self.parsed.split(size)
+            paddings = [None] * len(parsed) if padding is None else padding.split(size)
+            biases = [g.bias.expand(len(self.parsed), -1, -1, -1).split(size) for g in self.guides]
+            groups = zip(*biases, strict=True)
+            masks = [BatchMasks([Guide(bias=b) for b in group], p) for group, p in zip(groups, parsed, strict=True)]
+            return list(zip(masks, paddings, strict=True))
+
+        return self._once(f"groups of {size}", padding, torch.bool, make)
+
     def _of_experts(self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool) -> Tensor:
         """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``."""
         there = [part for guide in self.guides for part in (guide.bias, guide.factor) if part is not None]

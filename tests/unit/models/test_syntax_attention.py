@@ -97,6 +97,26 @@ def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n,
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("combination", ["gate", "token-gate", "average"])
+def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(monkeypatch, combination, size):
+    masks, padding = mixed_bias(9)
+    whole, grouped = (attention(combination=combination, syntax_heads=3).eval() for _ in range(2))
+    whole.implementation = "plain"
+    monkeypatch.setattr(syntax_attention, "at_a_time", lambda scores: size)
+    groups = []
+    monkeypatch.setattr(syntax_attention, "shared", lambda x, mixture: groups.append(len(x)) or shared(x, mixture))
+    x = torch.randn(9, 4, 16)
+    given = {"key_padding_mask": padding, "need_weights": False, "syntax": masks}
+    with torch.no_grad():
+        expected = whole(x, x, x, **given)[0]
+        for _ in range(2):  # layers, which share the groups
+            torch.testing.assert_close(grouped(x, x, x, **given)[0], expected, rtol=1e-4, atol=1e-6)
+    assert groups == {1: [1, 1, 1, 1], 3: [3, 1]}[size] * 2
+    grouped(x, x, x, **given)  # training takes all at once
+    assert groups[-1] == 4
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("implementation", ["shared", "fused"])
