@@ -43,10 +43,10 @@ DROPOUT_ON = ("mixture", "experts")
 #: Below this share of a row's global attention that a mask lets pass, :func:`shared` would lose precision.
 _SMALLEST_SHARE = 1e-12
 
-#: On a CPU, fused attention is faster than :func:`plain` from about this sentence length.
+#: On a CPU, fused attention is faster from about this sentence length.
 _LONG = 128
 
-#: How many scores :func:`at_a_time` takes: what is made of them stays in a CPU's cache.
+#: About how many scores are taken at a time, but at least one sentence's: what is made of them may stay in the cache.
 _CACHED = 2**20
 
 
@@ -154,6 +154,7 @@ def choose(
     on_cuda: bool,
     needs_matrix: bool,
     drops: bool,
+    gradients: bool,
     masks: BatchMasks,
     own_parameters: bool,
     has_rest: bool = True,
@@ -161,12 +162,13 @@ def choose(
     """Which of ``plain``, ``shared`` and ``fused`` computes it.
 
     Args:
-        asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU
-            ``shared`` where it is possible, else ``fused`` where it is possible and sentences are long, else ``plain``.
+        asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU ``fused``
+            where it is possible, sentences are long, and ``shared`` would not take some at a time; else ``shared``.
         n: the length of the sentences.
         needs_matrix: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not drawn
             apart for each expert.
         drops: whether a dropout acts.
+        gradients: whether there are to be some.
         own_parameters: whether a mask has parameters of its own, so that its bias is any number, not the logarithm of a
             mask.
         has_rest: whether the global expert has a weight.
@@ -174,17 +176,18 @@ def choose(
     if any(guide.factor is not None or guide.bias is None for guide in masks.guides):
         return "plain"
     softmaxes = len(masks.guides) + has_rest
-    sharable = not own_parameters and len(masks.guides) > 0 and softmaxes > 1
-    if sharable and (asked == "shared" or (asked == "auto" and not on_cuda)):
-        return "shared"
-    if needs_matrix or asked in ("plain", "shared"):
-        return "plain"
-    return "fused" if asked == "fused" or on_cuda or (n >= _LONG and not drops) else "plain"
+    sharable = "plain" if own_parameters or not masks.guides or softmaxes == 1 else "shared"
+    if asked == "plain" or asked == "shared":
+        return "plain" if asked == "plain" else sharable
+    if asked == "fused" or on_cuda:
+        return "plain" if needs_matrix else "fused"
+    fuses = not needs_matrix and not drops and n >= _LONG
+    return "fused" if fuses and (gradients or sharable == "plain") else sharable
 
 
-def at_a_time(scores: int) -> int:
+def at_a_time(of_each: int) -> int:
     """How many sentences to take at a time that have so many scores each."""
-    return max(1, _CACHED // scores)
+    return max(1, _CACHED // of_each)
 
 
 def scores(q: Tensor, k: Tensor, *, heads: int, position: Tensor | None = None) -> Tensor:

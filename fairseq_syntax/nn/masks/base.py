@@ -248,9 +248,12 @@ class BatchMasks:
         def make() -> list[tuple[BatchMasks, Tensor | None]]:
             parsed = self.parsed.split(size)
             paddings = [None] * len(parsed) if padding is None else padding.split(size)
-            biases = [g.bias.expand(len(self.parsed), -1, -1, -1).split(size) for g in self.guides]
-            groups = zip(*biases, strict=True)
-            masks = [BatchMasks([Guide(bias=b) for b in group], p) for group, p in zip(groups, parsed, strict=True)]
+            guides = [
+                [Guide(bias=part) for part in guide.bias.split(size)] if len(guide.bias) > 1 else [guide] * len(parsed)
+                for guide in self.guides
+            ]
+            groups = zip(*guides, strict=True)
+            masks = [BatchMasks(group, known) for group, known in zip(groups, parsed, strict=True)]
             return list(zip(masks, paddings, strict=True))
 
         return self._once(f"groups of {size}", padding, torch.bool, make)

@@ -97,24 +97,52 @@ def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n,
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("size", [1, 3])
-@pytest.mark.parametrize("combination", ["gate", "token-gate", "average"])
-def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(monkeypatch, combination, size):
+@pytest.fixture(params=[1, 3])
+def groups(request, monkeypatch) -> list[int]:
+    """Sentences are taken one or three at a time; how many were each time."""
+    taken: list[int] = []
+    monkeypatch.setattr(syntax_attention, "at_a_time", lambda of_each: request.param)
+    monkeypatch.setattr(syntax_attention, "shared", lambda x, mixture: taken.append(len(x)) or shared(x, mixture))
+    return taken
+
+
+@pytest.mark.parametrize("kind", ["padded", "without padding", "the same for all", "hides almost all"])
+@pytest.mark.parametrize("combination", ["gate", "token-gate", "average", "pure"])
+def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(groups, combination, kind):
     masks, padding = mixed_bias(9)
+    if kind == "without padding":
+        padding = None
+    elif kind == "the same for all":
+        masks = BatchMasks.of(torch.rand(1, 2, 9, 9).log(), masks.parsed)
+    elif kind == "hides almost all":  # of a sentence, which falls back to a softmax for each mask
+        log_masks = torch.where(torch.eye(9, dtype=torch.bool), -60.0, -90.0).expand(1, 2, -1, -1)
+        masks = BatchMasks.of(torch.cat([log_masks, masks.log_masks[1:]]), masks.parsed)
     whole, grouped = (attention(combination=combination, syntax_heads=3).eval() for _ in range(2))
     whole.implementation = "plain"
-    monkeypatch.setattr(syntax_attention, "at_a_time", lambda scores: size)
-    groups = []
-    monkeypatch.setattr(syntax_attention, "shared", lambda x, mixture: groups.append(len(x)) or shared(x, mixture))
     x = torch.randn(9, 4, 16)
     given = {"key_padding_mask": padding, "need_weights": False, "syntax": masks}
     with torch.no_grad():
         expected = whole(x, x, x, **given)[0]
         for _ in range(2):  # layers, which share the groups
             torch.testing.assert_close(grouped(x, x, x, **given)[0], expected, rtol=1e-4, atol=1e-6)
-    assert groups == {1: [1, 1, 1, 1], 3: [3, 1]}[size] * 2
-    grouped(x, x, x, **given)  # training takes all at once
-    assert groups[-1] == 4
+    assert groups in ([1, 1, 1, 1] * 2, [3, 1] * 2)
+
+
+@pytest.mark.parametrize(
+    "dropouts", [{"dropout": 0.2}, {"dropout": 0.2, "dropout_on": "experts"}, {"syntax_dropout": 0.2}]
+)
+def test_training_takes_all_sentences_at_once(groups, dropouts):
+    """Without gradients too: activation checkpointing computes first without them, then with them."""
+    masks, padding = mixed_bias(9)
+    net = attention(**dropouts)
+    x = torch.randn(9, 4, 16)
+    outputs = []
+    for gradients in (False, True):
+        torch.manual_seed(5)
+        with torch.set_grad_enabled(gradients):
+            outputs.append(net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=masks)[0])
+    assert groups == [4, 4]
+    assert torch.equal(*outputs)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
