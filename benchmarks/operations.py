@@ -15,7 +15,7 @@ parameters as for one). The encoder is in evaluation. A decoding step is the mea
 
 All is counted on a CPU. For what a GPU is asked, torch's fused attention is one operation forwards and one backwards,
 as its kernel with a mask and dropout is there; on a CPU it is nine and more with dropout. `--syntax-attention auto` is
-`shared` on a CPU, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
+`shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
 """
 
 from __future__ import annotations

@@ -109,16 +109,17 @@ class SyntaxAttention(MultiheadAttention):
         ignore = self._acting(self.syntax_dropout_module) if masks.guides else None
         apart = self.dropout_on == "experts"
         single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
-        asked = need_weights or not {"attention", "scores"}.isdisjoint(contents)
+        shown = need_weights or not {"attention", "scores"}.isdisjoint(contents)
         drops = dropout is not None or ignore is not None
+        some_at_a_time = query.device.type == "cpu" and not (shown or drops or torch.is_grad_enabled())
         dropout_fuses = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(
             self.implementation,
             n=n,
             on_cuda=query.is_cuda,
-            needs_matrix=asked or not dropout_fuses,
+            needs_matrix=shown or not dropout_fuses,
             drops=drops,
-            gradients=torch.is_grad_enabled(),
+            some_at_a_time=some_at_a_time,
             masks=masks,
             own_parameters=len(self.experts) > 0,
             has_rest=self._has_rest,
@@ -150,9 +151,7 @@ class SyntaxAttention(MultiheadAttention):
                 return torch.bmm(dropped.flatten(0, 1), v), attention, x
 
             parts = [part.flatten(1, 2).transpose(0, 1) for part in (q * self.scaling, k, v)]
-            size = batch
-            if way == "shared" and query.device.type == "cpu" and not (asked or drops or torch.is_grad_enabled()):
-                size = at_a_time(self.num_heads * n * n)
+            size = at_a_time(self.num_heads * n * n) if way == "shared" and some_at_a_time else batch
             if size < batch:
                 groups = zip(mixture.split(size), *(part.split(size * self.num_heads) for part in parts), strict=True)
                 output = torch.cat([attend(*group)[0] for group in groups])

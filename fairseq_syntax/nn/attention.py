@@ -43,7 +43,7 @@ DROPOUT_ON = ("mixture", "experts")
 #: Below this share of a row's global attention that a mask lets pass, :func:`shared` would lose precision.
 _SMALLEST_SHARE = 1e-12
 
-#: On a CPU, fused attention is faster from about this sentence length.
+#: On a CPU, fused attention is faster from about this sentence length than what takes all sentences at once.
 _LONG = 128
 
 #: About how many scores are taken at a time, but at least one sentence's: what is made of them may stay in the cache.
@@ -154,7 +154,7 @@ def choose(
     on_cuda: bool,
     needs_matrix: bool,
     drops: bool,
-    gradients: bool,
+    some_at_a_time: bool,
     masks: BatchMasks,
     own_parameters: bool,
     has_rest: bool = True,
@@ -163,12 +163,12 @@ def choose(
 
     Args:
         asked: one of :data:`WAYS`. ``auto``: on CUDA ``fused`` where it is possible, else ``plain``; on a CPU ``fused``
-            where it is possible, sentences are long, and ``shared`` would not take some at a time; else ``shared``.
+            where it is possible, sentences are long, and ``shared`` would take them all at once; else ``shared``.
         n: the length of the sentences.
         needs_matrix: whether A itself, or an A_k, is needed: it is asked for, or a dropout acts on it that is not drawn
             apart for each expert.
         drops: whether a dropout acts.
-        gradients: whether there are to be some.
+        some_at_a_time: whether ``shared`` may take some sentences at a time.
         own_parameters: whether a mask has parameters of its own, so that its bias is any number, not the logarithm of a
             mask.
         has_rest: whether the global expert has a weight.
@@ -182,7 +182,7 @@ def choose(
     if asked == "fused" or on_cuda:
         return "plain" if needs_matrix else "fused"
     fuses = not needs_matrix and not drops and n >= _LONG
-    return "fused" if fuses and (gradients or sharable == "plain") else sharable
+    return "fused" if fuses and not (sharable == "shared" and some_at_a_time) else sharable
 
 
 def at_a_time(of_each: int) -> int:
