@@ -14,8 +14,9 @@ A training step is the forward and backward pass; optimizers differ (fairseq's o
 parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search.
 
 All is counted on a CPU. For what a GPU is asked, torch's fused attention is one operation forwards and one backwards,
-as its kernel with a mask and dropout is there; on a CPU it is nine and more with dropout. `--syntax-attention auto` is
-`shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
+as its kernel with a mask and dropout is there, and so is dropout; on a CPU they are nine and more, and three.
+`--syntax-attention auto` is `shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum
+of several, else `plain`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ _BACKWARDS = "(Tensor gradient, Tensor[] inputs) -> Tensor[]"
 
 @library.custom_op("operations::attention", mutates_args=(), schema=_FORWARDS)
 def _forwards(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> list[Tensor]:
-    return [_attention_of_torch(q, k, v, attn_mask=mask), q.new_empty(q.shape[:3])]  # and its normalisers
+    output = _attention_of_torch(q, k, v, attn_mask=mask)
+    in_memory = output.transpose(1, 2).contiguous()  # the kernel's is (batch, queries, heads, d)
+    return [in_memory.transpose(1, 2), q.new_empty(q.shape[:3])]  # and its normalisers
 
 
 @library.custom_op("operations::attention_backward", mutates_args=(), schema=_BACKWARDS)
@@ -145,12 +148,17 @@ class FusedAttention(torch.autograd.Function):
 
 
 def device(name: str) -> AbstractContextManager:
-    """Inside the block, torch's fused attention is what it is on a `gpu`, or on a `cpu`."""
+    """Inside the block, torch's fused attention and dropout are what they are on a `gpu`, or on a `cpu`."""
+    if name == "cpu":
+        return nullcontext()
 
     def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
         return FusedAttention.apply(q, k, v, attn_mask)
 
-    return patch.object(F, "scaled_dot_product_attention", attention) if name == "gpu" else nullcontext()
+    def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        return torch.native_dropout(x, p, training)[0]
+
+    return patch.multiple(F, scaled_dot_product_attention=attention, dropout=dropout)
 
 
 def _tensors(of: Any) -> list[Tensor]:

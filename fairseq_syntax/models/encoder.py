@@ -17,8 +17,9 @@ from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.models.one_pass import LayersOfOnePass, Mixture
 from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
 from fairseq_syntax.nn.fusion import Fusion
+from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.nn.masks import MaskBuilder, check_features, position_buckets
-from fairseq_syntax.nn.numerics import in_graph
+from fairseq_syntax.nn.numerics import at_least_float32, in_graph
 from fairseq_syntax.nn.predictions import Predictor, parent_targets, predicted_parents
 from fairseq_syntax.nn.trace import SyntaxTrace
 from fairseq_syntax.nn.tree_mixing import SIGMOID, TreeMixing
@@ -135,10 +136,12 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if self.tree_mixing is not None and src_syntax is not None:
             hides = predictions and self.training and self.predictor is not None and self.predictor.options.distances
             mixture = Mixture.of(src_syntax, self.tree_mixing, self.predictor if hides else None)
+        statistics = self._moving_statistics()
         layers = LayersOfOnePass(
             self.layers,
             self.guided_numbers,
             syntax=self.mask_builder(src_syntax, src_tokens, teaches=predictions),
+            statistics=statistics,
             trace=trace,
             mixture=mixture,
             predicts=predictions and bool(self.mask_builder.label_features),
@@ -163,7 +166,16 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         elif self.predictor is not None and self.training:
             x = in_graph(x, self.predictor)
         out["encoder_out"] = [x]
+        if statistics is not None:
+            statistics.move()
         return out
+
+    def _moving_statistics(self) -> RunningStatistics | None:
+        """Those of the gates, if there are some, where a pass moves them: in training, if gradients are computed."""
+        if not (self.training and torch.is_grad_enabled()):
+            return None
+        norms = [module for module in self.modules() if isinstance(module, GateBatchNorm)]
+        return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
 
     def _has_labels(self, src_syntax: Mapping[str, Tensor] | None) -> bool:
         """Whether there is something to predict, and the batch has what it is compared with."""

@@ -9,6 +9,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import BatchMasks
 
 
@@ -48,6 +49,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
         attn_mask: Tensor | None = None,
         *,
         syntax: BatchMasks,
+        statistics: RunningStatistics | None = None,
         contents: Sequence[str] = (),
     ) -> Any:
         """As fairseq's layer, with the batch's masks.
@@ -56,6 +58,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             x: ``(n, batch, embed_dim)``.
             encoder_padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
             syntax: the batch's masks. It holds no tensor with a gradient: activation checkpointing would lose it here.
+            statistics: of the gates in this pass; ``None``: the gate moves its own.
             contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
 
         Returns:
@@ -69,7 +72,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             nonlocal seen
             output, _, *seen = self.self_attn(
                 x, x, x, key_padding_mask=encoder_padding_mask, need_weights=False, attn_mask=attn_mask, syntax=syntax,
-                contents=contents,
+                statistics=statistics, contents=contents,
             )  # fmt: skip
             return output
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.nn.attention import scores
 from fairseq_syntax.nn.dependency import ancestors
+from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import BatchMasks
 from fairseq_syntax.nn.numerics import UNKNOWN, padding_bias
 from fairseq_syntax.nn.predictions import HiddenDistances, Predictor, hide_distances
@@ -56,6 +57,7 @@ class LayersOfOnePass:
         layers: the encoder's.
         guided: the numbers, from 1, of those that masks enter.
         syntax: the batch's masks.
+        statistics: of the gates, if they move.
         trace: is filled, if there is one.
         mixture: makes what layers read, if something does.
         predicts: whether guided layers are asked for predictions.
@@ -71,6 +73,7 @@ class LayersOfOnePass:
         guided: Collection[int],
         *,
         syntax: BatchMasks,
+        statistics: RunningStatistics | None,
         trace: SyntaxTrace | None,
         mixture: Mixture | None,
         predicts: bool,
@@ -79,6 +82,7 @@ class LayersOfOnePass:
         self.layers = layers
         self.guided = guided
         self.syntax = syntax
+        self.statistics = statistics
         self.trace = trace
         self.mixture = mixture
         self.predicts = predicts
@@ -104,8 +108,10 @@ class LayersOfOnePass:
         asked = () if self.trace is None else self.trace.contents
         contents = (*asked, "prediction") if self.predicts else asked
         if not contents:
-            return layer(x, encoder_padding_mask, syntax=self.syntax)
-        x, fc_result, *seen = layer(x, encoder_padding_mask, syntax=self.syntax, contents=contents)
+            return layer(x, encoder_padding_mask, syntax=self.syntax, statistics=self.statistics)
+        x, fc_result, *seen = layer(
+            x, encoder_padding_mask, syntax=self.syntax, statistics=self.statistics, contents=contents
+        )
         if self.predicts and (prediction := seen.pop()) is not None:
             self.predictions.append(prediction)
         if self.trace is not None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.nn.attention import Mixture, at_a_time, choose, fused, plain, scores, shared
 from fairseq_syntax.nn.bias_table import BiasTable
+from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
 
@@ -25,7 +26,8 @@ class SyntaxAttention(MultiheadAttention):
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
     (``gate``), of masks that have some (``experts``) and of the bias by relative position (``position_bias``).
 
-    All ways but ``plain`` compute queries, keys and values in one projection, unless quant-noise acts on them.
+    All ways but ``plain`` compute queries, keys and values in one projection, unless quant-noise acts on them. It takes
+    a copy of the weights, which only a backward pass makes good on a CPU: ``shared`` does so with gradients alone.
 
     Args:
         embed_dim: width of the model.
@@ -84,6 +86,7 @@ class SyntaxAttention(MultiheadAttention):
         need_weights: bool = True,
         attn_mask: Tensor | None = None,
         syntax: BatchMasks,
+        statistics: RunningStatistics | None = None,
         contents: Sequence[str] = (),
     ) -> tuple[Tensor | None, ...]:
         """Attends.
@@ -95,6 +98,7 @@ class SyntaxAttention(MultiheadAttention):
                 experts apart.
             attn_mask: not supported; must be ``None``.
             syntax: the batch's masks.
+            statistics: of the gates in this pass; ``None``: the gate moves its own.
             contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
 
         Returns:
@@ -125,7 +129,10 @@ class SyntaxAttention(MultiheadAttention):
             has_rest=self._has_rest,
         )
         q, k, v = self._project(query, way)
-        weights = self._weights(query, masks.hidden_keys(key_padding_mask, query.dtype), masks=len(masks.guides))
+        if self.gate is not None:
+            weights = self.gate(query, masks.hidden_keys(key_padding_mask, query.dtype), statistics)
+        else:
+            weights = even_weights(self.combination, masks=len(masks.guides), heads=self.syntax_heads, like=query)
         mixture = Mixture(
             masks=masks,
             weights=weights if weights.dim() == 4 else weights.unsqueeze(-1),
@@ -141,7 +148,7 @@ class SyntaxAttention(MultiheadAttention):
         x = attention = None
         if way == "fused":
             q, k, v = (part.permute(1, 2, 0, 3) for part in (q, k, v))
-            output = fused(q, k, v, mixture, position=position).flatten(0, 1)
+            output = fused(q, k, v, mixture, position=position)
         else:
 
             def attend(mixture: Mixture, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -157,7 +164,8 @@ class SyntaxAttention(MultiheadAttention):
                 output = torch.cat([attend(*group)[0] for group in groups])
             else:
                 output, attention, x = attend(mixture, *parts)
-        output = self.out_proj(output.transpose(0, 1).reshape(n, batch, self.embed_dim))
+            output = output.unflatten(0, (batch, self.num_heads))
+        output = self.out_proj(output.permute(2, 0, 1, 3).contiguous().view(n, batch, self.embed_dim))
         seen = {
             "gates": self._of_sentences(weights, key_padding_mask),
             "attention": attention,
@@ -224,7 +232,8 @@ class SyntaxAttention(MultiheadAttention):
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
         shape = self.num_heads, self.head_dim
-        if self.implementation == "plain" or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
+        apart = self.implementation == "plain" or (way != "fused" and not torch.is_grad_enabled())
+        if apart or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
             return tuple(p(x).view(n, batch, *shape) for p in projections)
         if way == "fused":
             weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
@@ -234,9 +243,3 @@ class SyntaxAttention(MultiheadAttention):
         bias = torch.stack([p.bias.view(shape) for p in projections], dim=1)
         qkv = F.linear(x, weight.view(-1, self.embed_dim), bias.view(-1))
         return qkv.view(n, batch, self.num_heads, 3, self.head_dim).unbind(dim=3)
-
-    def _weights(self, query: Tensor, hidden: Tensor | None, *, masks: int) -> Tensor:
-        """Weights of the experts, ``(batch, experts, syntax_heads)``, or with an axis of n queries after them."""
-        if self.gate is not None:
-            return self.gate(query, hidden)
-        return even_weights(self.combination, masks=masks, heads=self.syntax_heads, like=query)

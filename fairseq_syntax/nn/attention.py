@@ -115,7 +115,9 @@ class Mixture:
             return of_experts.squeeze(2)
         of_experts = at_least_float32(of_experts)
         weights = self.weights.transpose(1, 2).to(of_experts.dtype)
-        if weights.shape[3] > 1:
+        if weights.shape[2] == 2 and not torch.is_grad_enabled():  # one operation; its gradient would be seven
+            return torch.lerp(of_experts[:, :, 0], of_experts[:, :, 1], weights[:, :, 1].unsqueeze(3))
+        if weights.shape[3] > 1 or not of_experts.is_contiguous():  # a product of matrices would copy them
             return (weights.unsqueeze(4) * of_experts).sum(dim=2)
         batch, heads, experts = weights.shape[:3]
         with no_autocast(of_experts.device):

@@ -19,12 +19,15 @@ from torch import Tensor
 
 from fairseq_syntax.nn.numerics import UNKNOWN, no_autocast
 
+#: How many ancestors :func:`ancestors` finds at a time; after each time a GPU is waited for.
+_LEVELS = 8
+
 
 def first_subwords(word: Tensor) -> Tensor:
     """Where each position's word begins, ``(batch, n)``."""
-    position = torch.arange(word.shape[1], device=word.device).expand(word.shape)
+    position = torch.arange(word.shape[1], device=word.device)
     starts_word = word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
-    return position.masked_fill(~starts_word, 0).cummax(dim=1).values
+    return (position * starts_word).cummax(dim=1).values
 
 
 def words(word: Tensor, first: Tensor) -> Tensor:
@@ -75,14 +78,16 @@ def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
     parent = F.pad(_heads(word, head, first), (0, 1), value=n)
     visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
     ancestor = first
-    for level in itertools.count(1):
-        visible.scatter_(2, ancestor.unsqueeze(2), True)
-        ancestor = parent.gather(1, ancestor)
-        if level % 8 == 0:  # not at each level: a GPU is waited for
-            if not bool((ancestor < n).any()):
-                break
-            if level >= n:
-                raise _cycle(word, ancestor)
+    for level in itertools.count(_LEVELS, _LEVELS):
+        path = [ancestor]
+        for _ in range(_LEVELS):
+            path.append(parent.gather(1, path[-1]))
+        ancestor = path.pop()
+        visible.scatter_(2, torch.stack(path, dim=2), True)
+        if not bool((ancestor < n).any()):
+            break
+        if level >= n:
+            raise _cycle(word, ancestor)
     return visible[:, :, :n], first
 
 

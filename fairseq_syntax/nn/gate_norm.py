@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -23,11 +23,8 @@ class GateBatchNorm(nn.Module):
     (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way, with the numbers of
     :class:`torch.nn.BatchNorm1d`.
 
-    In any case a batch of one sentence trains, normalised by the running statistics. These stay float32 under
-    ``--fp16``, move once a batch under activation checkpointing (which runs the forward pass twice, first without
-    gradients), stay where they are for a logit that overflowed, and are not accompanied by an integer counter. Under
-    ``--update-freq`` N a step has N batches, and they move with each; also with a batch that loss scaling skips or
-    tries again.
+    In any case a batch of one sentence trains, normalised by the running statistics. How these move is in
+    :class:`RunningStatistics`; they stay float32 under ``--fp16``, and are not accompanied by an integer counter.
 
     Args:
         num_features: the number of logits.
@@ -62,33 +59,82 @@ class GateBatchNorm(nn.Module):
         )
         return self
 
-    def forward(self, logits: Tensor) -> Tensor:
-        """Normalises logits of shape ``(batch, num_features)``; returns float32, or float64 for float64."""
+    def forward(self, logits: Tensor, statistics: RunningStatistics | None = None) -> Tensor:
+        """Normalises logits.
+
+        Args:
+            logits: ``(batch, num_features)``.
+            statistics: those of the pass, which its owner moves; ``None``: the module's own move here, if gradients are
+                computed.
+
+        Returns:
+            float32, or float64 for float64, in the shape of `logits`.
+        """
         x = at_least_float32(logits)
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
-        running = self.running_mean.to(x.dtype), self.running_var.to(x.dtype)
         if not self.training or len(x) == 1:
-            return F.batch_norm(x, *running, weight, bias, eps=self.eps)
-        var, mean = torch.var_mean(x.detach(), dim=0, correction=0)
+            mean, var = self.statistics_buffers if statistics is None else statistics[self].before
+            return F.batch_norm(x, mean.to(x.dtype), var.to(x.dtype), weight, bias, eps=self.eps)
+        of_pass = RunningStatistics([self], x.dtype) if statistics is None else statistics
+        before, moved = of_pass[self]
         if self.statistics == "batch":
-            normalised = F.batch_norm(x, None, None, weight, bias, training=True, eps=self.eps)
+            normalised = F.batch_norm(x, *moved, weight, bias, training=True, momentum=self.momentum, eps=self.eps)
         else:
-            normalised = _Renormalised.apply(x, weight, bias, *running, mean, var, self.eps)
-        if torch.is_grad_enabled():
-            # In place: torch.compile loses tensors that take the place of buffers.
-            self._move(self.running_mean, mean)
-            self._move(self.running_var, var, factor=len(x) / (len(x) - 1))
+            _, mean, inverse_deviation = torch.native_batch_norm(
+                x.detach(), None, None, *moved, True, self.momentum, self.eps
+            )
+            normalised = _Renormalised.apply(x, weight, bias, *before, mean, inverse_deviation, self.eps)
+        if statistics is None and torch.is_grad_enabled():
+            of_pass.move()
         return normalised
-
-    def _move(self, running: Tensor, newest: Tensor, *, factor: float = 1.0) -> None:
-        # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
-        step_back = running.sub(newest.to(running.dtype), alpha=factor).nan_to_num_(0.0, 0.0, 0.0)
-        running.sub_(step_back, alpha=self.momentum)
 
     @property
     def statistics_buffers(self) -> tuple[Tensor, Tensor]:
         """The running mean and variance, ``(num_features,)`` each."""
         return self.running_mean, self.running_var
+
+
+class _OfGate(NamedTuple):
+    """Mean and variance of one gate, before the pass and moved by its batch."""
+
+    before: tuple[Tensor, Tensor]
+    moved: tuple[Tensor, Tensor]
+
+
+class RunningStatistics:
+    """The running statistics of several gates in one forward pass.
+
+    All move at its end, at once: a GPU is asked a few times, not a few times a layer. Until then, and where activation
+    checkpointing runs a layer again, gates find them as they were. They stay where they are for a logit that
+    overflowed. Under ``--update-freq`` N a step has N passes, and they move with each; also with a batch that loss
+    scaling skips or tries again.
+
+    Args:
+        norms: of the gates.
+        dtype: of their logits.
+    """
+
+    def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
+        self._buffers = [buffer for norm in norms for buffer in norm.statistics_buffers]
+        self._sizes = [len(buffer) for buffer in self._buffers]
+        self._before = torch.cat(self._buffers).to(dtype)
+        self._moved = self._before.clone()
+        pairs = zip(self._pairs(self._before), self._pairs(self._moved), strict=True)
+        self._of = {norm: _OfGate(*pair) for norm, pair in zip(norms, pairs, strict=True)}
+
+    def __getitem__(self, norm: GateBatchNorm) -> _OfGate:
+        return self._of[norm]
+
+    def move(self) -> None:
+        """Moves the gates' buffers to where the pass's batch has moved them."""
+        # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
+        step = self._moved.sub(self._before).nan_to_num_(0.0, 0.0, 0.0).to(self._buffers[0].dtype)
+        # In place: torch.compile loses tensors that take the place of buffers.
+        torch._foreach_add_(self._buffers, step.split(self._sizes))
+
+    def _pairs(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
+        means_and_variances = iter(flat.split(self._sizes))
+        return list(zip(means_and_variances, means_and_variances, strict=True))
 
 
 class _Renormalised(torch.autograd.Function):
@@ -101,20 +147,19 @@ class _Renormalised(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, mean: Tensor,
-        var: Tensor, eps: float,
+        inverse_deviation: Tensor, eps: float,
     ) -> Tensor:  # fmt: skip
-        ctx.eps = eps  # the running statistics are moved before the backward pass
-        ctx.save_for_backward(x, weight, running_mean.clone(), running_var.clone(), mean, var)
+        ctx.eps = eps
+        ctx.save_for_backward(x, weight, running_mean, running_var, mean, inverse_deviation)
         return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        x, weight, running_mean, running_var, mean, var = ctx.saved_tensors
+        x, weight, running_mean, running_var, mean, inverse_deviation = ctx.saved_tensors
         backward = torch.ops.aten.native_batch_norm_backward
-        gradient = gradient.contiguous()
         e, of_weight, of_bias = backward(
-            gradient, x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
+            gradient.contiguous(), x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
         )
-        sigma = (var + ctx.eps).sqrt()
-        of_x, _, _ = backward(e, x, sigma, None, None, mean, sigma.reciprocal(), True, ctx.eps, [True, False, False])
+        deviation = inverse_deviation.reciprocal()
+        of_x, _, _ = backward(e, x, deviation, None, None, mean, inverse_deviation, True, ctx.eps, [True, False, False])
         return of_x, of_weight, of_bias, None, None, None, None, None

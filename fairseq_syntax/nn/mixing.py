@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
 
 #: How masks may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
@@ -47,13 +47,14 @@ class Gate(nn.Module):
         #: sees them used); the input gets its own.
         self.frozen = False
 
-    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """Computes the weights.
 
         Args:
             x: the attention's query input, ``(n, batch, embed_dim)``.
             hidden: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where there is
                 no padding.
+            statistics: see :class:`~fairseq_syntax.nn.gate_norm.GateBatchNorm`.
 
         Returns:
             1 - ΣG, and G of each mask, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or with
@@ -61,11 +62,11 @@ class Gate(nn.Module):
         """
         raise NotImplementedError
 
-    def _call(self, module: nn.Module, x: Tensor) -> Tensor:
-        """One of the gate's modules on `x`, its parameters still if they are to be."""
+    def _call(self, module: nn.Module, *inputs: Any) -> Tensor:
+        """One of the gate's modules on its inputs, its parameters still if they are to be."""
         if not self.frozen:
-            return module(x)
-        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, x)
+            return module(*inputs)
+        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, inputs)
 
 
 class SyntaxGate(Gate):
@@ -107,7 +108,7 @@ class SyntaxGate(Gate):
             GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
         )
 
-    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
         if hidden is not None:
             x = x + hidden[:, 0, 0].t().unsqueeze(2)
@@ -121,9 +122,8 @@ class SyntaxGate(Gate):
             wide = at_least_float32(inner), at_least_float32(weight)
             logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
         if self.batch_norm is not None:
-            logits = self._call(self.batch_norm, logits)
-        of_heads = logits.view(-1, self.num_masks, self.num_heads).transpose(1, 2)
-        return F.pad(of_heads, (1, 0)).softmax(dim=2).transpose(1, 2)
+            logits = self._call(self.batch_norm, logits, statistics)
+        return F.pad(logits.view(-1, self.num_masks, self.num_heads), (0, 0, 1, 0)).softmax(dim=1)
 
 
 class TokenGate(Gate):
@@ -145,7 +145,7 @@ class TokenGate(Gate):
         nn.init.normal_(self.linear.weight, std=0.02)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads, n)``."""
         logits = at_least_float32(self._call(self.linear, x))
         of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)

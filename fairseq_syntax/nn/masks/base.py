@@ -323,7 +323,6 @@ class MaskBuilder:
         check_features(syntax, self.features, of=f"the model with the syntax masks {', '.join(self.names)}")
         if tokens is None:
             tokens = next(iter(syntax.values()))
-        place = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
         parsed: list[Tensor] = []
         guides: list[Any] = []
         known: list[Tensor | None] = []
@@ -331,11 +330,10 @@ class MaskBuilder:
             features = [syntax[name] for name in mask.features]
             given = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if given else {}
-            made, pairs = mask.guide(*(features or [place]), **labels), None
+            made, pairs = mask.guide(*(features or [_places(tokens)]), **labels), None
             if features:
-                present = [feature != UNKNOWN for feature in features]
-                parsed.append(reduce(torch.logical_and, [at.any(dim=1) for at in present]))
-                at = reduce(torch.logical_and, present)
+                at = reduce(torch.logical_and, [feature != UNKNOWN for feature in features])
+                parsed.append(at.any(dim=1))
                 pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
                 if isinstance(made, (Guide, Buckets)):
                     made, pairs = made.where(pairs), None
@@ -344,7 +342,13 @@ class MaskBuilder:
             guides.append(made)
             known.append(pairs)
         of_all = torch.stack(parsed, dim=1) if parsed else torch.ones_like(tokens[:, :0], dtype=torch.bool)
-        return BatchMasks(guides, of_all, known, position=None if self.position is None else self.position(place))
+        position = None if self.position is None else self.position(_places(tokens))
+        return BatchMasks(guides, of_all, known, position=position)
+
+
+def _places(tokens: Tensor) -> Tensor:
+    """The numbers of positions, from 0, ``(1, n)``, of ``(batch, n)`` tokens."""
+    return torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
 
 
 def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *, of: str) -> None:

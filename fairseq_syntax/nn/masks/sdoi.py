@@ -53,4 +53,4 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
         visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
     else:
         visible = visible | torch.eye(n, dtype=torch.bool, device=word.device)
-    return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
+    return torch.where(visible, 0.0, -torch.inf)

@@ -57,8 +57,7 @@ def hard_slr(distance: Tensor, *, strict: bool = False) -> Tensor:
     """
     here, there = distance.unsqueeze(2), distance.unsqueeze(1)
     inside = there < here if strict else there <= here
-    log_alpha = torch.zeros(inside.shape, device=distance.device).masked_fill_(~inside, -torch.inf)
-    return _accumulate(log_alpha)
+    return _accumulate(torch.where(inside, 0.0, -torch.inf))
 
 
 def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
@@ -92,7 +91,6 @@ def _accumulate(log_alpha: Tensor) -> Tensor:
     """
     to_the_right = log_alpha.triu(1).cumsum(-1)  # [r, t]: sum over r < u <= t
     to_the_left = log_alpha.tril(-1).flip(-1).cumsum(-1).flip(-1)  # [r, t]: sum over t <= u < r
-    log_mask = torch.zeros_like(log_alpha)
-    log_mask[:, :, 1:].add_(to_the_right[:, :, :-1])
+    log_mask = F.pad(to_the_right[:, :, :-1], (1, 0))
     log_mask[:, 1:, :].add_(to_the_left[:, :-1, :])
     return log_mask

@@ -93,7 +93,7 @@ class OfEachQuery(nn.Module):
         self.linear = nn.Linear(16, masks * heads)
         self.shape = masks, heads
 
-    def forward(self, x, hidden):
+    def forward(self, x, hidden, statistics=None):
         logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
         weights = logits.sigmoid() / self.shape[0]
         return torch.cat([1 - weights.sum(1, keepdim=True), weights], dim=1)
@@ -285,7 +285,7 @@ def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
     net = attention(masks, combination="pure")
     plain = attention([SyntacticLocalRange()])
     plain.load_state_dict(net.state_dict(), strict=False)
-    plain.gate.forward = lambda x, hidden: torch.tensor([1.0, 0.0]).view(1, 2, 1).expand(3, 2, 4)
+    plain.gate.forward = lambda x, hidden, statistics: torch.tensor([1.0, 0.0]).view(1, 2, 1).expand(3, 2, 4)
     x = torch.randn(8, 3, 16)
     guided, unguided = (
         module(x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder(of)(syntax))[0]

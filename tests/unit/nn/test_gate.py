@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import small
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate
 
 
@@ -155,6 +155,49 @@ def test_statistics_survive_a_step_that_overflows(broken):
     assert norm.running_mean[1] == before[1]
     assert (norm.running_mean[[0, 2]] != before[[0, 2]]).all()
     assert norm(torch.randn(8, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_statistics_of_several_gates_move_together_as_they_would_apart(statistics):
+    together = [GateBatchNorm(size, statistics=statistics, momentum=m) for size, m in ((2, 0.1), (3, 0.5), (2, 0.1))]
+    apart = copy.deepcopy(together)
+    for _ in range(2):
+        logits = [torch.randn(8, size) * 2 + 1 for size in (2, 3, 2)]
+        before = [norm.running_mean.clone() for norm in together]
+        of_pass = RunningStatistics(together)
+        for ours, alone, x in list(zip(together, apart, logits, strict=True))[:2]:  # the third is left out of this pass
+            assert torch.equal(ours(x, of_pass), alone(x))
+        for norm, mean in zip(together, before, strict=True):
+            assert torch.equal(norm.running_mean, mean)
+        of_pass.move()
+    for ours, alone in zip(together, apart, strict=True):
+        torch.testing.assert_close(ours.running_mean, alone.running_mean)
+        torch.testing.assert_close(ours.running_var, alone.running_var)
+    assert together[1].running_mean.ne(0).all()
+    assert together[2].running_mean.eq(0).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_statistics_may_move_before_the_backward_pass_of_what_they_normalised(training):
+    norm, logits = GateBatchNorm(2), torch.randn(1 if training else 5, 2, requires_grad=True)
+    norm.train(training)
+    of_pass = RunningStatistics([norm])
+    normalised = norm(logits, of_pass)
+    of_pass.move()
+    normalised.sum().backward()
+    torch.testing.assert_close(logits.grad, torch.ones_like(logits), rtol=1e-4, atol=0)
+
+
+def test_a_layer_that_runs_again_after_statistics_moved_gives_what_it_gave():
+    norm = GateBatchNorm(3)
+    norm(torch.randn(8, 3) + 3)
+    of_pass, logits = RunningStatistics([norm]), torch.randn(8, 3)
+    first = norm(logits, of_pass)
+    of_pass.move()
+    moved = norm.running_mean.clone()
+    assert torch.equal(norm(logits, of_pass), first)
+    assert torch.equal(norm.running_mean, moved)
+    assert not torch.allclose(norm(logits), first)
 
 
 def test_statistics_stay_float32_and_there_is_no_integer_buffer():
