@@ -1,6 +1,6 @@
 """What syntax costs a Transformer: fairseq's own `transformer` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--papers] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers] [--syntax-dropout 0] [--cpu]
 
 No data is needed: random tokens under random trees, in batches of sentences of like lengths, the same for all models
 of a size. Everything is measured in one run, in turn, step by step; medians. A ratio is stock's time over ours: above
@@ -71,17 +71,17 @@ def in_turn(
     return total, [statistics.median(turn[0] / turn[i] for turn in turns) for i in range(1, len(functions))]
 
 
-def peak_memory(name: str, size: int, cpu: bool) -> float:
+def peak_memory(told: str, size: int, cpu: bool) -> float:
     """MiB that three training steps take at most: all of a process (CPU, Linux), or what torch allocates (CUDA)."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
-        return pool.submit(_peak_memory, name, size, cpu).result()
+        return pool.submit(_peak_memory, told, size, cpu).result()
 
 
-def _peak_memory(name: str, size: int, cpu: bool) -> float:
+def _peak_memory(told: str, size: int, cpu: bool) -> float:
     be_quiet()
     shape, tokens = SIZES[size]
-    system = System((SYSTEMS | PAPERS)[name], shape, cpu=cpu)
+    system = System(told, shape, cpu=cpu)
     batches = random_batches(tokens, 3)
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
     for batch in batches:
@@ -112,7 +112,7 @@ def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None
     some = [random_batch(Random(1), [24] * (tokens // 128))]
     generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 8 * repeats)
     row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
-    memory = [peak_memory(name, size, cpu) for name in systems]
+    memory = [peak_memory(of, size, cpu) for of in told.values()]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
     guided = {name: system for name, system in systems.items() if name != "transformer"}
     masks, _ = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
@@ -120,8 +120,8 @@ def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None
     print(f"| masks, share of a training step | | {' | '.join(shares)} |{' |' * len(guided)}", flush=True)
 
 
-def growth(size: int, repeats: int, cpu: bool) -> None:
-    systems = {name: System(told, SIZES[size][0], cpu=cpu) for name, told in SYSTEMS.items()}
+def growth(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
+    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in told.items()}
     ours = [name for name in systems if name != "transformer"]
     print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
     print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")
@@ -138,6 +138,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="embed dims (default: all)")
     parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    parser.add_argument(
+        "--syntax-dropout",
+        type=float,
+        metavar="P",
+        help="of all but fairseq's (default: 0.1; of the papers' what they have)",
+    )
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
@@ -145,15 +151,19 @@ def main() -> None:
     be_quiet()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    told = PAPERS if args.papers else SYSTEMS
+    if args.syntax_dropout is not None:
+        dropped = f" --syntax-dropout {args.syntax_dropout}"
+        told = {name: of if name == "transformer" else of + dropped for name, of in told.items()}
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
     print(f"{gpu or f'{platform.machine()}, {args.threads} threads'}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sizes = [int(size) for size in args.sizes.split(",")]
         for size in sizes:
-            compare(PAPERS if args.papers else SYSTEMS, size, args.repeats, args.cpu)
+            compare(told, size, args.repeats, args.cpu)
         if not args.papers:
-            growth(sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
+            growth(told, sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ class SyntaxAttention(MultiheadAttention):
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
     (``gate``), of masks that have some (``experts``) and of the bias by relative position (``position_bias``).
 
-    All ways but ``plain`` compute queries, keys and values in one projection, unless quant-noise acts on them. It takes
-    a copy of the weights, which only a backward pass makes good on a CPU: ``shared`` does so with gradients alone.
+    ``fused`` computes queries, keys and values in one projection, unless quant-noise acts on them: fewer operations. On
+    a CPU, where the others are at home, it does not pay, since it copies the weights.
 
     Args:
         embed_dim: width of the model.
@@ -232,14 +232,7 @@ class SyntaxAttention(MultiheadAttention):
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
         shape = self.num_heads, self.head_dim
-        apart = self.implementation == "plain" or (way != "fused" and not torch.is_grad_enabled())
-        if apart or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
+        if way != "fused" or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
             return tuple(p(x).view(n, batch, *shape) for p in projections)
-        if way == "fused":
-            weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
-            return F.linear(x, weight, bias).view(n, batch, 3, *shape).unbind(dim=2)
-        # Rows in the order heads, (q, k, v), d: so what comes out is multiplied head by head without a copy.
-        weight = torch.stack([p.weight.view(*shape, self.embed_dim) for p in projections], dim=1)
-        bias = torch.stack([p.bias.view(shape) for p in projections], dim=1)
-        qkv = F.linear(x, weight.view(-1, self.embed_dim), bias.view(-1))
-        return qkv.view(n, batch, self.num_heads, 3, self.head_dim).unbind(dim=3)
+        weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
+        return F.linear(x.contiguous(), weight, bias).view(n, batch, 3, *shape).unbind(dim=2)

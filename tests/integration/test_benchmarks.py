@@ -61,12 +61,12 @@ def counted():
 #: Ratios to stock's, which must not creep up: operations of a training step, of the encoder in evaluation, bytes kept,
 #: those of them that grow with the square of the length.
 MOST = {
-    ("gpu", "slr"): (1.26, 1.49, 1.12, 2.01),
-    ("gpu", "slr, dropout on experts"): (1.17, 1.49, 1.05, 1.01),
-    ("gpu", "slr,sdoi"): (1.30, 1.82, 1.15, 2.32),
-    ("gpu", "slr,sdoi, dropout on experts"): (1.20, 1.82, 1.08, 1.01),
-    ("cpu", "slr"): (1.12, 1.56, 1.05, 1.12),
-    ("cpu", "slr,sdoi"): (1.15, 1.91, 1.07, 1.23),
+    ("gpu", "slr"): (1.29, 1.48, 1.11, 2.01),
+    ("gpu", "slr, dropout on experts"): (1.17, 1.48, 1.05, 1.01),
+    ("gpu", "slr,sdoi"): (1.33, 1.81, 1.14, 2.32),
+    ("gpu", "slr,sdoi, dropout on experts"): (1.20, 1.81, 1.08, 1.01),
+    ("cpu", "slr"): (1.14, 1.56, 1.04, 1.12),
+    ("cpu", "slr,sdoi"): (1.17, 1.91, 1.06, 1.23),
 }
 
 

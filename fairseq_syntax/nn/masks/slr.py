@@ -74,10 +74,10 @@ def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
     Returns:
         the mask's logarithm, ``(batch, n, n)``.
     """
-    real = distance.to(torch.float32).masked_fill(distance == INFINITE, torch.inf)
+    real = (distance * (2.0 / temperature)).masked_fill(distance == INFINITE, torch.inf)
     difference = real.unsqueeze(2) - real.unsqueeze(1)
-    difference = difference.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf)  # ∞ - ∞ is a tie
-    return _accumulate(F.logsigmoid(difference * (2.0 / temperature)))
+    difference.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)  # ∞ - ∞ is a tie
+    return _accumulate(F.logsigmoid(difference))
 
 
 def _accumulate(log_alpha: Tensor) -> Tensor:
@@ -89,8 +89,8 @@ def _accumulate(log_alpha: Tensor) -> Tensor:
     Returns:
         ``(batch, n, n)``: [i, j] = Σ over i < t < j of [i, t], or Σ over j <= t < i-1 of [i-1, t].
     """
-    to_the_right = log_alpha.triu(1).cumsum(-1)  # [r, t]: sum over r < u <= t
-    to_the_left = log_alpha.tril(-1).flip(-1).cumsum(-1).flip(-1)  # [r, t]: sum over t <= u < r
+    to_the_right = log_alpha.triu(1).cumsum_(-1)  # [r, t]: sum over r < u <= t
+    to_the_left = log_alpha.tril(-1).flip(-1).cumsum_(-1).flip(-1)  # [r, t]: sum over t <= u < r
     log_mask = F.pad(to_the_right[:, :, :-1], (1, 0))
     log_mask[:, 1:, :].add_(to_the_left[:, :-1, :])
     return log_mask
