@@ -1,4 +1,4 @@
-"""Metadata and the settings of all tools are in pyproject.toml."""
+"""For tools that call setup.py: metadata, like the settings of all tools, is in pyproject.toml."""
 
 from setuptools import setup
 

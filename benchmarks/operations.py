@@ -13,10 +13,10 @@ asked before. Both can be counted without a GPU:
 A training step is the forward and backward pass; optimizers differ (fairseq's on a GPU may launch as much for all
 parameters as for one). The encoder is in evaluation. A decoding step is the mean of 8 of beam search.
 
-All is counted on a CPU. For what a GPU is asked, torch's fused attention is one operation forwards and one backwards,
-as its kernel with a mask and dropout is there, and so is dropout; on a CPU they are nine and more, and three.
-`--syntax-attention auto` is `shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum
-of several, else `plain`.
+All is counted on a CPU. For what a GPU is asked, torch's fused attention, with a mask and dropout, is one operation
+forwards and one backwards, as its kernel is there, and so is dropout; on a CPU attention is nine operations and more
+forwards, dropout three. Queries, keys and values are projected at once, as on a GPU. `--syntax-attention auto` is
+`shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -37,6 +37,7 @@ from torch import Tensor, library
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from fairseq_syntax.models import syntax_attention
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 
 #: They launch nothing: memory is taken, or a tensor seen otherwise.
@@ -147,10 +148,13 @@ class FusedAttention(torch.autograd.Function):
         return tuple(_backwards(gradient, inputs))
 
 
-def device(name: str) -> AbstractContextManager:
-    """Inside the block, torch's fused attention and dropout are what they are on a `gpu`, or on a `cpu`."""
+@contextmanager
+def device(name: str) -> Iterator[None]:
+    """Inside the block, torch's fused attention and dropout, and projections, are what they are on a `gpu`, or on a
+    `cpu`."""
     if name == "cpu":
-        return nullcontext()
+        yield
+        return
 
     def attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
         return FusedAttention.apply(q, k, v, attn_mask)
@@ -158,7 +162,11 @@ def device(name: str) -> AbstractContextManager:
     def dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         return torch.native_dropout(x, p, training)[0]
 
-    return patch.multiple(F, scaled_dot_product_attention=attention, dropout=dropout)
+    with (
+        patch.multiple(F, scaled_dot_product_attention=attention, dropout=dropout),
+        patch.object(syntax_attention, "projects_at_once", lambda device: True),
+    ):
+        yield
 
 
 def _tensors(of: Any) -> list[Tensor]:

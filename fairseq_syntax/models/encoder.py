@@ -57,6 +57,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if cfg.predicted.parents or cfg.predicted.distances:
             head_dim = embed_dim // cfg.encoder.attention_heads
             self.predictor = Predictor(embed_dim, head_dim, cfg.predicted)
+        #: Of all gates, from the first layer on.
+        self.gate_norms = [module for module in self.modules() if isinstance(module, GateBatchNorm)]
 
     def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
         raise NotImplementedError(
@@ -174,7 +176,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """Those of the gates, if there are some, where a pass moves them: in training, if gradients are computed."""
         if not (self.training and torch.is_grad_enabled()):
             return None
-        norms = [module for module in self.modules() if isinstance(module, GateBatchNorm)]
+        norms = self.gate_norms
         return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
 
     def _has_labels(self, src_syntax: Mapping[str, Tensor] | None) -> bool:

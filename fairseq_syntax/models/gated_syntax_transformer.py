@@ -215,8 +215,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             statistic.copy_(mean)
 
     def _statistics(self) -> list[Tensor]:
-        norms = [gate.batch_norm for gate in self.gates.values() if gate.batch_norm is not None]
-        return [buffer for norm in norms for buffer in norm.statistics_buffers]
+        return [buffer for norm in self.encoder.gate_norms for buffer in norm.statistics_buffers]
 
     def validation_trace(self) -> SyntaxTrace | None:
         """The gates, if there are some."""

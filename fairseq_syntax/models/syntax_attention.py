@@ -18,6 +18,12 @@ from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
 
 
+def projects_at_once(device: torch.device) -> bool:
+    """Whether one projection makes queries, keys and values: it takes fewer operations. On a CPU it does not pay, since
+    the weights are copied."""
+    return device.type != "cpu"
+
+
 class SyntaxAttention(MultiheadAttention):
     """Self-attention that mixes global attention with attention under syntax masks: :mod:`fairseq_syntax.nn.attention`.
 
@@ -26,8 +32,8 @@ class SyntaxAttention(MultiheadAttention):
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
     (``gate``), of masks that have some (``experts``) and of the bias by relative position (``position_bias``).
 
-    ``fused`` computes queries, keys and values in one projection, unless quant-noise acts on them: fewer operations. On
-    a CPU, where the others are at home, it does not pay, since it copies the weights.
+    Queries, keys and values come from one projection where :func:`projects_at_once` says so, unless quant-noise acts on
+    them.
 
     Args:
         embed_dim: width of the model.
@@ -128,7 +134,7 @@ class SyntaxAttention(MultiheadAttention):
             own_parameters=len(self.experts) > 0,
             has_rest=self._has_rest,
         )
-        q, k, v = self._project(query, way)
+        q, k, v = self._project(query)
         if self.gate is not None:
             weights = self.gate(query, masks.hidden_keys(key_padding_mask, query.dtype), statistics)
         else:
@@ -227,12 +233,13 @@ class SyntaxAttention(MultiheadAttention):
         """A dropout, if it acts."""
         return dropout if dropout.p > 0 and (self.training or dropout.apply_during_inference) else None
 
-    def _project(self, x: Tensor, way: str) -> tuple[Tensor, ...]:
+    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values of ``(n, batch, embed_dim)``, ``(n, batch, heads, d)`` each."""
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
         shape = self.num_heads, self.head_dim
-        if way != "fused" or any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections):
+        noisy = any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections)
+        if noisy or not projects_at_once(x.device):
             return tuple(p(x).view(n, batch, *shape) for p in projections)
         weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
         return F.linear(x.contiguous(), weight, bias).view(n, batch, 3, *shape).unbind(dim=2)

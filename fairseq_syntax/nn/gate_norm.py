@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -59,13 +60,13 @@ class GateBatchNorm(nn.Module):
         )
         return self
 
-    def forward(self, logits: Tensor, statistics: RunningStatistics | None = None) -> Tensor:
+    def forward(self, logits: Tensor, of_pass: RunningStatistics | None = None) -> Tensor:
         """Normalises logits.
 
         Args:
             logits: ``(batch, num_features)``.
-            statistics: those of the pass, which its owner moves; ``None``: the module's own move here, if gradients are
-                computed.
+            of_pass: the statistics of all gates in this pass, whose owner moves them; ``None``: the module's own move
+                here, if gradients are computed.
 
         Returns:
             float32, or float64 for float64, in the shape of `logits`.
@@ -73,19 +74,18 @@ class GateBatchNorm(nn.Module):
         x = at_least_float32(logits)
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
         if not self.training or len(x) == 1:
-            mean, var = self.statistics_buffers if statistics is None else statistics[self].before
+            mean, var = self.statistics_buffers if of_pass is None else of_pass[self].before
             return F.batch_norm(x, mean.to(x.dtype), var.to(x.dtype), weight, bias, eps=self.eps)
-        of_pass = RunningStatistics([self], x.dtype) if statistics is None else statistics
-        before, moved = of_pass[self]
+        moving = RunningStatistics([self], x.dtype) if of_pass is None else of_pass
+        before, moved = moving[self]
         if self.statistics == "batch":
             normalised = F.batch_norm(x, *moved, weight, bias, training=True, momentum=self.momentum, eps=self.eps)
         else:
-            _, mean, inverse_deviation = torch.native_batch_norm(
-                x.detach(), None, None, *moved, True, self.momentum, self.eps
-            )
-            normalised = _Renormalised.apply(x, weight, bias, *before, mean, inverse_deviation, self.eps)
-        if statistics is None and torch.is_grad_enabled():
-            of_pass.move()
+            by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, *moved, True, self.momentum, self.eps)
+            standard = [of_all[: x.shape[1]] for of_all in moving.standard]
+            normalised = _Renormalised.apply(x, weight, bias, *before, by_batch, *standard, self.eps)
+        if of_pass is None and torch.is_grad_enabled():
+            moving.move()
         return normalised
 
     @property
@@ -117,13 +117,17 @@ class RunningStatistics:
     def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
         self._buffers = [buffer for norm in norms for buffer in norm.statistics_buffers]
         self._sizes = [len(buffer) for buffer in self._buffers]
-        self._before = torch.cat(self._buffers).to(dtype)
-        self._moved = self._before.clone()
+        self._before, self._moved = torch.cat([*self._buffers, *self._buffers]).to(dtype).chunk(2)
         pairs = zip(self._pairs(self._before), self._pairs(self._moved), strict=True)
         self._of = {norm: _OfGate(*pair) for norm, pair in zip(norms, pairs, strict=True)}
 
     def __getitem__(self, norm: GateBatchNorm) -> _OfGate:
         return self._of[norm]
+
+    @cached_property
+    def standard(self) -> tuple[Tensor, Tensor]:
+        """Mean and inverse deviation of what is normalised already, 0 and 1, for the largest gate."""
+        return self._before.new_zeros(max(self._sizes)), self._before.new_ones(max(self._sizes))
 
     def move(self) -> None:
         """Moves the gates' buffers to where the pass's batch has moved them."""
@@ -141,25 +145,24 @@ class _Renormalised(torch.autograd.Function):
     """Batch normalisation by running statistics, with the gradient of that by the batch's own.
 
     With e = g·γ/σ_running, what normalising by constants would hand on of an incoming gradient g, it is
-    e - mean(e) - x̂·mean(e·x̂).
+    e - mean(e) - x̂·mean(e·x̂): the gradient of normalising x̂, whose mean is 0 and deviation 1, once more.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, mean: Tensor,
-        inverse_deviation: Tensor, eps: float,
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, by_batch: Tensor,
+        zero: Tensor, one: Tensor, eps: float,
     ) -> Tensor:  # fmt: skip
         ctx.eps = eps
-        ctx.save_for_backward(x, weight, running_mean, running_var, mean, inverse_deviation)
+        ctx.save_for_backward(x, weight, running_mean, running_var, by_batch, zero, one)
         return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        x, weight, running_mean, running_var, mean, inverse_deviation = ctx.saved_tensors
+        x, weight, running_mean, running_var, by_batch, zero, one = ctx.saved_tensors
         backward = torch.ops.aten.native_batch_norm_backward
         e, of_weight, of_bias = backward(
             gradient.contiguous(), x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
         )
-        deviation = inverse_deviation.reciprocal()
-        of_x, _, _ = backward(e, x, deviation, None, None, mean, inverse_deviation, True, ctx.eps, [True, False, False])
-        return of_x, of_weight, of_bias, None, None, None, None, None
+        of_x, _, _ = backward(e, by_batch, None, None, None, zero, one, True, ctx.eps, [True, False, False])
+        return of_x, of_weight, of_bias, None, None, None, None, None, None

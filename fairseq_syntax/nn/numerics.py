@@ -11,10 +11,15 @@ from torch import Tensor, nn
 UNKNOWN = -1
 
 
-def padding_bias(padding: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added where padding must not count: -inf at padding, 0 elsewhere, in the shape of `padding`."""
-    zeros = torch.zeros(padding.shape, dtype=dtype, device=padding.device)
-    return zeros.masked_fill_(padding.to(torch.bool), -torch.inf)
+def padding_bias(padding: Tensor, dtype: torch.dtype, *, width: int | None = None) -> Tensor:
+    """What is added where padding must not count: -inf at padding, 0 elsewhere, in the shape of `padding`.
+
+    Args:
+        width: columns up to which zeros follow; by default none do.
+    """
+    zeros = torch.zeros(len(padding), width or padding.shape[1], dtype=dtype, device=padding.device)
+    zeros[:, : padding.shape[1]].masked_fill_(padding.to(torch.bool), -torch.inf)
+    return zeros
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -121,7 +121,8 @@ class BatchMasks:
 
     Args:
         guides: of each mask, what :meth:`SyntaxMask.guide` made.
-        parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``.
+        parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``; or what makes that,
+            once it is asked for.
         known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where its
             guide says so itself, or it needs none.
         position: of relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
@@ -131,14 +132,14 @@ class BatchMasks:
     def __init__(
         self,
         guides: Sequence[Any],
-        parsed: Tensor,
+        parsed: Tensor | Callable[[], Tensor],
         known: Sequence[Tensor | None] = (),
         *,
         position: Buckets | None = None,
         of_batch: BatchMasks | None = None,
     ):
         self.guides = tuple(guides)
-        self.parsed = parsed
+        self._parsed = parsed
         self.known = tuple(known)
         self.position = position
         self._of_batch = of_batch
@@ -172,11 +173,16 @@ class BatchMasks:
 
     def with_guides(self, guides: Sequence[Guide]) -> BatchMasks:
         """The same masks in one layer, where their guides are these."""
-        return BatchMasks(guides, self.parsed, position=self.position, of_batch=self)
+        return BatchMasks(guides, lambda: self.parsed, position=self.position, of_batch=self)
+
+    @cached_property
+    def parsed(self) -> Tensor:
+        """Whether the sentence has the parses that the mask is made of, ``(batch, masks)``."""
+        return self._parsed if isinstance(self._parsed, Tensor) else self._parsed()
 
     @cached_property
     def _any_parsed(self) -> BatchMasks:
-        return BatchMasks((), self.parsed.any(dim=1, keepdim=True))
+        return BatchMasks((), lambda: self.parsed.any(dim=1, keepdim=True))
 
     @cached_property
     def product(self) -> BatchMasks:
@@ -199,13 +205,19 @@ class BatchMasks:
 
         It is made once for all layers.
         """
+        hidden = self._hidden_keys(padding, dtype)
+        return hidden if hidden is None or padding is None else hidden[..., : padding.shape[1]]
+
+    def _hidden_keys(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+        """As :meth:`hidden_keys`; as wide as aligned :meth:`biases` are in memory."""
         if self._of_batch is not None:
-            return self._of_batch.hidden_keys(padding, dtype)
+            return self._of_batch._hidden_keys(padding, dtype)
 
         def make() -> Tensor | None:
-            return None if padding is None else padding_bias(padding, dtype)[:, None, None, :]
+            return None if padding is None else padding_bias(padding, dtype, width=_aligned(padding.shape[1]))
 
-        return self._once("hidden keys", padding, dtype, make)
+        hidden = self._once("hidden keys", padding, dtype, make)
+        return None if hidden is None else hidden[:, None, None, :]
 
     def biases(self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
         """b of all experts, each a :class:`Guide`, and -inf for keys that are padding (true in ``(batch, n)``),
@@ -220,11 +232,12 @@ class BatchMasks:
         """
 
         def make() -> Tensor:
-            hidden = self.hidden_keys(padding, dtype)
-            bias = self._of_experts([guide.bias for guide in self.guides], 0.0, with_global=with_global).to(dtype)
-            bias = bias if hidden is None else bias + hidden.unsqueeze(2)
-            n = bias.shape[-1]
-            return F.pad(bias, (0, -n % 8))[..., :n] if aligned and n % 8 else bias
+            hidden = (self._hidden_keys if aligned else self.hidden_keys)(padding, dtype)
+            bias = self._of_experts(
+                [guide.bias for guide in self.guides], 0.0, with_global=with_global, aligned=aligned
+            )
+            bias = bias.to(dtype) if hidden is None else bias.to(dtype) + hidden.unsqueeze(2)
+            return bias[..., : bias.shape[-2]]
 
         return self._once(f"biases {with_global} {aligned}", padding, dtype, make)
 
@@ -258,13 +271,18 @@ class BatchMasks:
 
         return self._once(f"groups of {size}", padding, torch.bool, make)
 
-    def _of_experts(self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool) -> Tensor:
-        """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``."""
+    def _of_experts(
+        self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool, aligned: bool = False
+    ) -> Tensor:
+        """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``; if `aligned`, with more
+        columns, up to a multiple of 8."""
         there = [part for guide in self.guides for part in (guide.bias, guide.factor) if part is not None]
         shape = torch.broadcast_shapes(*(part.shape for part in there))
         whole = [(there[0].new_full((), neutral) if part is None else part).expand(shape) for part in parts]
-        of_masks = torch.stack(whole, dim=2) if len(whole) > 1 else whole[0].unsqueeze(2)
-        return F.pad(of_masks, (0, 0, 0, 0, 1, 0), value=neutral) if with_global else of_masks
+        of_masks = _stack(whole, dim=2)
+        more = _aligned(shape[-1]) - shape[-1] if aligned else 0
+        padded = with_global or more
+        return F.pad(of_masks, (0, more, 0, 0, int(with_global), 0), value=neutral) if padded else of_masks
 
     def _once(self, name: str, padding: Tensor | None, dtype: torch.dtype, make: Callable[[], Any]) -> Any:
         """What is made for a padding in a precision, kept until another padding is asked for."""
@@ -323,7 +341,7 @@ class MaskBuilder:
         check_features(syntax, self.features, of=f"the model with the syntax masks {', '.join(self.names)}")
         if tokens is None:
             tokens = next(iter(syntax.values()))
-        parsed: list[Tensor] = []
+        positions: list[Tensor] = []  # of each mask, those that have its features
         guides: list[Any] = []
         known: list[Tensor | None] = []
         for mask in self.masks:
@@ -333,17 +351,32 @@ class MaskBuilder:
             made, pairs = mask.guide(*(features or [_places(tokens)]), **labels), None
             if features:
                 at = reduce(torch.logical_and, [feature != UNKNOWN for feature in features])
-                parsed.append(at.any(dim=1))
+                positions.append(at)
                 pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
                 if isinstance(made, (Guide, Buckets)):
                     made, pairs = made.where(pairs), None
             else:
-                parsed.append(torch.ones(len(tokens), dtype=torch.bool, device=tokens.device))
+                positions.append(torch.ones_like(tokens, dtype=torch.bool))
             guides.append(made)
             known.append(pairs)
-        of_all = torch.stack(parsed, dim=1) if parsed else torch.ones_like(tokens[:, :0], dtype=torch.bool)
+
+        def parsed() -> Tensor:
+            if not positions:
+                return torch.ones_like(tokens[:, :0], dtype=torch.bool)
+            return _stack(positions, dim=1).any(dim=2)
+
         position = None if self.position is None else self.position(_places(tokens))
-        return BatchMasks(guides, of_all, known, position=position)
+        return BatchMasks(guides, parsed, known, position=position)
+
+
+def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
+    """As torch's, which copies also where there is but one."""
+    return torch.stack(tuple(tensors), dim) if len(tensors) > 1 else tensors[0].unsqueeze(dim)
+
+
+def _aligned(n: int) -> int:
+    """The next multiple of 8."""
+    return n + -n % 8
 
 
 def _places(tokens: Tensor) -> Tensor:

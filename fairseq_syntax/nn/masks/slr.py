@@ -55,7 +55,7 @@ def hard_slr(distance: Tensor, *, strict: bool = False) -> Tensor:
     Returns:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
     """
-    here, there = distance.unsqueeze(2), distance.unsqueeze(1)
+    here, there = distance.unsqueeze(2), _one_before(distance)
     inside = there < here if strict else there <= here
     return _accumulate(torch.where(inside, 0.0, -torch.inf))
 
@@ -68,29 +68,35 @@ def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
     by cumulative sums: O(n²) a sentence.
 
     Args:
-        distance: syntactic distances, ``(batch, n)``, as in :mod:`syntax_preprocess.features`.
+        distance: syntactic distances, whole numbers, ``(batch, n)``, as in :mod:`syntax_preprocess.features`.
         temperature: τ > 0, in units of distance.
 
     Returns:
         the mask's logarithm, ``(batch, n, n)``.
     """
-    real = (distance * (2.0 / temperature)).masked_fill(distance == INFINITE, torch.inf)
-    difference = real.unsqueeze(2) - real.unsqueeze(1)
+    scale = -2.0 / temperature
+    scaled = F.threshold(distance * scale, (INFINITE - 0.5) * scale, -torch.inf)  # -∞ where it is INFINITE
+    difference = _one_before(scaled) - scaled.unsqueeze(2)
     difference.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)  # ∞ - ∞ is a tie
     return _accumulate(F.logsigmoid(difference))
+
+
+def _one_before(of_boundaries: Tensor) -> Tensor:
+    """What each boundary has, ``(batch, n)``, a place further right, ``(batch, 1, n)``; the first of these counts
+    nowhere."""
+    return F.pad(of_boundaries, (1, -1)).unsqueeze(1)
 
 
 def _accumulate(log_alpha: Tensor) -> Tensor:
     """Sums log α over the boundaries between two positions.
 
     Args:
-        log_alpha: ``(batch, n, n)``; [r, t] compares boundary t with the boundary r beside the query.
+        log_alpha: ``(batch, n, n)``; [r, t + 1] compares boundary t with the boundary r beside the query.
 
     Returns:
-        ``(batch, n, n)``: [i, j] = Σ over i < t < j of [i, t], or Σ over j <= t < i-1 of [i-1, t].
+        ``(batch, n, n)``: [i, j] = Σ over i < t < j of log α_t, where r = i, or Σ over j <= t < i-1, where r = i-1.
     """
-    to_the_right = log_alpha.triu(1).cumsum_(-1)  # [r, t]: sum over r < u <= t
-    to_the_left = log_alpha.tril(-1).flip(-1).cumsum_(-1).flip(-1)  # [r, t]: sum over t <= u < r
-    log_mask = F.pad(to_the_right[:, :, :-1], (1, 0))
-    log_mask[:, 1:, :].add_(to_the_left[:, :-1, :])
+    log_mask = log_alpha.triu(2).cumsum_(-1)  # to the right: [r, j]: sum over r < t < j
+    to_the_left = log_alpha.tril().flip(-1).cumsum_(-1).flip(-1)  # [r, j + 1]: sum over j <= t < r
+    log_mask[:, 1:, :-1].add_(to_the_left[:, :-1, 1:])
     return log_mask

@@ -166,6 +166,33 @@ def test_fast_paths_equal_the_plain_one_in_half_precision(implementation, dtype,
         torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.abs().max())))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "autocast", "tolerance"),
+    [
+        (torch.float32, False, 1e-5),
+        (torch.float16, False, 2e-3),
+        (torch.bfloat16, False, 2e-2),
+        (torch.float32, True, 2e-2),
+    ],
+)
+@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+def test_one_projection_equals_three(implementation, dtype, autocast, tolerance, monkeypatch):
+    bias, padding = mixed_bias(23)
+    results = []
+    for at_once in (False, True):
+        monkeypatch.setattr(syntax_attention, "projects_at_once", lambda device, at_once=at_once: at_once)
+        net = attention(implementation=implementation).to(dtype)
+        torch.manual_seed(4)
+        x = torch.randn(23, 4, 16).to(dtype).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+        real = output.transpose(0, 1)[~padding].float()
+        (real * torch.randn(real.shape)).sum().backward()
+        results.append([real, x.grad, *(p.grad for p in net.parameters())])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.abs().max())))
+
+
 @pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
 @pytest.mark.parametrize("n", [5, 140])
 def test_autocast_computes_in_half_precision_what_is_computed_without(implementation, n):

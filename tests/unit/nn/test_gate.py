@@ -166,7 +166,14 @@ def test_statistics_of_several_gates_move_together_as_they_would_apart(statistic
         before = [norm.running_mean.clone() for norm in together]
         of_pass = RunningStatistics(together)
         for ours, alone, x in list(zip(together, apart, logits, strict=True))[:2]:  # the third is left out of this pass
-            assert torch.equal(ours(x, of_pass), alone(x))
+            x.requires_grad_()
+            found, expected = ours(x, of_pass), alone(x)
+            assert torch.equal(found, expected)
+            gradients = [
+                torch.autograd.grad(y.square().sum(), (x, norm.weight))
+                for y, norm in ((found, ours), (expected, alone))
+            ]
+            assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
         for norm, mean in zip(together, before, strict=True):
             assert torch.equal(norm.running_mean, mean)
         of_pass.move()

@@ -239,6 +239,14 @@ def test_two_sentences_on_a_line_and_end_of_sentence():
     assert soft[0, 2] == 0
 
 
+@pytest.mark.parametrize("temperature", [1e-3, 10, 1e6])
+def test_infinite_distances_hide_and_are_crossed_at_any_temperature(temperature):
+    soft = soft_slr(torch.tensor([[65534, INFINITE, 65534, INFINITE]]), temperature=temperature)[0].exp()
+    assert soft[0, 2] == soft[0, 3] == 0
+    assert soft[2, 0] == 1  # from the first after an infinite one back over the largest finite one
+    assert soft[1, 3] == 1  # from the last before an infinite one
+
+
 def features_of(word_of: list[int], tree: DependencyTree) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor([word_feature(word_of)]), torch.tensor([head_feature(word_of, tree)])
 
