@@ -15,7 +15,8 @@ parameters as for one). The encoder is in evaluation. A decoding step is the mea
 
 All is counted on a CPU. For what a GPU is asked, torch's fused attention, with a mask and dropout, is one operation
 forwards and one backwards, as its kernel is there, and so is dropout; on a CPU attention is nine operations and more
-forwards, dropout three. Queries, keys and values are projected at once, as on a GPU. `--syntax-attention auto` is
+forwards, dropout three. Queries, keys and values are projected at once, and how deep trees are is not asked, as on a
+GPU. `--syntax-attention auto` is
 `shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
 """
 
@@ -38,6 +39,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_syntax.models import syntax_attention
+from fairseq_syntax.nn import dependency
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 
 #: They launch nothing: memory is taken, or a tensor seen otherwise.
@@ -150,8 +152,8 @@ class FusedAttention(torch.autograd.Function):
 
 @contextmanager
 def device(name: str) -> Iterator[None]:
-    """Inside the block, torch's fused attention and dropout, and projections, are what they are on a `gpu`, or on a
-    `cpu`."""
+    """Inside the block, what is asked is what a `gpu` is asked, or a `cpu`: torch's fused attention and dropout,
+    projections, and the depth of trees."""
     if name == "cpu":
         yield
         return
@@ -165,6 +167,7 @@ def device(name: str) -> Iterator[None]:
     with (
         patch.multiple(F, scaled_dot_product_attention=attention, dropout=dropout),
         patch.object(syntax_attention, "projects_at_once", lambda device: True),
+        patch.object(dependency, "reading_waits", lambda device: True),
     ):
         yield
 

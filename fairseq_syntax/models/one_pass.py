@@ -11,7 +11,6 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.nn.attention import scores
-from fairseq_syntax.nn.dependency import ancestors
 from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import BatchMasks
 from fairseq_syntax.nn.numerics import UNKNOWN, padding_bias
@@ -41,7 +40,7 @@ class Mixture:
         """Of a batch's features; some distances are hidden if there is something that predicts them."""
         word, head = syntax["word"], syntax["head"]
         known = (word != UNKNOWN) & (head != UNKNOWN)
-        descent = descents(ancestors(word, head)[0]) * (known.unsqueeze(2) & known.unsqueeze(1))
+        descent = descents(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
         hidden = None if predictor is None else hide_distances(descent, word, head, rate=predictor.options.rate)
         shown = descent if hidden is None else hidden.shown
         return cls(module, descendant_weights(shown), known.any(dim=1), hidden)

@@ -11,23 +11,27 @@ C = A·Aᵀ, the number that two words have in common, the path between two word
 
 from __future__ import annotations
 
-import itertools
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.nn.numerics import UNKNOWN, no_autocast
 
-#: How many ancestors :func:`ancestors` finds at a time; after each time a GPU is waited for.
-_LEVELS = 8
+
+def reading_waits(device: torch.device) -> bool:
+    """Whether who reads a number from a device waits for all that was asked of it before."""
+    return device.type != "cpu"
 
 
 def first_subwords(word: Tensor) -> Tensor:
     """Where each position's word begins, ``(batch, n)``."""
     position = torch.arange(word.shape[1], device=word.device)
-    starts_word = word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
-    return (position * starts_word).cummax(dim=1).values
+    return (position * starts(word)).cummax(dim=1).values
+
+
+def starts(word: Tensor) -> Tensor:
+    """Whether a position begins a word, ``(batch, n)``."""
+    return word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
 
 
 def words(word: Tensor, first: Tensor) -> Tensor:
@@ -54,41 +58,47 @@ def parents(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
     Args:
         first: of :func:`first_subwords`.
     """
-    place = _heads(word, head, first)
+    place = words(word, first).gather(1, head.clamp(min=0))
     return torch.where(place < word.shape[1], place, first)
 
 
-def _heads(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
-    """As :func:`parents`; n for a root."""
-    return words(word, first).gather(1, head.clamp(min=0))
-
-
-def ancestors(word: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
-    """Words and their ancestors.
+def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:
+    """A: whether a word is i's word or an ancestor of it.
 
     Returns:
-        A: whether the word that begins at j is i's word or an ancestor of it, ``(batch, n, n)``; and where i's word
-        begins, ``(batch, n)``.
+        `yes` or `no`, ``(batch, n, 1 + n)``; columns are words, numbered as in ``head``, and number 0 means nothing.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; names it. On another device than a CPU, where one would
+            have to wait for it, it is an assertion of the device's, which does not.
     """
     batch, n = word.shape
-    first = first_subwords(word)
-    parent = F.pad(_heads(word, head, first), (0, 1), value=n)
-    visible = torch.zeros(batch, n, n + 1, dtype=torch.bool, device=word.device)
-    ancestor = first
-    for level in itertools.count(_LEVELS, _LEVELS):
-        path = [ancestor]
-        for _ in range(_LEVELS):
-            path.append(parent.gather(1, path[-1]))
-        ancestor = path.pop()
-        visible.scatter_(2, torch.stack(path, dim=2), True)
-        if not bool((ancestor < n).any()):
-            break
-        if level >= n:
-            raise _cycle(word, ancestor)
-    return visible[:, :, :n], first
+    return torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths(word, head), yes)
+
+
+def _paths(word: Tensor, head: Tensor) -> Tensor:
+    """The number of each position's word, of its head, of that word's head, up to a root, and then zeros,
+    ``(batch, n, steps)``.
+
+    Each turn doubles the length of the paths, so that few turns are enough for any tree.
+    """
+    batch, n = word.shape
+    number = word + 1
+    above = head.new_zeros(batch, 1 + n)  # of a number, as many steps up as paths are long
+    above.scatter_(1, number, head.clamp(min=0))
+    above[:, 0] = 0  # roots, and what has no word
+    paths = number.unsqueeze(2)
+    waits = reading_waits(word.device)
+    for _ in range((n - 1).bit_length()):
+        if not waits and not above.any():
+            return paths
+        paths = torch.cat([paths, above.gather(1, paths.flatten(1)).view_as(paths)], dim=2)
+        above = above.gather(1, above)
+    if waits:
+        torch._assert_async(~above.any(), "expected heads that lead to a root, found a cycle")
+    elif above.any():
+        raise _cycle(word, above)
+    return paths
 
 
 def common_ancestors(above: Tensor) -> Tensor:
@@ -101,7 +111,7 @@ def common_ancestors(above: Tensor) -> Tensor:
     Returns:
         ``(batch, n, n)``, whole numbers.
     """
-    counted = above.float()
+    counted = above[:, :, 1:].float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
         return (counted @ counted.transpose(1, 2)).long()
 
@@ -112,17 +122,18 @@ def tree_distances(word: Tensor, head: Tensor) -> Tensor:
     Raises:
         ValueError: the heads of a sentence lead into a cycle; names it.
     """
-    common = common_ancestors(ancestors(word, head)[0])
+    common = common_ancestors(ancestors(word, head))
     of_itself = common.diagonal(dim1=1, dim2=2)
     steps = of_itself.unsqueeze(2) + of_itself.unsqueeze(1) - 2 * common
     return steps.masked_fill(common == 0, 2 * word.shape[1] + 1)
 
 
-def _cycle(word: Tensor, ancestor: Tensor) -> ValueError:
-    """What is wrong where the n-th ancestor of a position, ``(batch, n)``, is no number above the root."""
-    row, position = (ancestor < ancestor.size(1)).nonzero()[0].tolist()
-    there = int(ancestor[row, position])
+def _cycle(word: Tensor, above: Tensor) -> ValueError:
+    """What is wrong where a word, by its number, has an n-th ancestor: `above`, ``(batch, 1 + n)``, is not 0."""
+    row, number = above.nonzero()[0].tolist()
+    there = int(above[row, number]) - 1
+    position = int((word[row] == there).nonzero()[0])
     return ValueError(
-        f"expected heads that lead to a root, found a cycle through position {there}, word {int(word[row, there])}, of "
-        f"sentence {row} of the batch (counted from 0); fairseq-syntax-binarize --verify finds it in a data-bin"
+        f"expected heads that lead to a root, found a cycle through position {position}, word {there}, of sentence "
+        f"{row} of the batch (counted from 0); fairseq-syntax-binarize --verify finds it in a data-bin"
     )

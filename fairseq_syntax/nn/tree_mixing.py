@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from fairseq_syntax.nn.dependency import ancestors, starts
 from fairseq_syntax.nn.numerics import no_autocast
 from fairseq_syntax.options import option
 
@@ -83,17 +84,22 @@ class _Matrices(nn.Module):
         return own + torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
 
 
-def descents(above: Tensor) -> Tensor:
+def descents(word: Tensor, head: Tensor) -> Tensor:
     """D: how many steps lead down from i to j, where i is the first subword of an ancestor of j's word; 0 elsewhere
     (SEPREM, eq. 3).
 
     Args:
-        above: A of :func:`fairseq_syntax.nn.dependency.ancestors`.
+        word, head: see :mod:`fairseq_syntax.nn.dependency`.
 
     Returns:
         ``(batch, n, n)``, whole numbers.
+
+    Raises:
+        ValueError: the heads of a sentence lead into a cycle; names it.
     """
-    depth = above.sum(dim=2)
+    of_words = ancestors(word, head)
+    depth = of_words[:, :, 1:].sum(dim=2)
+    above = of_words.gather(2, (word + 1).unsqueeze(1).expand(*word.shape, word.shape[1])) & starts(word).unsqueeze(1)
     return (depth.unsqueeze(1) - depth.unsqueeze(2)) * above.transpose(1, 2)
 
 

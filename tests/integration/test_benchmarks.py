@@ -63,8 +63,8 @@ def counted():
 MOST = {
     ("gpu", "slr"): (1.22, 1.45, 1.11, 2.01),
     ("gpu", "slr, dropout on experts"): (1.15, 1.45, 1.05, 1.0),
-    ("gpu", "slr,sdoi"): (1.26, 1.77, 1.14, 2.31),
-    ("gpu", "slr,sdoi, dropout on experts"): (1.19, 1.77, 1.08, 1.0),
+    ("gpu", "slr,sdoi"): (1.26, 1.76, 1.14, 2.31),
+    ("gpu", "slr,sdoi, dropout on experts"): (1.19, 1.76, 1.08, 1.0),
     ("cpu", "slr"): (1.14, 1.56, 1.04, 1.12),
     ("cpu", "slr,sdoi"): (1.17, 1.90, 1.06, 1.23),
 }
@@ -81,8 +81,8 @@ def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, syst
     )
     assert all(of <= most for of, most in zip(found, MOST[device, system], strict=True)), found
     assert ours.decoding_step == stock.decoding_step
-    # The one of sdoi, once a batch: does no head lead into a cycle?
-    assert ours.training_waits - stock.training_waits == ours.encoder_waits - stock.encoder_waits == ("sdoi" in system)
+    if device == "gpu":
+        assert (ours.training_waits, ours.encoder_waits) == (stock.training_waits, stock.encoder_waits)
 
 
 def test_what_is_counted_is_what_was_asked_for(monkeypatch):

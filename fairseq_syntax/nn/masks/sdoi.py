@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.nn.dependency import ancestors
+from fairseq_syntax.nn.dependency import ancestors, starts
 from fairseq_syntax.nn.masks.base import SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
@@ -48,9 +48,9 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
         ValueError: the heads of a sentence lead into a cycle; names it.
     """
     batch, n = word.shape
-    visible, first = ancestors(word, head)
+    of_words = ancestors(word, head, yes=0.0, no=-torch.inf)
+    log_mask = of_words.gather(2, (word + 1).unsqueeze(1).expand(batch, n, n))
     if subwords == "share":
-        visible = visible.gather(2, first.unsqueeze(1).expand(batch, n, n))
-    else:
-        visible = visible | torch.eye(n, dtype=torch.bool, device=word.device)
-    return torch.where(visible, 0.0, -torch.inf)
+        return log_mask
+    others = ~torch.eye(n, dtype=torch.bool, device=word.device)
+    return log_mask.masked_fill_(~starts(word).unsqueeze(1) & others, -torch.inf)

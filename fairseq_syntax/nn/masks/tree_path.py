@@ -57,7 +57,7 @@ def path_buckets(word: Tensor, head: Tensor) -> Buckets:
     Raises:
         ValueError: the heads of a sentence lead into a cycle; names it.
     """
-    common = common_ancestors(ancestors(word, head)[0])
+    common = common_ancestors(ancestors(word, head))
     of_itself = common.diagonal(dim1=1, dim2=2)
     up = (of_itself.unsqueeze(2) - common).clamp_(max=_MOST_STEPS)
     down = (of_itself.unsqueeze(1) - common).clamp_(max=_MOST_STEPS)

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 import torch
 
-from fairseq_syntax.nn.dependency import ancestors, tree_distances
+from fairseq_syntax.nn.dependency import tree_distances
 from fairseq_syntax.nn.masks import (
     UNKNOWN,
     MaskBuilder,
@@ -96,7 +96,7 @@ def test_tree_distances_are_the_shortest_paths_on_random_forests():
 
 def test_descents_lead_from_first_subwords_to_all_subwords_of_descendants_on_random_forests():
     for word_of, heads in random_forests():
-        found = descents(ancestors(*features(word_of, heads))[0])[0]
+        found = descents(*features(word_of, heads))[0]
         down = steps_down(heads)
         for i, word in enumerate(word_of):
             first = not i or word_of[i - 1] != word
@@ -115,12 +115,12 @@ def test_descents_lead_from_first_subwords_to_all_subwords_of_descendants_on_ran
     ],
 )
 def test_descents_by_hand(word_of, expected):
-    found = descents(ancestors(*features(word_of, HEADS))[0])[0]
+    found = descents(*features(word_of, HEADS))[0]
     assert {i: {j: int(d) for j, d in enumerate(row) if d} for i, row in enumerate(found) if row.any()} == expected
 
 
 def test_descendant_weights_by_hand():
-    descent = descents(ancestors(*features(SPLIT, HEADS))[0])
+    descent = descents(*features(SPLIT, HEADS))
     weights = descendant_weights(descent)[0]
     torch.testing.assert_close(weights[2], torch.tensor([1, 2, 0, 0, 1, 1, 2, 0]) / 7)
     torch.testing.assert_close(weights[6], torch.tensor([0, 0, 0, 0, 0.5, 0.5, 0, 0]))

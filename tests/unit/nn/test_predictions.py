@@ -8,7 +8,6 @@ import pytest
 import torch
 from test_dependency import HEADS, SPLIT, WHOLE, features
 
-from fairseq_syntax.nn.dependency import ancestors
 from fairseq_syntax.nn.masks import UNKNOWN, PredictedParent
 from fairseq_syntax.nn.parent_scorer import ParentScorer
 from fairseq_syntax.nn.predictions import (
@@ -113,7 +112,7 @@ def test_a_head_under_teacher_forcing_is_the_true_one_in_training_alone():
 
 def many_trees(copies: int = 400) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     word, head = (f.expand(copies, -1) for f in features(SPLIT, HEADS))
-    return descents(ancestors(word, head)[0]), word, head
+    return descents(word, head), word, head
 
 
 def test_distances_are_hidden_at_the_published_rates():
@@ -142,7 +141,7 @@ def test_distances_are_hidden_at_the_published_rates():
 def test_long_distances_are_one_class():
     n = 20
     word, head = features(list(range(n)), [0, *range(1, n)])  # a chain
-    descent = descents(ancestors(word, head)[0])
+    descent = descents(word, head)
     hidden = hide_distances(descent, word, head, rate=1.0)
     assert int(hidden.targets.max()) == DISTANCE_CLASSES - 1 == 16
     assert len(hidden.targets) == n * (n - 1)
