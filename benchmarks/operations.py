@@ -15,8 +15,8 @@ parameters as for one). The encoder is in evaluation. A decoding step is the mea
 
 All is counted on a CPU. For what a GPU is asked, torch's fused attention, with a mask and dropout, is one operation
 forwards and one backwards, as its kernel is there, and so is dropout; on a CPU attention is nine operations and more
-forwards, dropout three. Queries, keys and values are projected at once, and how deep trees are is not asked, as on a
-GPU. `--syntax-attention auto` is
+forwards, dropout three. Our modules ask what they ask a GPU: one projection for queries, keys and values, for instance,
+and no question how deep trees are. `--syntax-attention auto` is
 `shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
 """
 
@@ -38,8 +38,7 @@ from torch import Tensor, library
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_syntax.models import syntax_attention
-from fairseq_syntax.nn import dependency
+from fairseq_syntax.nn import numerics
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 
 #: They launch nothing: memory is taken, or a tensor seen otherwise.
@@ -152,8 +151,7 @@ class FusedAttention(torch.autograd.Function):
 
 @contextmanager
 def device(name: str) -> Iterator[None]:
-    """Inside the block, what is asked is what a `gpu` is asked, or a `cpu`: torch's fused attention and dropout,
-    projections, and the depth of trees."""
+    """Inside the block torch's fused attention and dropout, and what our modules ask, are a `gpu`'s or a `cpu`'s."""
     if name == "cpu":
         yield
         return
@@ -166,8 +164,7 @@ def device(name: str) -> Iterator[None]:
 
     with (
         patch.multiple(F, scaled_dot_product_attention=attention, dropout=dropout),
-        patch.object(syntax_attention, "projects_at_once", lambda device: True),
-        patch.object(dependency, "reading_waits", lambda device: True),
+        patch.object(numerics, "is_asynchronous", lambda device: True),
     ):
         yield
 

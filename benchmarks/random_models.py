@@ -148,15 +148,19 @@ class System:
 
     def encode(self, batch: dict[str, Any]) -> None:
         net_input = self.sample(batch)["net_input"]
-        self.model.eval()
+        self._evaluate()
         with torch.no_grad():
             self.model.encoder(**{name: x for name, x in net_input.items() if name != "prev_output_tokens"})
 
     def generate(self, batch: dict[str, Any]) -> None:
-        self.model.eval()
+        self._evaluate()
         sample = self.sample(batch)
         del sample["target"]
         self.task.inference_step(self.generator, [self.model], sample)
+
+    def _evaluate(self) -> None:
+        if self.model.training:  # else time is spent on walking through all modules
+            self.model.eval()
 
     def build_masks(self, batch: dict[str, Any]) -> None:
         net_input = self.sample(batch)["net_input"]

@@ -7,7 +7,8 @@ of a size. Everything is measured in one run, in turn, step by step; medians. A 
 1 is faster than stock. Tables:
 
 1. training step (forward, backward, Adam) by fairseq's trainer, with torch's dropout in all models and with fast
-   dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory;
+   dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory. A second stock model tells what a ratio
+   of the same to the same is;
 2. what a batch's masks cost, as a share of the training step;
 3. how masks and self-attention grow with the sentence's length n.
 """
@@ -39,6 +40,9 @@ SIZES = {
     128: (Size(128, 256, 4, 3), 4096),
     512: (Size(512, 1024, 4, 6), 1024),
 }
+
+#: fairseq's Transformer, and the same once more.
+STOCK = TRANSFORMER, AGAIN = "transformer", "transformer again"
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -114,15 +118,15 @@ def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None
     row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
     memory = [peak_memory(of, size, cpu) for of in told.values()]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
-    guided = {name: system for name, system in systems.items() if name != "transformer"}
+    guided = {name: system for name, system in systems.items() if name not in STOCK}
     masks, _ = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
     shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in guided]
-    print(f"| masks, share of a training step | | {' | '.join(shares)} |{' |' * len(guided)}", flush=True)
+    print(f"| masks, share of a training step | | | {' | '.join(shares)} |{' |' * (len(systems) - 1)}", flush=True)
 
 
 def growth(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
-    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in told.items()}
-    ours = [name for name in systems if name != "transformer"]
+    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in told.items() if name != AGAIN}
+    ours = [name for name in systems if name not in STOCK]
     print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
     print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")
     print(f"| --- {'| --- ' * (len(ours) + len(systems))}|")
@@ -154,7 +158,8 @@ def main() -> None:
     told = PAPERS if args.papers else SYSTEMS
     if args.syntax_dropout is not None:
         dropped = f" --syntax-dropout {args.syntax_dropout}"
-        told = {name: of if name == "transformer" else of + dropped for name, of in told.items()}
+        told = {name: of if name == TRANSFORMER else of + dropped for name, of in told.items()}
+    told = {TRANSFORMER: told[TRANSFORMER], AGAIN: told[TRANSFORMER], **told}
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
     print(f"{gpu or f'{platform.machine()}, {args.threads} threads'}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:

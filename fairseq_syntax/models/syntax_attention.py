@@ -11,17 +11,12 @@ from fairseq.modules import MultiheadAttention
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.attention import Mixture, at_a_time, choose, fused, plain, scores, shared
 from fairseq_syntax.nn.bias_table import BiasTable
 from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import POSITIONS, BatchMasks, SyntaxMask
 from fairseq_syntax.nn.mixing import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
-
-
-def projects_at_once(device: torch.device) -> bool:
-    """Whether one projection makes queries, keys and values: it takes fewer operations. On a CPU it does not pay, since
-    the weights are copied."""
-    return device.type != "cpu"
 
 
 class SyntaxAttention(MultiheadAttention):
@@ -32,8 +27,8 @@ class SyntaxAttention(MultiheadAttention):
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
     (``gate``), of masks that have some (``experts``) and of the bias by relative position (``position_bias``).
 
-    Queries, keys and values come from one projection where :func:`projects_at_once` says so, unless quant-noise acts on
-    them.
+    Queries, keys and values come from one projection, which takes fewer operations; but not on a CPU, where the copy of
+    the weights costs more than it saves, nor where quant-noise acts on them.
 
     Args:
         embed_dim: width of the model.
@@ -121,7 +116,8 @@ class SyntaxAttention(MultiheadAttention):
         single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
         shown = need_weights or not {"attention", "scores"}.isdisjoint(contents)
         drops = dropout is not None or ignore is not None
-        some_at_a_time = query.device.type == "cpu" and not (shown or drops or torch.is_grad_enabled())
+        evaluates = not (drops or torch.is_grad_enabled())
+        some_at_a_time = query.device.type == "cpu" and evaluates and not shown
         dropout_fuses = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(
             self.implementation,
@@ -159,7 +155,8 @@ class SyntaxAttention(MultiheadAttention):
 
             def attend(mixture: Mixture, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 x = scores(q, k, heads=self.num_heads, position=position)
-                attention = (shared if way == "shared" else plain)(x, mixture).type_as(v)
+                mixed = shared(x, mixture, evaluates=evaluates) if way == "shared" else plain(x, mixture)
+                attention = mixed.type_as(v)
                 dropped = attention if apart else self.dropout_module(attention)
                 return torch.bmm(dropped.flatten(0, 1), v), attention, x
 
@@ -237,9 +234,10 @@ class SyntaxAttention(MultiheadAttention):
         """Queries, keys and values of ``(n, batch, embed_dim)``, ``(n, batch, heads, d)`` each."""
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
+        x = x.contiguous()  # once; fairseq's first layer gets it transposed
         shape = self.num_heads, self.head_dim
         noisy = any(type(p) is not nn.Linear or p._forward_pre_hooks for p in projections)
-        if noisy or not projects_at_once(x.device):
+        if noisy or not numerics.is_asynchronous(x.device):
             return tuple(p(x).view(n, batch, *shape) for p in projections)
         weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
-        return F.linear(x.contiguous(), weight, bias).view(n, batch, 3, *shape).unbind(dim=2)
+        return F.linear(x, weight, bias).view(n, batch, 3, *shape).unbind(dim=2)

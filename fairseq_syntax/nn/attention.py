@@ -224,28 +224,51 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
     return _with_global_heads(mixed, x[:, mixture.heads :], of_global_heads)
 
 
-def shared(x: Tensor, mixture: Mixture) -> Tensor:
+def shared(x: Tensor, mixture: Mixture, *, evaluates: bool = False) -> Tensor:
     """As :func:`plain`, by one softmax: A = A_0 ⊙ (w_0 + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0.
 
     Where a mask lets less than 1e-12 of a row's global attention pass, or exp(b) is too large a number, the batch falls
     back to :func:`plain`; finding that out makes a GPU wait.
+
+    Args:
+        evaluates: whether no gradient is wanted and no dropout acts: A is then a sum made in place, a pass less a mask.
     """
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
     raw = attention[:, : mixture.heads]
-    factor = x.new_zeros(())
+    guided = [raw * guide.mask for guide in mixture.masks.guides]
+    shares = [passed.sum(dim=-1, keepdim=True) for passed in guided]
+    least, most = torch.cat([share.detach() for share in shares]).aminmax()
+    if not (float(least) > _SMALLEST_SHARE and float(most) < torch.inf):
+        return plain(x, mixture)
+    weights = [mixture.weight(mixture.has_rest + k) / share for k, share in enumerate(shares)]
+    if evaluates:
+        if mixture.has_rest:
+            guided, weights = [raw, *guided], [mixture.weight(0), *weights]
+        mixed = guided[0].mul_(weights[0])
+        for passed, weight in zip(guided[1:], weights[1:], strict=True):
+            mixed.addcmul_(passed, weight)
+    else:
+        mixed = raw * _factor(mixture, raw, weights)
+    return _with_global_heads(mixed, attention[:, mixture.heads :], mixture.dropped)
+
+
+def _factor(mixture: Mixture, raw: Tensor, weights: list[Tensor]) -> Tensor:
+    """What A_0 is multiplied by in :func:`shared`; one tensor is kept for the gradient, however many masks there are.
+
+    Args:
+        raw: A_0.
+        weights: w_k/Z_k of each mask, ``(batch, heads, n, 1)``.
+    """
+    factor = raw.new_zeros(())
     if mixture.has_rest:
         factor = mixture.weight(0)
         if mixture.dropout is not None:
             factor = factor * mixture.dropout(torch.ones_like(raw))
-    for k, guide in enumerate(mixture.masks.guides):
-        share = (raw * guide.mask).sum(dim=-1, keepdim=True)
-        least, most = share.detach().aminmax()
-        if not (least > _SMALLEST_SHARE and most < torch.inf):
-            return plain(x, mixture)
+    for k, (guide, weight) in enumerate(zip(mixture.masks.guides, weights, strict=True)):
         mask = mixture.dropped(mixture.ignored(guide.mask.expand_as(raw), k))
-        factor = (mask * (mixture.weight(mixture.has_rest + k) / share)).add_(factor)  # faster than addcmul
-    return _with_global_heads(raw * factor, attention[:, mixture.heads :], mixture.dropped)
+        factor = (mask * weight).add_(factor)  # faster than addcmul
+    return factor
 
 
 def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor | None = None) -> Tensor:

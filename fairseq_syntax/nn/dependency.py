@@ -15,12 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.numerics import UNKNOWN, no_autocast
-
-
-def reading_waits(device: torch.device) -> bool:
-    """Whether who reads a number from a device waits for all that was asked of it before."""
-    return device.type != "cpu"
 
 
 def first_subwords(word: Tensor) -> Tensor:
@@ -88,7 +84,7 @@ def _paths(word: Tensor, head: Tensor) -> Tensor:
     above.scatter_(1, number, head.clamp(min=0))
     above[:, 0] = 0  # roots, and what has no word
     paths = number.unsqueeze(2)
-    waits = reading_waits(word.device)
+    waits = numerics.is_asynchronous(word.device)
     for _ in range((n - 1).bit_length()):
         if not waits and not above.any():
             return paths

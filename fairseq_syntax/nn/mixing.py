@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
 
@@ -34,6 +35,30 @@ class _Still(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return torch.zeros_like(gradient)
+
+
+class _Maximum(torch.autograd.Function):
+    """The maximum over the first axis. Its gradient is that of its place, or shared by several."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        found = x.amax(dim=0)
+        ctx.save_for_backward(x == found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (there,) = ctx.saved_tensors
+        places = there.to(gradient.dtype)
+        return places.mul_(gradient / places.sum(dim=0))
+
+
+def _maximum(x: Tensor) -> Tensor:
+    """The maximum over the first axis, in the way that is best where it is computed: a CPU finds places slowly, and a
+    GPU is asked least by torch's own gradient."""
+    if not torch.is_grad_enabled():
+        return x.amax(dim=0)
+    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _Maximum.apply(x)
 
 
 class Gate(nn.Module):
@@ -112,9 +137,7 @@ class SyntaxGate(Gate):
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
         if hidden is not None:
             x = x + hidden[:, 0, 0].t().unsqueeze(2)
-        # The same number: the one has the faster gradient, the other is faster without.
-        pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
-        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, _maximum(x))))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
             weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)

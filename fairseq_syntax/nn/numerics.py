@@ -11,6 +11,11 @@ from torch import Tensor, nn
 UNKNOWN = -1
 
 
+def is_asynchronous(device: torch.device) -> bool:
+    """Whether operations are queued, as on a GPU: each costs a launch, and who reads a number waits for all of them."""
+    return device.type != "cpu"
+
+
 def padding_bias(padding: Tensor, dtype: torch.dtype, *, width: int | None = None) -> Tensor:
     """What is added where padding must not count: -inf at padding, 0 elsewhere, in the shape of `padding`.
 

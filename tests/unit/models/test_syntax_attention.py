@@ -12,6 +12,7 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 import small
 from fairseq_syntax.models import syntax_attention
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.attention import Mixture, choose, fused, plain, shared
 from fairseq_syntax.nn.masks import BatchMasks, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
@@ -101,8 +102,13 @@ def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n,
 def groups(request, monkeypatch) -> list[int]:
     """Sentences are taken one or three at a time; how many were each time."""
     taken: list[int] = []
+
+    def noted(x, *args, **kwargs):
+        taken.append(len(x))
+        return shared(x, *args, **kwargs)
+
     monkeypatch.setattr(syntax_attention, "at_a_time", lambda of_each: request.param)
-    monkeypatch.setattr(syntax_attention, "shared", lambda x, mixture: taken.append(len(x)) or shared(x, mixture))
+    monkeypatch.setattr(syntax_attention, "shared", noted)
     return taken
 
 
@@ -176,11 +182,11 @@ def test_fast_paths_equal_the_plain_one_in_half_precision(implementation, dtype,
     ],
 )
 @pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
-def test_one_projection_equals_three(implementation, dtype, autocast, tolerance, monkeypatch):
+def test_what_a_gpu_is_asked_equals_what_a_cpu_is(implementation, dtype, autocast, tolerance, monkeypatch):
     bias, padding = mixed_bias(23)
     results = []
     for at_once in (False, True):
-        monkeypatch.setattr(syntax_attention, "projects_at_once", lambda device, at_once=at_once: at_once)
+        monkeypatch.setattr(numerics, "is_asynchronous", lambda device, at_once=at_once: at_once)
         net = attention(implementation=implementation).to(dtype)
         torch.manual_seed(4)
         x = torch.randn(23, 4, 16).to(dtype).requires_grad_()

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 import small
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
-from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate
+from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate, _maximum
 
 
 def gate(**options):
@@ -44,6 +45,19 @@ def test_padding_is_never_pooled():
     expected = net(x, small.hides(padding))
     x[0] = 100.0
     torch.testing.assert_close(net(x, small.hides(padding)), expected)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_maximum_has_torchs_gradient_also_where_places_are_equal(asynchronous, monkeypatch):
+    monkeypatch.setattr(numerics, "is_asynchronous", lambda device: asynchronous)
+    x = torch.randn(7, 3, 8, requires_grad=True)
+    incoming = torch.randn(3, 8)
+    found, expected = _maximum(x), x.max(dim=0).values
+    assert torch.equal(found, expected)
+    assert torch.equal(*(torch.autograd.grad(pooled, x, incoming)[0] for pooled in (found, expected)))
+    equal = torch.ones(4, 1, 1, requires_grad=True)
+    _maximum(equal).sum().backward()
+    assert float(equal.grad.sum()) == 1.0
 
 
 def test_by_batch_statistics_it_is_torchs():

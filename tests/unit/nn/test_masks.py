@@ -7,9 +7,10 @@ from random import Random
 import pytest
 import torch
 
-from fairseq_syntax.nn import dependency
+from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.masks import (
     UNKNOWN,
+    Guide,
     MaskBuilder,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
@@ -296,7 +297,7 @@ def test_sdoi_golden_matrices_with_subwords_and_end_of_sentence():
 @pytest.mark.parametrize("subwords", ["share", "first"])
 @pytest.mark.parametrize("waits", [False, True])  # as on a CPU; as where reading a number waits
 def test_sdoi_of_the_deepest_tree_is_made_and_a_cycle_refused(words, subwords, waits, monkeypatch):
-    monkeypatch.setattr(dependency, "reading_waits", lambda device: waits)
+    monkeypatch.setattr(numerics, "is_asynchronous", lambda device: waits)
     word, head = features_of(list(range(words)), DependencyTree(["x"] * words, list(range(words))))
     whole = torch.ones(words, words, dtype=torch.bool).tril()
     assert torch.equal(visible(sdoi(word, head, subwords=subwords))[0, :words, :words], whole)
@@ -346,3 +347,10 @@ def test_sentence_without_a_parse_sees_everything():
     assert (bias.log_masks == 0).all()
     assert not bias.parsed.any()
     assert build.features == ("word", "head", "distance")
+
+
+def test_a_mask_is_the_exponential_of_its_logarithm_and_nothing_where_that_is_tiny():
+    log_mask = torch.tensor([0.0, -1.0, -50.0, -59.0, -61.0, -90.0, -1000.0, -torch.inf])
+    mask = Guide(bias=log_mask.view(1, 1, 1, -1)).mask.flatten()
+    torch.testing.assert_close(mask[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
+    assert not mask[4:].any()
