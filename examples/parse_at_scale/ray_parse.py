@@ -1,6 +1,6 @@
 """fairseq-syntax-parse on all machines of a Ray cluster: one task a shard, then the merge.
 
-    python ray_parse.py --num-shards 64 [--cpus 1] [--gpus 0] -- --lang en --input /shared/tok/train.en …
+    python ray_parse.py --num-shards 64 [--cpus 1] [--gpus 0] -- --lang en --input /shared/raw/train.en …
 
 Options after -- are those of fairseq-syntax-parse; the input must lie where every machine sees it. What a task that was
 lost has parsed is kept: Ray starts the task again, and so may you the command.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fairseq-syntax-parse as a Slurm array: one job a shard, then the merge.
 #   N=64
-#   job=$(sbatch --parsable --array=0-$((N - 1)) --gpus=1 slurm_parse.sh "$N" --lang en --input /shared/tok/train.en)
-#   sbatch --dependency=afterok:"$job" slurm_parse.sh merge --lang en --input /shared/tok/train.en
+#   job=$(sbatch --parsable --array=0-$((N - 1)) --gpus=1 slurm_parse.sh "$N" --lang en --input /shared/raw/train.en)
+#   sbatch --dependency=afterok:"$job" slurm_parse.sh merge --lang en --input /shared/raw/train.en
 # A shard that was killed is submitted again as it was (--array=7); it keeps what it has parsed.
 #SBATCH --cpus-per-task=2
 #SBATCH --mem=16G

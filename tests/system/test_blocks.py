@@ -48,7 +48,7 @@ ORDER = [
 COMMON = "--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --batch-size 20"
 SUBSTITUTES = {
     "README.md": {
-        "--lang en --input tok/$split.en --pretokenized --download": "--parser fake --input tok/$split.en",
+        "--lang en --input raw/$split.en --download": "--parser fake --input raw/$split.en",
         "/path/to/data-bin": "data-bin",
     },
     "docs/new-text.md": {"/path/to/data-bin": "data-bin"},

@@ -6,7 +6,7 @@ masks, attention and trees of chosen sentences. Writes a folder with index.html,
 
     fairseq-syntax-analyze --output pictures --log stock=stock.log --log slr=slr.1.log --log slr=slr.2.log \\
         --hypotheses stock=stock.gen --hypotheses slr=slr.1.gen --hypotheses slr=slr.2.gen --detokenize de \\
-        --references raw/test.de --source tok/test.en --parses tok/test.en --dump slr=slr.1.npz --sentence 7
+        --references raw/test.de --source raw/test.en --parses raw/test.en --dump slr=slr.1.npz --sentence 7
 
 A system is what its NAME says; a NAME that is given again is another seed of it. Sentences are numbered from 0, as
 fairseq numbers them (H-0). Needs the packages of the extra `analysis`.

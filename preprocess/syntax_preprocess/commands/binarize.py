@@ -2,7 +2,7 @@
 
     fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/en-de \\
         --trainpref bpe/train --validpref bpe/valid --testpref bpe/test \\
-        --trainparse tok/train --validparse tok/valid --testparse tok/test
+        --trainparse raw/train --validparse raw/valid --testparse raw/test
     fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/en-de --verify
 
 It runs before or after fairseq-preprocess, on the subword text that it reads. For each split, PREFIX.LANG is that

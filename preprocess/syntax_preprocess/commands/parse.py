@@ -4,7 +4,7 @@ The parser gets a batch of --batch-size lines in one call. What it makes of each
 all batches are there they are merged, and PREFIX.parse.json says what was done. Several processes may do a shard of the
 batches each: the result depends neither on how many they are nor on where one was stopped.
 
-    one process           fairseq-syntax-parse --lang en --input tok/train.en
+    one process           fairseq-syntax-parse --lang en --input raw/train.en
     several on a CPU      the same with --workers 4
     after a kill          the same with --resume
     several machines      each the same with --num-shards N --shard-id 0 (… N - 1), then one with --merge

@@ -1,7 +1,7 @@
 """fairseq-syntax-probe: what of a sentence's syntax a linear classifier reads off the frozen states of an encoder.
 
     fairseq-syntax-probe data-bin/en-de --path checkpoints/checkpoint_best.pt --output probes.json \\
-        --gen-subset train --parses tok/train.en --test-subset test --test-parses tok/test.en
+        --gen-subset train --parses raw/train.en --test-subset test --test-parses raw/test.en
 
 The model is one of ours or a stock Transformer of fairseq. Its encoder encodes the sentences of a split, whose parses
 say what is asked:
