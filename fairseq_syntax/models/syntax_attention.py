@@ -116,7 +116,7 @@ class SyntaxAttention(MultiheadAttention):
         single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
         shown = need_weights or not {"attention", "scores"}.isdisjoint(contents)
         drops = dropout is not None or ignore is not None
-        evaluates = not (drops or torch.is_grad_enabled())
+        evaluates = not (self.training or drops or torch.is_grad_enabled())
         some_at_a_time = query.device.type == "cpu" and evaluates and not shown
         dropout_fuses = (dropout is None or apart or single) and (ignore is None or masks.all_parsed)
         way = choose(

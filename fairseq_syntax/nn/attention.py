@@ -231,12 +231,13 @@ def shared(x: Tensor, mixture: Mixture, *, evaluates: bool = False) -> Tensor:
     back to :func:`plain`; finding that out makes a GPU wait.
 
     Args:
-        evaluates: whether no gradient is wanted and no dropout acts: A is then a sum made in place, a pass less a mask.
+        evaluates: whether no gradient is wanted and no dropout acts: A is then a sum, made in place. That is one pass
+            over n×n numbers less for each mask.
     """
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
     raw = attention[:, : mixture.heads]
-    guided = [raw * guide.mask for guide in mixture.masks.guides]
+    guided = [raw * guide.normal_mask for guide in mixture.masks.guides]
     shares = [passed.sum(dim=-1, keepdim=True) for passed in guided]
     least, most = torch.cat([share.detach() for share in shares]).aminmax()
     if not (float(least) > _SMALLEST_SHARE and float(most) < torch.inf):
@@ -249,6 +250,7 @@ def shared(x: Tensor, mixture: Mixture, *, evaluates: bool = False) -> Tensor:
         for passed, weight in zip(guided[1:], weights[1:], strict=True):
             mixed.addcmul_(passed, weight)
     else:
+        del guided
         mixed = raw * _factor(mixture, raw, weights)
     return _with_global_heads(mixed, attention[:, mixture.heads :], mixture.dropped)
 
@@ -266,7 +268,7 @@ def _factor(mixture: Mixture, raw: Tensor, weights: list[Tensor]) -> Tensor:
         if mixture.dropout is not None:
             factor = factor * mixture.dropout(torch.ones_like(raw))
     for k, (guide, weight) in enumerate(zip(mixture.masks.guides, weights, strict=True)):
-        mask = mixture.dropped(mixture.ignored(guide.mask.expand_as(raw), k))
+        mask = mixture.dropped(mixture.ignored(guide.normal_mask.expand_as(raw), k))
         factor = (mask * weight).add_(factor)  # faster than addcmul
     return factor
 

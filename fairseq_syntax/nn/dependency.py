@@ -18,6 +18,9 @@ from torch import Tensor
 from fairseq_syntax.nn import numerics
 from fairseq_syntax.nn.numerics import UNKNOWN, no_autocast
 
+_EXPECTED = "expected heads that lead to a root, found a cycle"
+_REMEDY = "; fairseq-syntax-binarize --verify finds it in a data-bin"
+
 
 def first_subwords(word: Tensor) -> Tensor:
     """Where each position's word begins, ``(batch, n)``."""
@@ -61,39 +64,50 @@ def parents(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
 def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:
     """A: whether a word is i's word or an ancestor of it.
 
+    Args:
+        word, head: see above.
+        yes, no: what says so; of one type, which the matrix gets.
+
     Returns:
-        `yes` or `no`, ``(batch, n, 1 + n)``; columns are words, numbered as in ``head``, and number 0 means nothing.
+        ``(batch, n, n)``; rows are positions, columns are words, from 0.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it. On another device than a CPU, where one would
-            have to wait for it, it is an assertion of the device's, which does not.
+        ValueError: the heads of a sentence lead into a cycle; names it. On a GPU, where one would have to wait to know,
+            an assertion of the device fails instead.
     """
     batch, n = word.shape
-    return torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths(word, head), yes)
+    numbered = torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths(word, head), yes)
+    return numbered[:, :, 1:]
+
+
+def of_positions(of_words: Tensor, word: Tensor) -> Tensor:
+    """A matrix whose columns are words, with their positions as columns, ``(batch, n, n)`` both."""
+    return of_words.gather(2, word.clamp(min=0).unsqueeze(1).expand_as(of_words))
 
 
 def _paths(word: Tensor, head: Tensor) -> Tensor:
     """The number of each position's word, of its head, of that word's head, up to a root, and then zeros,
-    ``(batch, n, steps)``.
+    ``(batch, n, steps)``; numbers are those of ``head``.
 
-    Each turn doubles the length of the paths, so that few turns are enough for any tree.
+    Each turn doubles the length of the paths, so that few turns are enough for any tree. On a GPU there are as many
+    steps as subwords, or up to twice as many.
     """
     batch, n = word.shape
     number = word + 1
-    above = head.new_zeros(batch, 1 + n)  # of a number, as many steps up as paths are long
-    above.scatter_(1, number, head.clamp(min=0))
-    above[:, 0] = 0  # roots, and what has no word
+    up = head.new_zeros(batch, 1 + n)  # from a number, as many steps as paths are long
+    up.scatter_(1, number, head.clamp(min=0))
+    up[:, 0] = 0  # roots, and what has no word
     paths = number.unsqueeze(2)
-    waits = numerics.is_asynchronous(word.device)
+    asynchronous = numerics.is_asynchronous(word.device)
     for _ in range((n - 1).bit_length()):
-        if not waits and not above.any():
+        if not asynchronous and not up.any():
             return paths
-        paths = torch.cat([paths, above.gather(1, paths.flatten(1)).view_as(paths)], dim=2)
-        above = above.gather(1, above)
-    if waits:
-        torch._assert_async(~above.any(), "expected heads that lead to a root, found a cycle")
-    elif above.any():
-        raise _cycle(word, above)
+        paths = torch.cat([paths, up.gather(1, paths.flatten(1)).view_as(paths)], dim=2)
+        up = up.gather(1, up)
+    if asynchronous:
+        torch._assert_async(~up.any(), f"{_EXPECTED}{_REMEDY}")
+    elif up.any():
+        raise _cycle(word, up)
     return paths
 
 
@@ -107,7 +121,7 @@ def common_ancestors(above: Tensor) -> Tensor:
     Returns:
         ``(batch, n, n)``, whole numbers.
     """
-    counted = above[:, :, 1:].float()
+    counted = above.float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
         return (counted @ counted.transpose(1, 2)).long()
 
@@ -116,7 +130,7 @@ def tree_distances(word: Tensor, head: Tensor) -> Tensor:
     """T: how many steps lead from i's word to j's, up and down, ``(batch, n, n)``; a number above n where none do.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.nn.dependency.ancestors`.
     """
     common = common_ancestors(ancestors(word, head))
     of_itself = common.diagonal(dim1=1, dim2=2)
@@ -124,12 +138,12 @@ def tree_distances(word: Tensor, head: Tensor) -> Tensor:
     return steps.masked_fill(common == 0, 2 * word.shape[1] + 1)
 
 
-def _cycle(word: Tensor, above: Tensor) -> ValueError:
-    """What is wrong where a word, by its number, has an n-th ancestor: `above`, ``(batch, 1 + n)``, is not 0."""
-    row, number = above.nonzero()[0].tolist()
-    there = int(above[row, number]) - 1
+def _cycle(word: Tensor, up: Tensor) -> ValueError:
+    """What is wrong where n steps lead up from a number of a word to another than 0: `up`, ``(batch, 1 + n)``."""
+    row, number = up.nonzero()[0].tolist()
+    there = int(up[row, number]) - 1
     position = int((word[row] == there).nonzero()[0])
     return ValueError(
-        f"expected heads that lead to a root, found a cycle through position {position}, word {there}, of sentence "
-        f"{row} of the batch (counted from 0); fairseq-syntax-binarize --verify finds it in a data-bin"
+        f"{_EXPECTED} through position {position}, word {there}, of sentence {row} of the batch (counted from 0)"
+        + _REMEDY
     )

@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 def is_asynchronous(device: torch.device) -> bool:
     """Whether operations are queued, as on a GPU: each costs a launch, and who reads a number waits for all of them."""
-    return device.type != "cpu"
+    return device.type in ("cuda", "meta")
 
 
 def padding_bias(padding: Tensor, dtype: torch.dtype, *, width: int | None = None) -> Tensor:

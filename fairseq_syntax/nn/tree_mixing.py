@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.nn.dependency import ancestors, starts
+from fairseq_syntax.nn.dependency import ancestors, of_positions, starts
 from fairseq_syntax.nn.numerics import no_autocast
 from fairseq_syntax.options import option
 
@@ -95,11 +95,11 @@ def descents(word: Tensor, head: Tensor) -> Tensor:
         ``(batch, n, n)``, whole numbers.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.nn.dependency.ancestors`.
     """
     of_words = ancestors(word, head)
-    depth = of_words[:, :, 1:].sum(dim=2)
-    above = of_words.gather(2, (word + 1).unsqueeze(1).expand(*word.shape, word.shape[1])) & starts(word).unsqueeze(1)
+    depth = of_words.sum(dim=2)
+    above = of_positions(of_words, word) & starts(word).unsqueeze(1)
     return (depth.unsqueeze(1) - depth.unsqueeze(2)) * above.transpose(1, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.nn.dependency import ancestors, starts
+from fairseq_syntax.nn.dependency import ancestors, of_positions, starts
 from fairseq_syntax.nn.masks.base import SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
@@ -45,12 +45,10 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.nn.dependency.ancestors`.
     """
-    batch, n = word.shape
-    of_words = ancestors(word, head, yes=0.0, no=-torch.inf)
-    log_mask = of_words.gather(2, (word + 1).unsqueeze(1).expand(batch, n, n))
+    log_mask = of_positions(ancestors(word, head, yes=0.0, no=-torch.inf), word)
     if subwords == "share":
         return log_mask
-    others = ~torch.eye(n, dtype=torch.bool, device=word.device)
+    others = ~torch.eye(word.shape[1], dtype=torch.bool, device=word.device)
     return log_mask.masked_fill_(~starts(word).unsqueeze(1) & others, -torch.inf)

@@ -47,7 +47,7 @@ def sla(word: Tensor, head: Tensor, *, distance: int = 3, neighbours: bool = Tru
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.nn.dependency.ancestors`.
     """
     batch, n = word.shape
     near = visible = tree_distances(word, head) <= distance

@@ -55,7 +55,7 @@ def path_buckets(word: Tensor, head: Tensor) -> Buckets:
         ``</s>`` to all others and back, and another sentence of the line.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it.
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.nn.dependency.ancestors`.
     """
     common = common_ancestors(ancestors(word, head))
     of_itself = common.diagonal(dim1=1, dim2=2)

@@ -134,8 +134,25 @@ def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(groups, combina
     assert groups in ([1, 1, 1, 1] * 2, [3, 1] * 2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("syntax_heads", [3, 4])
+@pytest.mark.parametrize("combination", ["gate", "token-gate", "average", "pure"])
+def test_in_evaluation_experts_are_summed_to_what_plain_gives(combination, syntax_heads, dtype):
+    masks, padding = mixed_bias(9)
+    nets = [attention(combination=combination, syntax_heads=syntax_heads).to(dtype).eval() for _ in range(2)]
+    nets[0].implementation, nets[1].implementation = "plain", "shared"
+    x = torch.randn(9, 4, 16).to(dtype)
+    with torch.no_grad():
+        plain, summed = (
+            net(x, x, x, key_padding_mask=padding, syntax=masks, contents=("attention", "scores")) for net in nets
+        )
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(dtype, 1e-5)
+    for expected, found in zip(plain, summed, strict=True):
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize(
-    "dropouts", [{"dropout": 0.2}, {"dropout": 0.2, "dropout_on": "experts"}, {"syntax_dropout": 0.2}]
+    "dropouts", [{}, {"dropout": 0.2}, {"dropout": 0.2, "dropout_on": "experts"}, {"syntax_dropout": 0.2}]
 )
 def test_training_takes_all_sentences_at_once(groups, dropouts):
     """Without gradients too: activation checkpointing computes first without them, then with them."""

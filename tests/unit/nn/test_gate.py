@@ -48,16 +48,21 @@ def test_padding_is_never_pooled():
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_the_maximum_has_torchs_gradient_also_where_places_are_equal(asynchronous, monkeypatch):
+def test_the_maximum_has_torchs_gradient(asynchronous, monkeypatch):
     monkeypatch.setattr(numerics, "is_asynchronous", lambda device: asynchronous)
     x = torch.randn(7, 3, 8, requires_grad=True)
     incoming = torch.randn(3, 8)
     found, expected = _maximum(x), x.max(dim=0).values
     assert torch.equal(found, expected)
     assert torch.equal(*(torch.autograd.grad(pooled, x, incoming)[0] for pooled in (found, expected)))
-    equal = torch.ones(4, 1, 1, requires_grad=True)
-    _maximum(equal).sum().backward()
-    assert float(equal.grad.sum()) == 1.0
+
+
+def test_on_a_cpu_equal_places_share_the_gradient_of_the_maximum():
+    x = torch.tensor([1.0, 3.0, 3.0, 2.0]).view(4, 1, 1).requires_grad_()
+    for pooled in (_maximum(x), x.amax(dim=0)):
+        assert torch.autograd.grad(pooled.sum(), x)[0].flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
+    of_function = torch.func.grad(lambda x: _maximum(x).sum())(x.detach())
+    assert of_function.flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
 
 
 def test_by_batch_statistics_it_is_torchs():

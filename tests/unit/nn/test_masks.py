@@ -349,8 +349,9 @@ def test_sentence_without_a_parse_sees_everything():
     assert build.features == ("word", "head", "distance")
 
 
-def test_a_mask_is_the_exponential_of_its_logarithm_and_nothing_where_that_is_tiny():
+def test_a_mask_is_the_exponential_of_its_logarithm_and_a_normal_one_0_where_that_is_tiny():
     log_mask = torch.tensor([0.0, -1.0, -50.0, -59.0, -61.0, -90.0, -1000.0, -torch.inf])
-    mask = Guide(bias=log_mask.view(1, 1, 1, -1)).mask.flatten()
-    torch.testing.assert_close(mask[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
-    assert not mask[4:].any()
+    guide = Guide(bias=log_mask.view(1, 1, 1, -1))
+    assert torch.equal(guide.mask.flatten(), log_mask.exp())
+    torch.testing.assert_close(guide.normal_mask.flatten()[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
+    assert not guide.normal_mask.flatten()[4:].any()
