@@ -81,7 +81,7 @@ def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, syst
     )
     assert all(of <= most for of, most in zip(found, MOST[device, system], strict=True)), found
     assert ours.decoding_step == stock.decoding_step
-    if device == "gpu":
+    if device == "gpu" or "sdoi" not in system:  # on a CPU, which need not wait, sdoi asks how deep trees are
         assert (ours.training_waits, ours.encoder_waits) == (stock.training_waits, stock.encoder_waits)
 
 
