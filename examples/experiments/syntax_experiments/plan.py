@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from syntax_experiments.code import module_hashes
@@ -390,12 +390,20 @@ def _parses_from_files(recipe: Recipe, parser: Parser, split: str, text: Artefac
     return Artefact("parses", settings, inputs, f"parses of {split}", {"folder": folder}, identity=identity)
 
 
+def _stanza_version(recipe: Recipe) -> str:
+    try:
+        return version("stanza")
+    except PackageNotFoundError as error:
+        message = "the recipe parses by stanza, which is not installed: pip install 'fairseq-syntax[stanza]'"
+        raise InputError(recipe.name, None, message) from error
+
+
 def _parses_by_parser(recipe: Recipe, parser: Parser, split: str, text: Artefact) -> Artefact:
     places: dict[str, Any] = {}
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds, "parser": parser.name}
     settings["options"] = _expanded(parser.options, places)
     if parser.name == "stanza":
-        settings["stanza"] = version("stanza")  # another one has other models
+        settings["stanza"] = _stanza_version(recipe)  # another one has other models
     label, threads = f"parses of {split}", recipe.threads.parse
     identity = _identity_of_split(recipe, split)
     whole = Artefact("parses", settings, {"text": text}, label, places, threads, identity=identity)

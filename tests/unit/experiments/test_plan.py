@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from syntax_experiments import plan
 from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
+from syntax_preprocess.errors import InputError
 
 BASE = """\
 source: de
@@ -34,15 +37,16 @@ RAW = {"corpus", *TEXT}
 
 
 @pytest.fixture
-def plan_of(tmp_path):
-    """Plans the base, with some YAML above it."""
+def plan_of(tmp_path, monkeypatch):
+    """Plans the base, with some YAML above it, as if stanza were there."""
+    monkeypatch.setattr(plan, "version", lambda package: "9.0")
     (tmp_path / "base.yaml").write_text(BASE)
 
-    def plan(above):
+    def planned(above):
         (tmp_path / "above.yaml").write_text(f"extends: base.yaml\n{above}\n")
         return make_plan(read_recipe(str(tmp_path / "above.yaml")))
 
-    return plan
+    return planned
 
 
 @pytest.mark.parametrize(
@@ -151,3 +155,12 @@ def test_each_seed_may_have_a_control_of_its_own(plan_of):
     data = {seed: plan.runs["gated", seed].inputs["data"] for seed in (1, 2)}
     assert [data[seed].settings["control"] for seed in (1, 2)] == ["random@1", "random@2"]
     assert data[1].path != data[2].path
+
+
+def test_without_stanza_a_recipe_that_parses_by_it_says_what_to_install(plan_of, monkeypatch):
+    def no_version(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(plan, "version", no_version)
+    with pytest.raises(InputError, match=r"above: .*stanza.*pip install 'fairseq-syntax\[stanza\]'"):
+        plan_of("")
