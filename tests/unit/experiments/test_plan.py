@@ -8,7 +8,6 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from syntax_experiments import plan
 from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_preprocess.errors import InputError
@@ -37,16 +36,15 @@ RAW = {"corpus", *TEXT}
 
 
 @pytest.fixture
-def plan_of(tmp_path, monkeypatch):
-    """Plans the base, with some YAML above it, as if stanza were there."""
-    monkeypatch.setattr(plan, "version", lambda package: "9.0")
+def plan_of(tmp_path):
+    """Plans the base, with some YAML above it."""
     (tmp_path / "base.yaml").write_text(BASE)
 
-    def planned(above):
+    def plan(above):
         (tmp_path / "above.yaml").write_text(f"extends: base.yaml\n{above}\n")
         return make_plan(read_recipe(str(tmp_path / "above.yaml")))
 
-    return planned
+    return plan
 
 
 @pytest.mark.parametrize(
@@ -161,6 +159,6 @@ def test_without_stanza_a_recipe_that_parses_by_it_says_what_to_install(plan_of,
     def no_version(package):
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(plan, "version", no_version)
+    monkeypatch.setattr("syntax_experiments.plan.version", no_version)
     with pytest.raises(InputError, match=r"above: .*stanza.*pip install 'fairseq-syntax\[stanza\]'"):
         plan_of("")
