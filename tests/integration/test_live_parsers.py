@@ -74,6 +74,13 @@ def test_a_line_is_a_unit_whatever_is_in_it(tmp_path, models, name, capsys):
     assert record["parses"]["conllu"]["parser"]["name"] == name
 
 
+def test_a_folder_of_a_pipeline_may_be_called_as_a_package_is(models, monkeypatch):
+    folder = models["spacy"]
+    assert folder.name == "spacy"
+    monkeypatch.chdir(folder.parent)
+    assert SpacyParser(model="spacy").describe() == SpacyParser(model=str(folder)).describe()
+
+
 @pytest.mark.parametrize("name", ["spacy", "udpipe"])
 def test_shards_of_the_work_make_what_one_process_makes(tmp_path, models, name):
     contents = []

@@ -164,7 +164,8 @@ def _load(model: str, device: str | None) -> Any:
             {"cpu": spacy.require_cpu, "cuda": spacy.require_gpu}[device]()
         with suppress(ImportError):  # its component can be loaded once it is imported
             import benepar  # noqa: F401
-        return spacy.load(model, exclude=_NOT_NEEDED)
+        folder = Path(model)  # as a text, the name of a package comes first, such as spacy's own
+        return spacy.load(folder if (folder / "config.cfg").is_file() else model, exclude=_NOT_NEEDED)
     except ImportError as error:
         raise ValueError(f"--parser spacy: {error}; pip install 'fairseq-syntax[spacy]' installs spaCy") from error
     except Exception as error:  # files that are missing or damaged, components that are not installed, no GPU
