@@ -63,12 +63,18 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *escaped))
 
 
+def _one_of(choices: Iterable[str]) -> str:
+    """What may be chosen, as `--help` writes it: a "|" needs an escape in a table, which not every renderer undoes."""
+    names = ",".join(choices)
+    return names and f"{{{names}}}"
+
+
 def _of_ours(option: Option) -> tuple[str, str, str]:
     """The row of an option that is declared in our way."""
     if option.kind is bool:
         flag = f"`{option.flag}`, `--no-{option.flag[2:]}`"
         return flag, option.about["help"], "on" if option.default else "off"
-    values = "|".join(option.about["choices"] or ()) or {int: "N", float: "X"}.get(option.kind, "TEXT")
+    values = _one_of(option.about["choices"] or ()) or {int: "N", float: "X"}.get(option.kind, "TEXT")
     return f"`{option.flag} {values}`", *_meaning_and_default(option.about["help"], option.default)
 
 
@@ -80,7 +86,7 @@ def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
             continue
         values = "X" if field.type is float else "TEXT"
         if isinstance(field.type, type) and issubclass(field.type, Enum):
-            values = "|".join(str(choice.value) for choice in field.type)
+            values = _one_of([str(choice.value) for choice in field.type])
         flag = f"`--{field.name.replace('_', '-')} {values}`"
         yield flag, *_meaning_and_default(field.metadata["help"], field.default)
 

@@ -50,6 +50,11 @@ def test_a_page_fetches_nothing_from_elsewhere_but_badges(site):
         assert all(url.startswith("https://img.shields.io/badge/") for url in fetched), (page, fetched)
 
 
+def test_no_cell_of_a_table_shows_the_escape_of_a_bar(site):
+    for page, text in pages(site).items():
+        assert not re.findall(r"<td>(?:(?!</td>).)*\\\|", text), page
+
+
 def test_the_api_page_has_what_it_names(site):
     names = re.findall(r"^::: (\S+)$", (ROOT / "docs/api.md").read_text(), re.M)
     text = (site / "docs/api.html").read_text()
