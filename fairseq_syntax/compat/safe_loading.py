@@ -27,7 +27,7 @@ from fairseq.file_io import PathManager
 from torch import Tensor
 
 from fairseq_syntax.compat import literals
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import InputError, found_at, shown
 
 #: The parts of a configuration, and the options, where fairseq takes an address for a file.
 _LOADED = frozenset(
@@ -75,7 +75,7 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
     """
     local = PathManager.get_local_path(path)
     if not os.path.isfile(local):
-        raise InputError(path, None, "expected a checkpoint, found none")
+        raise InputError(path, None, f"expected a checkpoint, found {found_at(local)}")
     try:
         mmap = mmap and zipfile.is_zipfile(local)  # other ones are of torch before 1.6
         state = torch.load(local, map_location="cpu", weights_only=True, mmap=mmap)

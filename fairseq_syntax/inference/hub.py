@@ -25,7 +25,7 @@ from fairseq_syntax.compat.safe_loading import read, weights_of
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.options import option_names
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import InputError, found_at, shown
 
 #: What a file would have as one line.
 _LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
@@ -151,7 +151,7 @@ def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
     paths = [os.path.join(folder, name) for name in names.split(os.pathsep)]
     for path in paths:
         if not os.path.isfile(path):
-            raise InputError(path, None, "expected a checkpoint, found none")
+            raise InputError(path, None, f"expected a checkpoint, found {found_at(path)}")
     _find_folder(os.path.abspath(os.path.join(folder, data)) if data.startswith(".") else data, "a data-bin")
     return paths
 

@@ -64,8 +64,8 @@ def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     """The parser of that name. No other is loaded: what is wrong with the others does not matter here."""
     installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
     wrong = (
-        f"expected a parser that can be run here ({', '.join(installed)}) in the signature of the training data, "
-        f"found {repr(name) if name else 'none'}; --parser NAME runs one of these"
+        f"expected a parser that can be run here ({', '.join(installed)}) as --parser, or in the signature of the "
+        f"training data, found {repr(name) if name else 'none'}; --parser NAME runs one of these"
     )
     if isinstance(name, str) and name in installed:
         if (found := parser_class(name)).restartable:

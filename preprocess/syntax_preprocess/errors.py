@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from reprlib import Repr
 
 _REPR = Repr()
@@ -17,6 +18,11 @@ def shown(value: object) -> str:
 def said(error: BaseException) -> str:
     """What an exception of a library says, for a message: on one line, and cut where it goes on and on."""
     return " ".join(str(error).split())[:200]
+
+
+def found_at(path: str) -> str:
+    """What stands where a file was expected and is none, for a message."""
+    return "a folder" if os.path.isdir(path) else "no file"
 
 
 class InputError(ValueError):

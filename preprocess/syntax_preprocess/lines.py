@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from syntax_preprocess.errors import InputError
 
 _BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 
 
 def tokenize_line(line: str) -> list[str]:
@@ -30,10 +31,12 @@ def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[t
     for number, raw in enumerate(lines, start=first):
         if number == 1 and raw.startswith(_BOM):
             raise InputError(path, 1, "expected UTF-8 without a byte order mark, found one")
+        if number == 1 and raw.startswith(_GZIP):
+            raise InputError(path, None, "expected a text in UTF-8, found a gzip file: unpack it first")
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(path, number, f"expected UTF-8, found {error}") from None
+            raise InputError(path, number, f"expected UTF-8, found {error} (iconv converts other encodings)") from None
         line = line.removesuffix("\n").removesuffix("\r")
         if "\r" in line:
             raise InputError(

@@ -266,7 +266,7 @@ def test_the_same_inputs_give_the_same_bytes_and_take_the_pages_place(given, pag
         (["--sentence=12", "--parses={given}/test.en"], "--sentence: expected 0 to 11, as there are parses, found 12"),
         (["--sentence=12", "--dump=x={given}/slr.npz"], "slr.npz: expected sentence 12, found 0 to 11"),
         (["--parses={given}/none", "--sentence=0"], "none: expected .*none.trees or .*none.conllu, found neither"),
-        (["--dump=x={given}/ref.de"], "ref.de: expected a file of fairseq-syntax-dump, found"),
+        (["--dump=x={given}/ref.de"], "ref.de: expected a file of fairseq-syntax-dump, found no .npz archive"),
         (["--run={given}"], "run.json"),
         (["--run={given}/record", "--references={given}/ref.de", "--source={given}/test.en", "--test=x"],
          "record: expected the test set 'x', found test"),

@@ -149,7 +149,7 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         ({"text": TEXT + "a@@\n", "trees": TREES + "\n", "conllu": CONLLU + "\n#\n"}, "train.en:4", "end a word"),
         ({"text": TEXT.replace("a b", "a <pad>")}, "train.en:3", "found <pad>"),
         ({"text": TEXT.replace("a b", "a\rb")}, "train.en:3", "carriage return"),
-        ({"text": None}, "train.en", "subword text, found none"),
+        ({"text": None}, "train.en", "subword text, found no file"),
         ({"trees": None, "conllu": None}, "train.en", "found neither"),
     ],
 )  # fmt: skip
@@ -471,7 +471,7 @@ def test_script_in_a_checkout(tmp_path):
         cwd=tmp_path,
     )
     assert failed.returncode == 1
-    assert failed.stderr.strip().endswith("nothing.en: expected a file of subword text, found none")
+    assert failed.stderr.strip().endswith("nothing.en: expected a file of subword text, found no file")
 
 
 @pytest.mark.parametrize("ending", ["en", "en.trees", "en.conllu"])

@@ -63,7 +63,7 @@ def test_what_cannot_be_dumped_is_refused(plain_data_bin, checkpoint, tmp_path):
     output = tmp_path / "x.npz"
     for path, more, message in (
         (tmp_path / "checkpoint_last.pt", [], "expected a gated_syntax_transformer, found a TransformerModel"),
-        (tmp_path / "none.pt", [], "expected a checkpoint, found none"),
+        (tmp_path / "none.pt", [], "expected a checkpoint, found no file"),
         (checkpoint, ["--contents", "gate"], "--contents: expected some of gates,masks,biases,attention, found 'gate'"),
         (checkpoint, [], "fairseq-syntax-binarize"),  # the data-bin has no features
     ):
@@ -127,7 +127,7 @@ NO_WEIGHTS = "expected a fairseq checkpoint, found one without a model's weights
         (lambda state: state.pop("cfg"), "expected a checkpoint with its configuration, found none"),
         (lambda state: state.pop("extra_state"), "expected a fairseq checkpoint, found one without .*extra_state"),
         (renamed, r"expected weights that fit its configuration and the dictionaries of .*gate\.fc2\.weight"),
-        (None, "expected a checkpoint, found none"),  # a folder
+        (None, "expected a checkpoint, found a folder"),
     ],
 )
 def test_bad_checkpoints_are_named(data_bin, one_update, tmp_path, change, message):

@@ -601,7 +601,8 @@ def test_other_places(tmp_path):
     ("content", "expected"),
     [
         (b"a\nb\rc\n", r"x:2: expected no carriage return inside the line, found one in column 2"),
-        (b"a\n\xff\n", r"x:2: expected UTF-8"),
+        (b"a\n\xff\n", r"x:2: expected UTF-8, found .*0xff.* \(iconv converts other encodings\)"),
+        (b"\x1f\x8b\x08a\n", r"x: expected a text in UTF-8, found a gzip file: unpack it first"),
         (b"\xef\xbb\xbfa\n", r"x:1: expected UTF-8 without a byte order mark"),
     ],
 )
@@ -1100,9 +1101,9 @@ def test_files_can_be_shared_and_resumed_too(tmp_path):
         (["--num-shards", "2", "--shard-id", "2"], "--shard-id: expected 0 to 1"),
         (["--num-shards", "2", "--shard-id", "1", "--merge"], "--merge or --shard-id"),
         (["--merge"], "expected the parsed batches of .*, found none"),
-        (["--input", "/nothing"], "/nothing: expected a text, found none"),
-        (["--input", "/"], "/: expected a text, found none"),
-        (["--input", ""], "--input: expected a text, found none"),
+        (["--input", "/nothing"], "/nothing: expected a text, found no file"),
+        (["--input", "/"], "/: expected a text, found a folder"),
+        (["--input", ""], "--input: expected a text, found no file"),
         (["--output-prefix", "\udcff"], r"expected a name in UTF-8, found '\\udcff'"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +33,8 @@ class Dump:
     def __init__(self, path: str):
         self.path = path
         with self._readable():
+            if os.path.isfile(path) and not zipfile.is_zipfile(path):
+                raise ValueError("no .npz archive")  # numpy would tell how to load it unsafely
             self._file: Any = np.load(path, allow_pickle=False)
             self._names = frozenset(self._file.files)
             for name in self._names:

@@ -39,7 +39,7 @@ from syntax_preprocess.data_bin.places import TokenFiles, signature_path
 from syntax_preprocess.data_bin.signature import Signature, SplitSignature
 from syntax_preprocess.data_bin.transaction import hidden_files, make_folder, move_into_place, read_signature
 from syntax_preprocess.data_bin.verification import verify
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.errors import InputError, found_at
 from syntax_preprocess.features import FEATURES
 from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.formats import FORMATS
@@ -141,7 +141,7 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
 def _find_split(name: str, text: str, parse: str, lang: str, features: str | None) -> Split:
     text_path = f"{text}.{lang}"
     if not os.path.isfile(text_path):
-        raise InputError(text_path, None, "expected a file of subword text, found none")
+        raise InputError(text_path, None, f"expected a file of subword text, found {found_at(text_path)}")
     prefix = f"{parse}.{lang}"
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}

@@ -52,6 +52,13 @@ def run(
             parser.error(str(error))
 
 
+def _told(error: Exception) -> str:
+    """What an exception says; of a file that cannot be opened, its name and why."""
+    if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
+        return f"{error.filename or repr(error.filename)}: {error.strerror}"
+    return str(error)
+
+
 @contextmanager
 def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """What is done here ends the process, if it fails, with one line on stderr that begins with the command's `name`.
@@ -67,7 +74,7 @@ def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] 
     try:
         yield
     except failures as error:
-        sys.exit(f"{name}: error: {error}")
+        sys.exit(f"{name}: error: {_told(error)}")
     except MemoryError as error:
         sys.exit(f"{name}: error: {str(error) or 'there is not enough memory'}")
     except KeyboardInterrupt:

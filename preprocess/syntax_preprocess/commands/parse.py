@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from syntax_preprocess.commands.main import command_line, run
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.errors import InputError, found_at
 from syntax_preprocess.job import merge, parse_batches, parser_in
 from syntax_preprocess.outputs import check_places, is_finished, what_becomes_of_others
 from syntax_preprocess.parsers import (
@@ -140,7 +140,7 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.workers > 1 and parser_class(args.parser).sequential:
         raise ValueError(f"--workers: expected 1 with --parser {args.parser}, which reads its file from line 1 on")
     if not os.path.isfile(args.input):
-        raise InputError(args.input or "--input", None, "expected a text, found none")
+        raise InputError(args.input or "--input", None, f"expected a text, found {found_at(args.input)}")
 
 
 def main(argv: list[str] | None = None) -> None:

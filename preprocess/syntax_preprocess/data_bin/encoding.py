@@ -104,7 +104,8 @@ class SplitEncoder:
                 raise InputError(
                     self.split.parses[kind],
                     parses[kind][0],
-                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse)",
+                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse; "
+                    "--subwords says how words were cut)",
                 )
         self.counts.add(sentence)
         for name in self.split.features:

@@ -86,7 +86,7 @@ class SpacyParser(Parser):
     ) -> SpacyParser:
         name = models or description.get("model", {}).get("name")
         if name is None:
-            raise ValueError("no spaCy pipeline is recorded, and --stanza-dir names the folder of none")
+            raise ValueError("the training data records no spaCy pipeline: --stanza-dir names one, or its folder")
         return cls(
             model=name,
             kinds=kinds,

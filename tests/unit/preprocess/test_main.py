@@ -41,6 +41,12 @@ def test_help_has_an_example(module):
     [
         (None, MemoryError(), 1, "error: there is not enough memory"),
         (None, OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device"),
+        (
+            None,
+            FileNotFoundError(2, "No such file or directory", "x.log"),
+            1,
+            "error: x.log: No such file or directory",
+        ),
         (signal.SIGINT, None, 130, "stopped"),
         (signal.SIGTERM, None, 143, "terminated"),
     ],
