@@ -26,7 +26,7 @@ ELSEWHERE = {
     ("README.md", "bash run.sh"): _SETS_UP,
     ("README.md", "pip install"): _SETS_UP,
     ("docs/install.md", "bash run.sh"): _SETS_UP,
-    ("docs/install.md", "pip install"): _SETS_UP,
+    ("docs/install.md", "export PIP"): _SETS_UP,
     ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs this recipe",
     ("examples/quickstart/README.md", "cd experiments"): "tests/system/test_quickstart.py runs it",
     ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
@@ -36,6 +36,7 @@ ELSEWHERE = {
     ("docs/systems.md", "bash run.sh"): _HOURS,
     ("docs/gate-evaluation.md", ""): _HOURS,
     ("examples/experiments/README.md", "pip install"): _HOURS,
+    ("examples/experiments/README.md", "authors="): _NETWORK,
     ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
     (
         "benchmarks/README.md",
@@ -53,15 +54,10 @@ FOLDERS = {
 }
 COMMON = "--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --batch-size 20"
 SUBSTITUTES = {
-    "README.md": {
-        "--lang en --input raw/$split.en --download": "--parser fake --input raw/$split.en",
-        "/path/to/data-bin": "data-bin",
-    },
+    "README.md": {"--lang en --input raw/$split.en --download": "--parser fake --input raw/$split.en"},
     "docs/tutorial.md": {
-        "--lang en --input raw/$split.en --workers 2 --download": "--parser fake --input raw/$split.en",
-        "/path/to/data-bin": "data-bin",
+        "--lang en --input raw/$split.en --workers 2 --download": "--parser fake --input raw/$split.en"
     },
-    "docs/new-text.md": {"/path/to/data-bin": "data-bin"},
     "docs/scoring.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
     "docs/hou-2024.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import gzip
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,8 +21,10 @@ from sacremoses import MosesTokenizer
 import commands
 from experiment import experiment
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from places import EXPERIMENTS
+from places import EXAMPLES, EXPERIMENTS
+from syntax_experiments.archive import unpack as unpack_runs
 from syntax_experiments.make import Step
+from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import text as tokenising
 from syntax_preprocess.brackets import parse_brackets
@@ -57,6 +60,14 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
         assert len(ours) == len(theirs) == 1015
         others[lang] = sum(a.split() != b.split() for a, b in zip(ours, theirs, strict=True))
     assert others == {"en": 0, "de": 1}
+
+
+@pytest.mark.parametrize("packed", sorted((EXAMPLES / "experiments/measured").iterdir()), ids=lambda path: path.name)
+def test_the_trainings_that_are_kept_are_those_of_their_recipe(tmp_path, monkeypatch, capsys, packed):
+    monkeypatch.chdir(tmp_path)
+    unpack_runs(make_plan(read_recipe(packed.name.partition(".")[0])), packed)
+    taken, all_runs = re.search(r"took in (\d+) runs of (\d+)$", capsys.readouterr().out.strip()).groups()
+    assert taken == all_runs != "0"
 
 
 @pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
@@ -308,7 +319,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options)
     models = f"{DATA}/stanza_resources"
     encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
     buffers = "--buffer-size=60", "--batch-size=16"
-    live = f"--stanza-dir={models}", "--parser-device=cpu"
+    live = f"--parser-models={models}", "--parser-device=cpu"
     for name, more in (("live", live), ("side", (f"--input-parses={text}",))):
         read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
         commands.assert_same(commands.scored(log, "H"), expected)
@@ -319,7 +330,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options)
     assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
     model = GatedSyntaxTransformerModel.from_pretrained(
         str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
-        bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
+        bpe="subword_nmt", bpe_codes=str(codes), parser_models=models, parser_device="cpu",
     )  # fmt: skip
     translations = model.translate(raw, beam=2, max_len_b=20)
     assert translations == [read[n][1] for n in range(150)]

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 from syntax_experiments import archive, smoke
@@ -97,6 +98,8 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
         if args.so_far:
             there = existing(list(plan.runs.values()), ".")
             plan = make_plan(recipe, only={at for at, run in plan.runs.items() if run.path in there})
+        if plan.pictures and not tells_only(engine) and find_spec("matplotlib") is None:
+            raise ValueError(f"{recipe.name}: its pictures need matplotlib: pip install 'fairseq-syntax[analysis]'")
         if not (args.smoke or args.so_far or tells_only(engine)):
             refuse_unknown(plan)
         status = run_plan(plan, engine)

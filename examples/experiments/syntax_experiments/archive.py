@@ -8,6 +8,7 @@ from __future__ import annotations
 import lzma
 import os
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from syntax_experiments.plan import Plan, existing
@@ -25,8 +26,7 @@ def pack(plan: Plan, path: Path) -> None:
         # Texts of one kind side by side are packed best.
         for name in sorted((p for folder in there for p in Path(folder).iterdir() if p.name != "log"), key=_order):
             file.add(name, filter=_anonymous)
-    runs = sum(name.startswith("runs/") for name in there)
-    print(f"{path}: {runs} runs of {len(plan.runs)}, {os.path.getsize(path) / 1e6:.2f} MB")
+    print(f"{path}: {_count_runs(there)} runs of {len(plan.runs)}, {os.path.getsize(path) / 1e6:.2f} MB")
 
 
 def unpack(plan: Plan, path: Path) -> None:
@@ -39,7 +39,8 @@ def unpack(plan: Plan, path: Path) -> None:
     taken = set()
     try:
         with tarfile.open(path, "r:xz") as file:
-            members = [m for m in file.getmembers() if os.path.dirname(m.name) in wanted]
+            packed = file.getmembers()
+            members = [m for m in packed if os.path.dirname(m.name) in wanted]
             made = [m for m in members if os.path.basename(m.name) == "made.json"]
             new = {os.path.dirname(m.name) for m in made} - existing(plan.artefacts, ".")
             # The file by which one sees that an artefact is there comes last.
@@ -49,7 +50,13 @@ def unpack(plan: Plan, path: Path) -> None:
                     taken.add(os.path.dirname(member.name))
     except (OSError, EOFError, lzma.LZMAError, tarfile.TarError) as error:
         raise InputError(str(path), None, f"expected runs that were packed, found: {error}") from error
-    print(f"{path}: took in {sum(name.startswith('runs/') for name in taken)} runs")
+    runs, all_runs = (_count_runs(names) for names in (taken, {os.path.dirname(m.name) for m in packed}))
+    others = "" if runs == all_runs else "; the others are here, or of another text, other parses or options"
+    print(f"{path}: took in {runs} runs of {all_runs}{others}")
+
+
+def _count_runs(names: Iterable[str]) -> int:
+    return sum(name.startswith("runs/") for name in names)
 
 
 def _order(path: Path) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from syntax_experiments.commands import wait
 from syntax_experiments.gpus import visible_gpus
 from syntax_experiments.make import spec_path
-from syntax_experiments.plan import Artefact, Plan
+from syntax_experiments.plan import Artefact, Plan, existing
 from syntax_experiments.progress import Progress
 
 _SNAKEFILE = Path(__file__).resolve().with_name("Snakefile")
@@ -55,9 +55,25 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
-    with Progress(artefacts, active=not tells):
+    with Progress(_to_make(plan), active=not tells):
         # It holds the lock of this folder, too: killed, this process leaves it at work.
         return wait(subprocess.Popen(command, close_fds=False))
+
+
+def _to_make(plan: Plan) -> list[Artefact]:
+    """What is not there and is needed: what a thing that is there was made of is not."""
+    there = existing(plan.artefacts, ".")
+    found: dict[str, Artefact] = {}
+
+    def add(artefact: Artefact) -> None:
+        if artefact.path not in there and artefact.path not in found:
+            found[artefact.path] = artefact
+            for source in artefact.inputs.values():
+                add(source)
+
+    for target in plan.targets:
+        add(target)
+    return list(found.values())
 
 
 def _write(path: Path, value: object) -> None:

@@ -1,8 +1,12 @@
-"""What a run is doing: one bar over all steps, and beside it which of them run and how far they are."""
+"""What a run is doing: one bar over all steps, and beside it which of them run and how far they are.
+
+In a log, it is a line for each step that is done.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,12 +23,12 @@ class Progress:
     """Shows it while its block lasts.
 
     Args:
-        artefacts: all that is to be there at the end.
+        artefacts: what is to be made.
         active: whether to show anything.
     """
 
     def __init__(self, artefacts: Sequence[Artefact], *, active: bool):
-        self._artefacts = list(artefacts)
+        self._waiting = {artefact.path: artefact for artefact in artefacts}
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._active = active
@@ -40,15 +44,24 @@ class Progress:
             self._thread.join()
 
     def _follow(self) -> None:
-        waiting = self._artefacts
-        with tqdm(total=len(waiting), unit=" steps", disable=None) as bar:
-            while not bar.disable:  # nobody looks
+        waiting, total = self._waiting, len(self._waiting)
+        with tqdm(total=total, unit=" steps", disable=None) as bar:
+            ends = False
+            while not ends:
                 ends = self._ends.wait(_SECONDS)
-                waiting = [artefact for artefact in waiting if not Path(artefact.path, "made.json").exists()]
-                bar.n = len(self._artefacts) - len(waiting)
-                bar.set_postfix_str("; ".join(f"{a.label}{_epoch(a)}" for a in waiting if _hidden(a).exists()))
-                if ends:
-                    return
+                for artefact in [a for a in waiting.values() if _made(a)]:
+                    del waiting[artefact.path]
+                    if bar.disable:
+                        told = f"{total - len(waiting)} of {total} steps: {artefact.label}"
+                        print(told, file=sys.stderr, flush=True)
+                bar.n = total - len(waiting)
+                if not bar.disable:
+                    at_work = [a for a in waiting.values() if _hidden(a).exists()]
+                    bar.set_postfix_str("; ".join(f"{a.label}{_epoch(a)}" for a in at_work))
+
+
+def _made(artefact: Artefact) -> bool:
+    return Path(artefact.path, "made.json").exists()
 
 
 def _hidden(artefact: Artefact) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -31,3 +32,12 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setattr(entry, "find_spec", lambda name: None if name == "snakemake" else found(name))
     with pytest.raises(SystemExit, match=r"snakemake not installed: pip install 'fairseq-syntax\[experiments\]'$"):
         entry.main()
+
+
+def test_a_recipe_with_pictures_says_what_they_need_before_it_makes_anything(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("syntax_experiments.__main__.find_spec", lambda name: None)
+    Path("my.yaml").write_text("extends: quickstart\npictures: {systems: [gated]}\n")
+    with pytest.raises(SystemExit, match=r"my: its pictures need matplotlib: .*fairseq-syntax\[analysis\]"):
+        main(["my.yaml"])
+    assert not list(tmp_path.glob("experiments/*/*"))
