@@ -246,13 +246,14 @@ def test_lines_that_each_system_took():
 
 
 @pytest.mark.parametrize("package", ["syntax_preprocess", "fairseq_syntax"])
-def test_table_of_rooms_is_that_of_the_imports(package):
+def test_table_of_components_is_that_of_the_imports(package):
     source = ast.parse((ROOT / "tests/unit/test_imports.py").read_text())
-    (table,) = (n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "ROOMS")
-    rooms = {name: uses for name, uses in ast.literal_eval(table).items() if name.split(".")[0] == package}
-    told = {room.strip("`"): uses for room, _, uses in rows_of("docs/architecture.md", f"room of `{package}`")}
-    assert list(told) == [room.partition(".")[2] or package for room in rooms]
-    for uses, expected in zip(told.values(), rooms.values(), strict=True):
+    (table,) = (n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "COMPONENTS")
+    components = {name: uses for name, uses in ast.literal_eval(table).items() if name.split(".")[0] == package}
+    rows = rows_of("docs/architecture.md", f"component of `{package}`")
+    told = {name.strip("`"): uses for name, _, uses in rows}
+    assert list(told) == [name.partition(".")[2] or package for name in components]
+    for uses, expected in zip(told.values(), components.values(), strict=True):
         assert re.findall(r"[\w.]+", uses.replace("all above", "")) == re.findall(r"[\w.]+", expected)
 
 
@@ -279,6 +280,6 @@ def test_links_and_paths_lead_somewhere(page):
         assert target.exists(), link
         headings = re.findall("^#+ (.*)$", target.read_text(), re.M) if anchor else []
         assert not anchor or anchor in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, anchor
-    rooms = "fairseq_syntax|preprocess|tests|benchmarks|docs|examples"
-    for path in re.findall(rf"`((?:{rooms})/[\w/.-]*(?:/|\.\w+))`", text):
+    folders = "fairseq_syntax|preprocess|tests|benchmarks|docs|examples"
+    for path in re.findall(rf"`((?:{folders})/[\w/.-]*(?:/|\.\w+))`", text):
         assert (ROOT / path).exists(), path

@@ -1,8 +1,8 @@
-"""Which room may use which: no import circle, and every import runs from a higher room to a lower one.
+"""Which component may use which: no import circle, and every import runs from a higher component to a lower one.
 
-A room is a folder of a package, or a module beside the folders. A new room, or a new arrow between two of them, is a
-change of ``ROOMS``: an arrow is a decision. Imports inside functions, and by ``import_module`` of a name that is
-spelled out, count like all others. Those for types alone count as arrows between rooms, but make no circle.
+A component is a folder of a package, or a module beside the folders. A new one, or a new arrow between two of them, is
+a change of ``COMPONENTS``: an arrow is a decision. Imports inside functions, and by ``import_module`` of a name that is
+spelled out, count like all others. Those for types alone count as arrows between components, but make no circle.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-#: Rooms from the lowest to the highest, and what each may use: rooms further up in this table, torch, and fairseq.
-#: A name without a package is a room of the same one; "…" stands for all of them that are lower.
-ROOMS = {
+#: Components from the lowest to the highest, and what each may use: those further up in this table, torch, and fairseq.
+#: A name without a package is a component of the same one; "…" stands for all of them that are lower.
+COMPONENTS = {
     "syntax_preprocess": "",  # the version
     "syntax_preprocess.errors": "",
     "syntax_preprocess.system": "errors",
@@ -125,15 +125,15 @@ def spelled(name: ast.expr) -> str:
     return name.value if isinstance(name, ast.Constant) else ""
 
 
-def room_of(name: str) -> str:
+def component_of(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
-def allowed(room: str, *, all_lower: bool = True) -> set[str]:
-    """What the table lets a room use, as rooms, torch and fairseq; `all_lower`: with those that "…" stands for."""
-    package, lower = room.partition(".")[0], list(ROOMS)[: list(ROOMS).index(room)]
+def allowed(component: str, *, all_lower: bool = True) -> set[str]:
+    """What the table lets a component use: others, torch, fairseq; `all_lower`: with those that "…" stands for."""
+    package, lower = component.partition(".")[0], list(COMPONENTS)[: list(COMPONENTS).index(component)]
     found: set[str] = set()
-    for name in ROOMS[room].split():
+    for name in COMPONENTS[component].split():
         if name == "…":
             found.update(other for other in lower if other.partition(".")[0] == package and all_lower)
         else:
@@ -144,35 +144,36 @@ def allowed(room: str, *, all_lower: bool = True) -> set[str]:
 IMPORTS = {module: sorted(set(imported(module, types=True)) - {module}) for module in FILES}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_of_the_table_use_lower_ones(room):
-    lower = list(ROOMS)[: list(ROOMS).index(room)]
-    assert not allowed(room) - {*lower, "torch", "fairseq"}
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_components_of_the_table_use_lower_ones(component):
+    lower = list(COMPONENTS)[: list(COMPONENTS).index(component)]
+    assert not allowed(component) - {*lower, "torch", "fairseq"}
 
 
 def test_text_never_needs_torch_and_networks_never_need_fairseq():
-    for room in ROOMS:
-        if room.startswith("syntax_preprocess"):
-            assert all(other.startswith("syntax_preprocess") for other in allowed(room)), room
+    for component in COMPONENTS:
+        if component.startswith("syntax_preprocess"):
+            assert all(other.startswith("syntax_preprocess") for other in allowed(component)), component
     assert "fairseq" not in allowed("fairseq_syntax.nn")
 
 
-def test_every_module_is_in_a_room():
-    assert not {module for module in FILES if room_of(module) not in ROOMS}
+def test_every_module_is_in_a_component():
+    assert not {module for module in FILES if component_of(module) not in COMPONENTS}
 
 
 @pytest.mark.parametrize("module", FILES)
-def test_imports_run_to_lower_rooms(module):
-    room = room_of(module)
-    used = {name for name in IMPORTS[module] if room_of(name) != room and room_of(name) not in allowed(room)}
+def test_imports_run_to_lower_components(module):
+    component = component_of(module)
+    fine = {component, *allowed(component)}
+    used = {name for name in IMPORTS[module] if component_of(name) not in fine}
     used -= {name for name in used if (module, name) in BY_NAME}
-    assert not used, "against the table of rooms"
+    assert not used, "against the table of components"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_what_a_room_is_allowed_it_uses(room):
-    used = {room_of(name) for module in FILES if room_of(module) == room for name in IMPORTS[module]}
-    assert not allowed(room, all_lower=False) - used, "take it off the table of rooms"
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_what_a_component_is_allowed_it_uses(component):
+    used = {component_of(name) for module in FILES if component_of(module) == component for name in IMPORTS[module]}
+    assert not allowed(component, all_lower=False) - used, "take it off the table of components"
 
 
 def test_modules_that_are_imported_by_name_count(tmp_path, monkeypatch):
