@@ -11,26 +11,32 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 venv=${VENV:-.venv}
 
-set_up() {
+set_up() {  # for the extras of the package that are named
     if [ ! -x "$venv/bin/python" ]; then
         "${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11) and
             f"Python 3.11 or newer is needed, {sys.executable} is {sys.version.split()[0]}; name another by PYTHON=")'
         "${PYTHON:-python3}" -m venv "$venv"
     fi
     if [ ! -e "$venv/.fairseq-is-built" ]; then
-        echo "Installing into $venv: torch, fairseq (built from source, about a minute) and the other packages …"
+        echo "Installing into $venv: torch and fairseq (built from source, about a minute) …"
         "$venv/bin/pip" install --quiet "${TORCH:-torch}" numpy cython setuptools wheel
         # In an environment of its own the build would fetch a second torch.
         "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed
         touch "$venv/.fairseq-is-built"
     fi
     # An installation that is changed under programs at work would break them: only if there is something new.
-    if [ ! -e "$venv/.is-installed" ] ||
-        [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess -newer "$venv/.is-installed" -name '*.*' -print -quit)" ]; then
+    local installed="$venv/.is-installed" has="$venv/.has-$1"
+    if [ ! -e "$installed" ] ||
+        [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess -newer "$installed" -name '*.*' -print -quit)" ]; then
+        echo "Installing into $venv: this package [$1] …"
         rm -rf build  # pip would install modules from it that are no longer there
-        "$venv/bin/pip" install --quiet --no-build-isolation ".[dev]"
-        rm -rf build ./*.egg-info
-        touch "$venv/.is-installed"
+        "$venv/bin/pip" install --quiet --no-build-isolation ".[$1]"
+        rm -rf build ./*.egg-info "$venv"/.has-*
+        touch "$installed" "$has"
+    elif [ ! -e "$has" ]; then
+        echo "Installing into $venv: what this package needs for [$1] …"
+        "$venv/bin/pip" install --quiet "fairseq-syntax[$1]"  # the package itself stays as it is
+        touch "$has"
     fi
     PATH="$(cd "$venv/bin" && pwd):$PATH"
 }
@@ -43,15 +49,15 @@ experiment() {
 
 case "${1:-}" in
     quickstart)
-        set_up
+        set_up experiments
         experiment quickstart "${@:2}"
         ;;
     experiment)
-        set_up
+        set_up analysis,experiments,stanza
         experiment "${@:2}"
         ;;
     test)
-        set_up
+        set_up dev
         ruff check .
         ruff format --check .
         mypy
