@@ -1,7 +1,7 @@
-"""Draws docs/pictures/two-readings.svg, a sentence with two trees, their masks, gates and translations; and flow.svg.
+"""Draws docs/pictures/two-readings.svg, a sentence with two parses, their masks, gates and translations; and flow.svg.
 
-    bash run.sh quickstart
-    python docs/figures/make.py [examples/experiments/output]
+    bash run.sh experiment quickstart
+    .venv/bin/python docs/figures/make.py [examples/experiments/output]
 
 The sentence is one of the quickstart's test set, and the model its gated one, with the masks slr (τ = 1) and sdoi.
 """
@@ -27,12 +27,16 @@ from matplotlib.patches import Rectangle
 from syntax_preprocess.analysis.dumps import Dump
 from syntax_preprocess.analysis.figures.style import INK, MATRIX, save, styled
 from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.trees import Tree
+from syntax_preprocess.conllu import conllu_units, parse_conllu
+from syntax_preprocess.lines import read_lines
+from syntax_preprocess.trees import DependencyTree, Tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "the painter saw the river with the telescope"
 #: Of the tree: of the prepositional phrase, and of the rest.
 PHRASE, REST = "#D55E00", "#666666"
+#: Height of the words, in levels of the tree.
+WORDS = 2.6
 #: Of global attention and of the two masks.
 EXPERTS = {"global": "#999999", "slr": "#0072B2", "sdoi": "#009E73"}
 #: Cells of a mask that differ by more than this between the readings get a frame.
@@ -41,15 +45,18 @@ DIFFERENT = 0.2
 
 @dataclass(frozen=True)
 class Reading:
-    """One of the sentence's trees, and what the model makes of it.
+    """One of the sentence's parses, and what the model makes of it.
 
     Attributes:
+        tree: of its constituents.
+        dependencies: between its words.
         tokens: n of them, subwords.
         masks: of `slr` and `sdoi`, ``(2, n, n)``.
         gates: ``(layers, 2, heads)``.
     """
 
     tree: Tree
+    dependencies: DependencyTree
     translation: str
     tokens: list[str]
     masks: np.ndarray
@@ -70,10 +77,12 @@ def readings(work: Path) -> list[Reading]:
 
     (model,) = recipe.glob("training_of_gated_seed_1.*")
     data = work / _inputs(model)["data"]
-    (parses,) = (work / _inputs(data)["parses of test"]).glob("*.trees")
+    (brackets,) = (work / _inputs(data)["parses of test"]).glob("*.trees")
+    conllu = brackets.with_suffix(".conllu")
     numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
     translations = lines("translations_by_gated_seed_1.*/test.txt")
-    trees = parses.read_text(encoding="utf-8").splitlines()
+    trees = brackets.read_text(encoding="utf-8").splitlines()
+    units = list(conllu_units(read_lines(str(conllu))))
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test.npz")
@@ -82,9 +91,12 @@ def readings(work: Path) -> list[Reading]:
         dump = Dump(path)
         assert dump.masks == ["slr", "sdoi"]
         for i in numbers:
-            (tree,) = parse_brackets(trees[i], path=str(parses), line=i + 1)
+            (tree,) = parse_brackets(trees[i], path=str(brackets), line=i + 1)
+            line, unit = units[i]
+            dependencies = parse_conllu(unit, path=str(conllu), line=line)
             tokens, masks, gates = (dump.array(i, name) for name in ("tokens", "masks", "gates"))
-            found.append(Reading(tree, translations[i], [str(token) for token in tokens], masks, gates))
+            words = [str(token) for token in tokens]
+            found.append(Reading(tree, dependencies, translations[i], words, masks, gates))
     return found
 
 
@@ -94,16 +106,17 @@ def _inputs(made: Path) -> dict[str, str]:
 
 
 def draw(found: Sequence[Reading]) -> Figure:
-    """A row a reading: its tree and the two masks; beside them the gates, which hardly depend on the tree."""
+    """A row a reading: its trees and the two masks; beside them the gates, which hardly depend on the parse."""
     first, second = found
     different = np.abs(first.masks - second.masks) > DIFFERENT
-    figure = Figure(figsize=(7.6, 5.9), layout="constrained")
+    figure = Figure(figsize=(7.6, 6.4), layout="constrained")
     figure.patch.set_gid("paper")
     left, right = figure.subfigures(1, 2, width_ratios=[5.2, 1.0])
     for row, reading in zip(left.subfigures(2, 1), found, strict=True):
         tree, slr, sdoi = row.subplots(1, 3, width_ratios=[2.4, 1.7, 1.7])
         row.suptitle(f"translation: {reading.translation}", fontsize=9, fontweight="bold", color=INK)
-        _tree(tree, reading.tree)
+        _constituents(tree, reading.tree)
+        _dependencies(tree, reading.dependencies.heads, _phrase(reading.tree))
         _matrix(slr, reading.masks[0], "slr (constituents)", reading.tokens, different[0], queries=True)
         _matrix(sdoi, reading.masks[1], "sdoi (dependencies)", reading.tokens, different[1], queries=False)
     gates = right.subplots()
@@ -112,7 +125,7 @@ def draw(found: Sequence[Reading]) -> Figure:
     return figure
 
 
-def _tree(axes: Axes, tree: Tree) -> None:
+def _constituents(axes: Axes, tree: Tree) -> None:
     """A tree whose words stand in one line, parts of speech left out; the prepositional phrase in another colour."""
     words = 0
 
@@ -120,8 +133,7 @@ def _tree(axes: Axes, tree: Tree) -> None:
         nonlocal words
         word = node if isinstance(node, str) or len(node.children) > 1 else node.children[0]
         if isinstance(word, str):
-            slanted = {"rotation": 45, "rotation_mode": "anchor", "ha": "right", "va": "top"}
-            axes.text(words, -0.25, word, fontsize=8, color=INK, **slanted)
+            axes.text(words, -WORDS / 2, word, fontsize=8, color=INK, rotation=90, ha="center", va="center")
             words += 1
             return words - 1.0, 0.0
         assert isinstance(node, Tree)
@@ -136,9 +148,35 @@ def _tree(axes: Axes, tree: Tree) -> None:
         return x, y
 
     place(tree, REST)
-    axes.set_ylim(-2.6, 5.4)
-    axes.set_xlim(-1, 7.5)
+    axes.set_ylim(-WORDS - 1.7, 5.4)
+    axes.set_xlim(-0.7, 7.7)
     axes.set_axis_off()
+
+
+def _dependencies(axes: Axes, heads: Sequence[int], phrase: range) -> None:
+    """Arrows under the words, from head to dependent, those to the words of a phrase in its colour; one to the root."""
+    for word, head in enumerate(heads):
+        colour = PHRASE if word in phrase else REST
+        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.3, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 7}
+        end, side = (word, -WORDS), 0.12 * np.sign(word + 1 - head)
+        start = (word, -WORDS - 1.4) if head == 0 else (head - 1 + side, -WORDS)
+        if head:
+            arrow["connectionstyle"] = f"arc3,rad={0.45 * np.sign(word + 1 - head)}"
+        axes.annotate("", end, start, arrowprops=arrow)
+
+
+def _phrase(tree: Tree) -> range:
+    """The words of its first prepositional phrase."""
+    first = 0
+    for node in tree.children:
+        if isinstance(node, Tree):
+            if node.label == "PP":
+                return range(first, first + len(node.leaves()))
+            found = _phrase(node)
+            if found:
+                return range(first + found.start, first + found.stop)
+        first += 1 if isinstance(node, str) else len(node.leaves())
+    return range(0)
 
 
 def _matrix(axes: Axes, mask: Any, title: str, tokens: Sequence[str], different: Any, *, queries: bool) -> None:
@@ -176,8 +214,9 @@ def main() -> None:
     parser.add_argument("work", nargs="?", type=Path, default=ROOT / "examples/experiments/output")
     parser.add_argument("--output", default=str(ROOT / "docs/pictures/two-readings"), metavar="PREFIX")
     args = parser.parse_args()
-    pictures = {args.output: draw(readings(args.work)), os.path.join(os.path.dirname(args.output), "flow"): flow.draw()}
+    found = readings(args.work)
     with styled():
+        pictures = {args.output: draw(found), os.path.join(os.path.dirname(args.output), "flow"): flow.draw()}
         for prefix, figure in pictures.items():
             save(figure, prefix)
             os.remove(f"{prefix}.png")  # pages show the SVG
