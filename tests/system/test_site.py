@@ -13,6 +13,8 @@ import pytest
 
 from places import ROOT
 
+#: What pages may fetch: badges; and README's picture, once its address is an absolute one.
+FROM_ELSEWHERE = ("https://img.shields.io/badge/",)
 LINK = re.compile(r'(?:href|src)="?([^"\s>]+)')
 
 
@@ -47,7 +49,7 @@ def test_a_page_fetches_nothing_from_elsewhere_but_badges(site):
     for page, text in pages(site).items():
         fetched = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^"\s>]+)', text)
         fetched += re.findall(r'<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]* href="?(https?:[^"\s>]+)', text)
-        assert all(url.startswith("https://img.shields.io/badge/") for url in fetched), (page, fetched)
+        assert all(url.startswith(FROM_ELSEWHERE) for url in fetched), (page, fetched)
 
 
 def test_no_cell_of_a_table_shows_the_escape_of_a_bar(site):

@@ -5,6 +5,7 @@ all batches are there they are merged, and PREFIX.parse.json says what was done.
 batches each: the result depends neither on how many they are nor on where one was stopped.
 
     one process           fairseq-syntax-parse --lang en --input raw/train.en
+    another parser        fairseq-syntax-parse --parser spacy --model en_core_web_sm --input raw/train.en
     several on a CPU      the same with --workers 4
     after a kill          the same with --resume
     several machines      each the same with --num-shards N --shard-id 0 (… N - 1), then one with --merge

@@ -46,7 +46,7 @@ class UdpipeParser(Parser):
             raise ValueError(f"--model {model}: expected a file with a model of UDPipe, found none")
         self._model = udpipe.Model.load(model)
         if self._model is None:
-            raise ValueError(f"--model {model}: UDPipe cannot load it")
+            raise ValueError(f"--model {model}: expected a model of UDPipe 1, found a file that it cannot load")
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
