@@ -115,8 +115,8 @@ def draw(found: Sequence[Reading]) -> Figure:
     for row, reading in zip(left.subfigures(2, 1), found, strict=True):
         tree, slr, sdoi = row.subplots(1, 3, width_ratios=[2.4, 1.7, 1.7])
         row.suptitle(f"translation: {reading.translation}", fontsize=9, fontweight="bold", color=INK)
-        _constituents(tree, reading.tree)
-        _dependencies(tree, reading.dependencies.heads, _phrase(reading.tree))
+        colours = _constituents(tree, reading.tree)
+        _dependencies(tree, reading.dependencies.heads, colours)
         _matrix(slr, reading.masks[0], "slr (constituents)", reading.tokens, different[0], queries=True)
         _matrix(sdoi, reading.masks[1], "sdoi (dependencies)", reading.tokens, different[1], queries=False)
     gates = right.subplots()
@@ -125,17 +125,20 @@ def draw(found: Sequence[Reading]) -> Figure:
     return figure
 
 
-def _constituents(axes: Axes, tree: Tree) -> None:
-    """A tree whose words stand in one line, parts of speech left out; the prepositional phrase in another colour."""
-    words = 0
+def _constituents(axes: Axes, tree: Tree) -> list[str]:
+    """A tree whose words stand in one line, parts of speech left out; the prepositional phrase in another colour.
+
+    Returns the colour of each word.
+    """
+    colours: list[str] = []
 
     def place(node: Tree | str, colour: str) -> tuple[float, float]:
-        nonlocal words
         word = node if isinstance(node, str) or len(node.children) > 1 else node.children[0]
         if isinstance(word, str):
-            axes.text(words, -WORDS / 2, word, fontsize=8, color=INK, rotation=90, ha="center", va="center")
-            words += 1
-            return words - 1.0, 0.0
+            x = len(colours)
+            axes.text(x, -WORDS / 2, word, fontsize=8, color=INK, rotation=90, ha="center", va="center")
+            colours.append(colour)
+            return x, 0.0
         assert isinstance(node, Tree)
         colour = PHRASE if node.label == "PP" else colour
         below = [place(child, colour) for child in node.children]
@@ -151,32 +154,19 @@ def _constituents(axes: Axes, tree: Tree) -> None:
     axes.set_ylim(-WORDS - 1.7, 5.4)
     axes.set_xlim(-0.7, 7.7)
     axes.set_axis_off()
+    return colours
 
 
-def _dependencies(axes: Axes, heads: Sequence[int], phrase: range) -> None:
-    """Arrows under the words, from head to dependent, those to the words of a phrase in its colour; one to the root."""
-    for word, head in enumerate(heads):
-        colour = PHRASE if word in phrase else REST
+def _dependencies(axes: Axes, heads: Sequence[int], colours: Sequence[str]) -> None:
+    """Arrows under the words, from head to dependent, in the dependent's colour; one to the root, from below."""
+    for word, (head, colour) in enumerate(zip(heads, colours, strict=True)):
         arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.3, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 7}
-        end, side = (word, -WORDS), 0.12 * np.sign(word + 1 - head)
-        start = (word, -WORDS - 1.4) if head == 0 else (head - 1 + side, -WORDS)
+        start = (word, -WORDS - 1.4)
         if head:
-            arrow["connectionstyle"] = f"arc3,rad={0.45 * np.sign(word + 1 - head)}"
-        axes.annotate("", end, start, arrowprops=arrow)
-
-
-def _phrase(tree: Tree) -> range:
-    """The words of its first prepositional phrase."""
-    first = 0
-    for node in tree.children:
-        if isinstance(node, Tree):
-            if node.label == "PP":
-                return range(first, first + len(node.leaves()))
-            found = _phrase(node)
-            if found:
-                return range(first + found.start, first + found.stop)
-        first += 1 if isinstance(node, str) else len(node.leaves())
-    return range(0)
+            side = 1 if head <= word else -1  # of the head, on which the dependent is
+            start = (head - 1 + 0.12 * side, -WORDS)
+            arrow["connectionstyle"] = f"arc3,rad={0.45 * side}"
+        axes.annotate("", (word, -WORDS), start, arrowprops=arrow)
 
 
 def _matrix(axes: Axes, mask: Any, title: str, tokens: Sequence[str], different: Any, *, queries: bool) -> None:

@@ -25,6 +25,7 @@ from syntax_experiments.locks import held
 from syntax_experiments.plan import Plan, existing, make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
+from syntax_preprocess.commands import analyze
 from syntax_preprocess.commands.main import command, command_line
 
 NAME = "fairseq-syntax-experiment"
@@ -98,14 +99,19 @@ def _run(args: argparse.Namespace, engine: list[str]) -> int:
         if args.so_far:
             there = existing(list(plan.runs.values()), ".")
             plan = make_plan(recipe, only={at for at, run in plan.runs.items() if run.path in there})
-        if plan.pictures and not tells_only(engine) and find_spec("matplotlib") is None:
-            raise ValueError(f"{recipe.name}: its pictures need matplotlib: pip install 'fairseq-syntax[analysis]'")
+        if plan.pictures and not tells_only(engine):
+            _check_pictures_packages(recipe.name)
         if not (args.smoke or args.so_far or tells_only(engine)):
             refuse_unknown(plan)
         status = run_plan(plan, engine)
         if status == 0 and not tells_only(engine):
             _show(plan)
     return status
+
+
+def _check_pictures_packages(recipe: str) -> None:
+    if lacking := [name for name in analyze.PACKAGES if find_spec(name) is None]:
+        raise ValueError(f"{recipe}: its pictures need {', '.join(lacking)}: pip install 'fairseq-syntax[analysis]'")
 
 
 def _show(plan: Plan) -> None:

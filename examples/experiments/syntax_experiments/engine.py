@@ -55,25 +55,9 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         *([] if given & {"-c", "--cores", "-j", "--jobs", "--dag", "--rulegraph"} else ["--cores", "all"]),
         "--quiet", "rules" if tells else "all", *options,
     ]  # fmt: skip
-    with Progress(_to_make(plan), active=not tells):
+    with Progress(plan.needed(existing(artefacts, ".")), active=not tells):
         # It holds the lock of this folder, too: killed, this process leaves it at work.
         return wait(subprocess.Popen(command, close_fds=False))
-
-
-def _to_make(plan: Plan) -> list[Artefact]:
-    """What is not there and is needed: what a thing that is there was made of is not."""
-    there = existing(plan.artefacts, ".")
-    found: dict[str, Artefact] = {}
-
-    def add(artefact: Artefact) -> None:
-        if artefact.path not in there and artefact.path not in found:
-            found[artefact.path] = artefact
-            for source in artefact.inputs.values():
-                add(source)
-
-    for target in plan.targets:
-        add(target)
-    return list(found.values())
 
 
 def _write(path: Path, value: object) -> None:

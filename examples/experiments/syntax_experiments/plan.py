@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -114,10 +114,17 @@ class Plan:
     @property
     def artefacts(self) -> list[Artefact]:
         """All, each once, what they are made of before them."""
+        return self.needed()
+
+    def needed(self, there: Set[str] = frozenset()) -> list[Artefact]:
+        """What is to be made where the paths `there` are made, each once, what they are made of before them.
+
+        What a thing that is there was made of is not needed.
+        """
         found: dict[str, Artefact] = {}
 
         def add(artefact: Artefact) -> None:
-            if artefact.path not in found:
+            if artefact.path not in there and artefact.path not in found:
                 for source in artefact.inputs.values():
                     add(source)
                 found[artefact.path] = artefact

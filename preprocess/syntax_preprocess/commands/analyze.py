@@ -21,8 +21,8 @@ from typing import Any
 from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.commands.scoring_options import add_scoring_options
 
-#: What the extra `analysis` installs.
-_EXTRA = ("jinja2", "matplotlib", "nltk")
+#: What it needs of the extra `analysis`.
+PACKAGES = ("jinja2", "matplotlib", "nltk")
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -108,9 +108,9 @@ def _work(args: argparse.Namespace) -> None:
         importlib.import_module("syntax_preprocess.analysis.report").report(args)
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
-        if name not in _EXTRA:
+        if name not in PACKAGES:
             raise
-        raise ValueError(f"{name} is not installed: pip install {' '.join(_EXTRA)}") from None
+        raise ValueError(f"{name} is not installed: pip install {' '.join(PACKAGES)}") from None
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import os
 from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from syntax_experiments.plan import make_plan
+from syntax_experiments.plan import Artefact, make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_preprocess.errors import InputError
 
@@ -162,3 +163,13 @@ def test_without_stanza_a_recipe_that_parses_by_it_says_what_to_install(plan_of,
     monkeypatch.setattr("syntax_experiments.plan.version", no_version)
     with pytest.raises(InputError, match=r"above: .*stanza.*pip install 'fairseq-syntax\[stanza\]'"):
         plan_of("")
+
+
+def test_what_something_that_is_there_was_made_of_is_not_needed(plan_of):
+    plan = plan_of("")
+    models = [Artefact("models", {"n": n}) for n in range(2)]
+    runs = [Artefact("runs", {"n": n}, {"model": model}) for n, model in enumerate(models)]
+    table = Artefact("tables", {}, {f"run {n}": run for n, run in enumerate(runs)})
+    plan = dataclasses.replace(plan, table=table, pictures=None)
+    assert plan.artefacts == [models[0], runs[0], models[1], runs[1], table]
+    assert plan.needed({runs[0].path}) == [models[1], runs[1], table]

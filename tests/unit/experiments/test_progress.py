@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from syntax_experiments import engine, progress
+from syntax_experiments import progress
 from syntax_experiments.plan import Artefact
 
 
@@ -25,13 +24,3 @@ def test_a_log_has_a_line_for_each_step_that_is_done(tmp_path, monkeypatch, caps
     with progress.Progress([one, never, other], active=active):
         make(one, other)
     assert capsys.readouterr().err == ("1 of 3 steps: step 0\n2 of 3 steps: step 2\n" if active else "")
-
-
-def test_what_something_was_made_of_need_not_be_made(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    models = [Artefact("models", {"n": n}) for n in range(2)]
-    runs = [Artefact("runs", {"n": n}, {"model": model}) for n, model in enumerate(models)]
-    table = Artefact("tables", {}, {f"run {n}": run for n, run in enumerate(runs)})
-    make(runs[0])
-    plan = SimpleNamespace(targets=[table], artefacts=[*models, *runs, table])
-    assert engine._to_make(plan) == [table, runs[1], models[1]]
