@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,3 +70,26 @@ def test_what_is_no_archive_is_refused(tmp_path, monkeypatch, change):
     (tmp_path / "runs.tar.xz").write_bytes(change((tmp_path / "runs.tar.xz").read_bytes()))
     with pytest.raises(InputError, match="expected runs that were packed"):
         archive.unpack(plan(1), tmp_path / "runs.tar.xz")
+
+
+def test_a_file_keeps_its_time(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make(RUNS[1], "one")
+    path = Path(RUNS[1].path, "test.txt")
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    archive.pack(plan(1), tmp_path / "runs.tar.xz")
+    shutil.rmtree(RUNS[1].path)
+    archive.unpack(plan(1), tmp_path / "runs.tar.xz")
+    assert path.stat().st_mtime == 1_000_000_000
+
+
+def test_a_link_in_an_archive_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make(RUNS[1], "one")
+    (tmp_path / "secret").write_text("secret")
+    Path(RUNS[1].path, "link").symlink_to(tmp_path / "secret")
+    archive.pack(plan(1), tmp_path / "runs.tar.xz")
+    shutil.rmtree(RUNS[1].path)
+    with pytest.raises(InputError, match=r"runs/[0-9a-f]+/link, which is no file"):
+        archive.unpack(plan(1), tmp_path / "runs.tar.xz")
+    assert not Path(RUNS[1].path, "made.json").exists()
