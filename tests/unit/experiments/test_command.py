@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -36,9 +35,7 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
 
 def test_a_recipe_with_pictures_says_what_they_need_before_it_makes_anything(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = importlib.util.find_spec
-    name_of = "syntax_experiments.__main__.find_spec"
-    monkeypatch.setattr(name_of, lambda name: None if name == "matplotlib" else found(name))
+    monkeypatch.setattr("syntax_experiments.__main__.find_spec", lambda name: None if name == "matplotlib" else "there")
     Path("my.yaml").write_text("extends: quickstart\npictures: {systems: [gated]}\n")
     with pytest.raises(SystemExit, match=r"my: its pictures need matplotlib: .*fairseq-syntax\[analysis\]"):
         main(["my.yaml"])
