@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from syntax_experiments.scores import same_length
 from syntax_preprocess.scoring import ScoreSettings, paired_test
 
@@ -125,6 +127,54 @@ def over_seeds(system: Mapping[int, float], baseline: Mapping[int, float]) -> Ov
     found = ttest_1samp(differences, 0.0)
     interval = found.confidence_interval(1 - ALPHA)
     return OverSeeds(difference=difference, low=float(interval.low), high=float(interval.high), p=float(found.pvalue))
+
+
+def over_seeds_and_sentences(
+    system: Mapping[int, Sequence[Sequence[float]]],
+    baseline: Mapping[int, Sequence[Sequence[float]]],
+    *,
+    samples: int = 10_000,
+) -> OverSeeds | None:
+    """The bootstrap of a difference over the seeds that both have, and over sentences.
+
+    A sample draws seeds, and independently of them sentences, which are the same for all seeds and both systems. Its
+    difference is the mean over its seeds of Σ(system's numerators − baseline's) / Σ denominators. So the interval tells
+    what other sentences of this kind would give, where that of :func:`over_seeds` takes the sentences as given. Of n
+    seeds a sample varies by (n − 1)/n of the variance that seeds have: with five, what seeds add to the interval's
+    width is 11% too narrow. Deterministic.
+
+    Args:
+        system: by seed, of each sentence a numerator and a denominator (bits and tokens, for instance).
+        baseline: likewise, with the same denominators.
+        samples: number of samples.
+
+    Returns:
+        the interval from the 2.5th to the 97.5th percentile, and p = 2·min(share of samples ≤ 0, share ≥ 0), at least
+        2 / `samples`; ``None`` if they have no seed in common.
+
+    Raises:
+        ValueError: they are not of the same sentences.
+    """
+    seeds = [seed for seed in system if seed in baseline]
+    if not seeds:
+        return None
+    ours, theirs = (np.array([of[seed] for seed in seeds], float) for of in (system, baseline))
+    if ours.shape != theirs.shape or np.ptp([*ours[..., 1], *theirs[..., 1]], axis=0).any():
+        raise ValueError("expected the same sentences of both systems, found others")
+    numerators, denominators = ours[..., 0] - theirs[..., 0], ours[0, :, 1]
+    difference = float((numerators.sum(1) / denominators.sum()).mean())
+    if len(seeds) < 2:
+        return OverSeeds(difference=difference, why="1 seed in common, 2 are needed")
+    random = np.random.default_rng(12345)
+    found = np.empty(samples)
+    count = len(denominators)
+    for i in range(samples):
+        drawn = np.bincount(random.integers(count, size=count), minlength=count)
+        of_seeds = numerators @ drawn / (denominators @ drawn)
+        found[i] = of_seeds[random.integers(len(seeds), size=len(seeds))].mean()
+    low, high = np.quantile(found, [ALPHA / 2, 1 - ALPHA / 2])
+    p = min(1.0, 2 * max(min((found <= 0).mean(), (found >= 0).mean()), 1 / samples))
+    return OverSeeds(difference=difference, low=float(low), high=float(high), p=float(p))
 
 
 def adjust(p: Mapping[_Key, float]) -> dict[_Key, float]:

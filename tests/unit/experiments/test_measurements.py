@@ -11,6 +11,8 @@ import pytest
 from syntax_experiments.make import Step
 from syntax_experiments.plan import Plan, make_plan
 from syntax_experiments.recipe import read_recipe
+from syntax_experiments.resampled import read_sentences, section
+from syntax_experiments.results import System
 from syntax_experiments.steps import measurements
 from syntax_preprocess.errors import InputError
 
@@ -140,3 +142,20 @@ def test_a_number_or_several_are_read(tmp_path, monkeypatch, printed, expected):
 def test_all_else_is_refused(tmp_path, monkeypatch, printed):
     with pytest.raises(InputError, match="expected a finite number, or a JSON object of them, as the last line, found"):
         measured(tmp_path, monkeypatch, printed)
+
+
+def test_what_is_measured_of_sentences_is_resampled(tmp_path):
+    pytest.importorskip("scipy")
+    output = tmp_path / "output"
+    found: dict[str, dict[int, object]] = {"tree": {}, "none": {}}
+    for name, bits in (("tree", 1), ("none", 2)):
+        for seed in (1, 2):
+            output.write_text(json.dumps({"sentences": {"loss": [[bits, 1], [bits, 1]]}}) + '\n{"loss": 1.0}\n')
+            found[name][seed] = read_sentences(output)["loss"]
+    systems = [System(name="none", label="no tree"), System(name="tree", label="a tree")]
+    (table, about) = section({"loss": found}, systems, ["none"])
+    assert "| a tree | −1.0000 [−1.0000, −1.0000] | <0.001 |" in " ".join(table.split())
+    assert "resamples seeds and sentences together" in about
+    assert section({"loss": found}, systems[:1], ["none"]) == []
+    output.write_text("2.5\n")
+    assert read_sentences(output) == {}

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from syntax_experiments.significance import adjust, compare, over_seeds, spread
+from syntax_experiments.significance import adjust, compare, over_seeds, over_seeds_and_sentences, spread
 from syntax_preprocess.scoring import ScoreSettings
 
 WORDS = [f"wort{number}" for number in range(50)]
@@ -89,6 +89,22 @@ def test_what_cannot_be_tested_over_seeds_says_why():
     assert (constant.difference, constant.p, constant.why) == (2, None, "no seed differs from another")
     assert over_seeds({}, {1: 1.0, 2: 2.0}) is None
     assert over_seeds({1: 1.0}, {2: 2.0}) is None
+
+
+def test_seeds_and_sentences_resampled_together_by_hand():
+    # Differences of two seeds in two sentences of 1 and 3 tokens. Of 4 draws of seeds and 4 of sentences, all alike:
+    system, baseline = {1: [[5, 1], [9, 3]], 2: [[3, 1], [7, 3]]}, {1: [[4, 1], [3, 3]], 2: [[5, 1], [7, 3]]}
+    of_sentences = {(0, 0): (1, -2), (0, 1): (7 / 4, -2 / 4), (1, 0): (7 / 4, -2 / 4), (1, 1): (2, 0)}
+    outcomes = sorted((of[a] + of[b]) / 2 for of in of_sentences.values() for a in (0, 1) for b in (0, 1))
+    found = over_seeds_and_sentences(system, baseline, samples=4000)
+    assert found.difference == pytest.approx((7 / 4 - 2 / 4) / 2)
+    assert (found.low, found.high) == (outcomes[0], outcomes[-1]) == (-2, 2)  # each 1 of 16, more than 2.5%
+    assert found.p == pytest.approx(2 * sum(value <= 0 for value in outcomes) / 16, abs=0.05)
+    assert found == over_seeds_and_sentences(system, baseline, samples=4000)
+    same = over_seeds_and_sentences({1: [[2, 1]], 2: [[2, 1]]}, {1: [[1, 1]], 2: [[1, 1]]}, samples=100)
+    assert (same.low, same.high, same.p) == (1, 1, 2 / 100)
+    with pytest.raises(ValueError, match="expected the same sentences"):
+        over_seeds_and_sentences(system, {1: [[4, 1], [3, 4]], 2: [[5, 1], [7, 4]]})
 
 
 def test_adjusted_p_by_hand():

@@ -13,6 +13,7 @@ from typing import Any
 from syntax_experiments.families import adjust_together
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import TableOf
+from syntax_experiments.resampled import Sentences, read_sentences, section
 from syntax_experiments.results import LOSS, SACREBLEU
 from syntax_experiments.run_record import Run, load_run
 from syntax_experiments.table import COMPARED, System, Table, long_csv, make_table, summary_csv
@@ -25,6 +26,7 @@ def write(step: Step) -> None:
     scores: list[dict[str, Any]] = []
     measurements: list[dict[str, Any]] = []
     comparisons: list[dict[str, Any]] = []
+    sentences: Sentences = {}
     for name, path in step.inputs.items():
         kind, *of = name.split(" ")
         if kind == "run":
@@ -36,6 +38,8 @@ def write(step: Step) -> None:
             values = found if isinstance(found, dict) else {name.split(" ", 3)[3]: found}
             command = json.loads((path / "made.json").read_text())["settings"]["command"]
             measurements.append({"system": of[0], "seed": int(of[1]), "values": values, "command": command})
+            for column, lines in read_sentences(path / "output").items():
+                sentences.setdefault(column, {}).setdefault(of[0], {})[int(of[1])] = lines
         elif kind == "comparison":
             comparisons += _named(path / "comparison.json", system=of[0], baseline=of[1], seed=int(of[2]))
     systems = [
@@ -76,6 +80,7 @@ def write(step: Step) -> None:
     parts = [_heading(settings)]
     for title, some in sections.items():
         parts += _section(title, settings["tables"][title].get("about", ""), list(islice(adjusted, len(some))))
+        parts += section(sentences, some[0].systems, some[0].baselines)
     written = {
         "table.md": "\n".join(parts),
         "table.tex": "\n".join(table.latex() for table in tables),
