@@ -1,0 +1,71 @@
+"""Draw docs/pictures/multi30k-gain-over-training.svg: the gain of the parser's trees on top of relative position.
+
+.venv/bin/python docs/figures/gain.py [examples/experiments/measured/multi30k_en_de.tar.xz]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from syntax_preprocess.analysis.figures.style import legend, looks, panels, save, styled
+
+ROOT = Path(__file__).resolve().parents[2]
+TREES = "position+tree_bias"
+#: The systems that the one with the parser's trees is compared with, and how they are called.
+OTHERS = {
+    "position": "relative position alone",
+    f"{TREES}_flat": "flat trees",
+    f"{TREES}_random": "random trees",
+    f"{TREES}_shuffled": "other sentences' trees",
+}
+
+
+def losses(archive: Path) -> dict[str, np.ndarray]:
+    """Return the validation losses of each system without label smoothing, in bits, ``(seeds, epochs)``."""
+    found: dict[str, dict[int, list[float]]] = {}
+    with tarfile.open(archive) as file:
+        for member in file:
+            content = file.extractfile(member) if member.name.endswith("/run.json") else None
+            if content and (run := json.load(content))["system"] in (TREES, *OTHERS):
+                of_epochs = [epoch["valid_nll_loss"] for epoch in run["epochs"]]
+                found.setdefault(run["system"], {})[run["seed"]] = of_epochs
+    return {system: np.array([of[seed] for seed in sorted(of)]) for system, of in found.items()}
+
+
+def draw(of: dict[str, np.ndarray], first: int = 2) -> Figure:
+    """Draw the mean gain over seeds from epoch `first` on, and a band from the lowest seed to the highest."""
+    figure, [[axes]] = panels(1, 1, height=3.4)
+    epochs = np.arange(first, of[TREES].shape[1] + 1)
+    for (system, label), look in zip(OTHERS.items(), looks(OTHERS).values(), strict=True):
+        gain = (of[system] - of[TREES])[:, first - 1 :]
+        axes.plot(epochs, gain.mean(0), label=label, **look)
+        axes.fill_between(epochs, gain.min(0), gain.max(0), color=look["color"], alpha=0.15, lw=0)
+        print(label, *(f"{value:.3f}" for value in gain.mean(0)))
+    axes.axhline(0, color="#999999", lw=0.8)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("bits a target token gained over …")
+    axes.grid(True)
+    legend(figure, [axes])
+    return figure
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    packed = ROOT / "examples/experiments/measured/multi30k_en_de.tar.xz"
+    parser.add_argument("archive", nargs="?", type=Path, default=packed)
+    prefix = str(ROOT / "docs/pictures/multi30k-gain-over-training")
+    with styled():
+        save(draw(losses(parser.parse_args().archive)), prefix)
+    os.remove(f"{prefix}.png")  # pages show the SVG
+
+
+if __name__ == "__main__":
+    main()
