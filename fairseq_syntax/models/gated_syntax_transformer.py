@@ -179,7 +179,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         frozen = epoch <= self.cfg.gate_warmup_epochs
         for gate in self.gates.values():
             gate.frozen = frozen
-        if frozen:
+        if frozen and self.gates:
             logger.info(
                 "pre-warmup: the gates are frozen in epoch %d, up to epoch %d", epoch, self.cfg.gate_warmup_epochs
             )

@@ -44,6 +44,7 @@ def read_checkpoint(
     found = _look_at(path)
     if overrides is not None:  # a model will be built; the trainer has one
         _check_architecture(found)
+        _warn_of_frozen_gates(found)
     state = load()
     _as_it_was_built((state.get("cfg") or {}).get("model"))
     if found.mask_order is not None:
@@ -93,11 +94,13 @@ class Recorded:
         path: where it lies.
         model: the model's options, ``None`` if it has none.
         has_optimizer: whether a training can go on from it.
+        epoch: the last one that it was trained in, from 1; ``None`` if it records none.
     """
 
     path: str
     model: Namespace | None
     has_optimizer: bool
+    epoch: int | None
 
     @property
     def mask_order(self) -> list[int] | None:
@@ -124,7 +127,15 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
             _ = cfg.meaning
     except Exception as error:  # of many kinds: anything may stand where an option is looked for
         raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
-    return Recorded(path, model, state.get("last_optimizer_state") is not None)
+    return Recorded(path, model, state.get("last_optimizer_state") is not None, _last_epoch(state))
+
+
+def _last_epoch(state: Mapping[str, Any]) -> int | None:
+    """The last epoch in which a checkpoint was trained; at the end of an epoch fairseq records the next one."""
+    iterator = (state.get("extra_state") or {}).get("train_iterator")
+    if not isinstance(iterator, dict) or not isinstance(epoch := iterator.get("epoch"), int):
+        return None
+    return epoch if iterator.get("iterations_in_epoch") else epoch - 1
 
 
 def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
@@ -147,6 +158,21 @@ def _check_architecture(found: Recorded) -> None:
     name = _architecture(found.model)
     if found.model is not None and (not isinstance(name, str) or name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}):
         raise InputError(found.path, None, f"expected a model that fairseq knows, found the architecture {shown(name)}")
+
+
+def _warn_of_frozen_gates(found: Recorded) -> None:
+    """Says so if a checkpoint's gates were frozen in all epochs that it was trained in.
+
+    :mod:`syntax_experiments.steps.runs` looks for these words.
+    """
+    cfg = _config(found.model)
+    if cfg is not None and cfg.gated and found.epoch is not None and found.epoch <= cfg.gate_warmup_epochs:
+        logger.warning(
+            "%s: its gates were never trained: it is of epoch %d, and pre-warmup freezes them up to epoch %d. Use a "
+            "later checkpoint, or train with a smaller --gate-warmup-epochs, or with --validate-after-updates, so that "
+            "the best checkpoint is a later one",
+            found.path, found.epoch, cfg.gate_warmup_epochs,
+        )  # fmt: skip
 
 
 def _look_at(path: str) -> Recorded:

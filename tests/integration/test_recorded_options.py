@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from fairseq.models import build_model
 from omegaconf import OmegaConf
 
 import commands
 import small
+from fairseq_syntax.models import recorded_options
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from syntax_experiments.steps.runs import GATES_NEVER_TRAINED
 from syntax_preprocess.commands.average_checkpoints import main as average
 
 BOTH = "--syntax-masks=slr,sdoi"
@@ -65,6 +70,14 @@ def pure(data_bin, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("pure")
     commands.train(data_bin, folder, "--max-update=3", BOTH, "--syntax-combination=pure")
     return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def combined(data_bin, gated, pure, tmp_path_factory) -> Callable[[str], Path]:
+    """A checkpoint by ``--syntax-combination``."""
+    folder = tmp_path_factory.mktemp("token_gate")
+    commands.train(data_bin, folder, "--max-update=1", "--syntax-combination=token-gate")
+    return {"gate": gated, "pure": pure, "token-gate": folder / "checkpoint_last.pt"}.__getitem__
 
 
 def resumed(data: Path, checkpoint: Path, folder: Path, *more: str, **kwargs):
@@ -141,6 +154,58 @@ def test_gates_of_another_shape_are_named(data_bin, gated, tmp_path):
     change(gated, tmp_path / "old.pt", cut)
     with pytest.raises(ValueError, match=r"old\.pt: expected weights that fit .*size mismatch for .*gate\.fc2"):
         GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), "old.pt", str(data_bin))
+
+
+LOADS = {
+    "generate": lambda data, path: commands.generate(data, path),
+    "validate": lambda data, path: commands.validate(data, path),
+    "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
+}
+
+
+def trained_until(path: Path, to: Path, warmup: int, iterator: dict[str, int] | None) -> Path:
+    """A copy of a checkpoint, as if fairseq had written it at this place of a training."""
+
+    def training(state) -> None:
+        state["cfg"]["model"].gate_warmup_epochs = warmup
+        state["extra_state"]["train_iterator"] = iterator
+
+    return change(path, to, training)
+
+
+@pytest.fixture
+def warnings(monkeypatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(recorded_options.logger, "warning", lambda text, *values: found.append(text % values))
+    return found
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_warning_where_gates_that_were_never_trained_translate(data_bin, gated, tmp_path, warnings, load):
+    LOADS[load](data_bin, trained_until(gated, tmp_path / "x.pt", 3, {"epoch": 4, "iterations_in_epoch": 0}))
+    (said,) = warnings
+    assert f"x.pt: {GATES_NEVER_TRAINED}: it is of epoch 3, and pre-warmup freezes them up to epoch 3." in said
+
+
+@pytest.mark.parametrize(
+    ("combination", "warmup", "iterator", "epoch"),
+    [
+        ("gate", 3, {"epoch": 4, "iterations_in_epoch": 0}, 3),  # as fairseq records the end of epoch 3
+        ("gate", 3, {"epoch": 3, "iterations_in_epoch": 2}, 3),
+        ("token-gate", 3, {"epoch": 2, "iterations_in_epoch": 0}, 1),
+        ("gate", 3, {"epoch": 4, "iterations_in_epoch": 1}, None),
+        ("gate", 0, {"epoch": 1, "iterations_in_epoch": 1}, None),
+        ("pure", 3, {"epoch": 2, "iterations_in_epoch": 0}, None),
+        ("gate", 3, None, None),  # nothing is known
+    ],
+)
+def test_which_gates_were_never_trained(combined, tmp_path, warnings, combination, warmup, iterator, epoch):
+    path = trained_until(combined(combination), tmp_path / "x.pt", warmup, iterator)
+    checkpoint_utils.load_checkpoint_to_cpu(str(path), {})
+    assert [re.findall(r"it is of epoch (\d+)", line) for line in warnings] == ([[str(epoch)]] if epoch else [])
+    warnings.clear()
+    checkpoint_utils.load_checkpoint_to_cpu(str(path))  # as a trainer does, which goes on with it
+    assert not warnings
 
 
 @pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi"])

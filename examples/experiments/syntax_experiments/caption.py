@@ -9,6 +9,9 @@ from syntax_experiments.results import Results, System
 from syntax_experiments.run_record import Run
 from syntax_experiments.significance import ADJUSTMENT, ALPHA
 
+#: Beside the number of a system's runs: the gates of some were never trained.
+NEVER_TRAINED = "†"
+
 
 def make_caption(
     results: Results,
@@ -36,6 +39,7 @@ def make_caption(
         *(["A part of a test set was not chosen beforehand to decide anything: look for a pattern."] if part else []),
         *_of_papers(systems, published=published),
         *_missing(runs, systems=systems, seeds=seeds),
+        *_never_trained(runs, systems=systems),
         *_signatures(results),
         *_within_seeds(results),
         *_not_compared(results, systems=systems),
@@ -78,6 +82,25 @@ def _missing(runs: Sequence[Run], *, systems: Sequence[System], seeds: Mapping[s
     if nothing := [system.label for system in systems if not have[system.name]]:
         lines.append(f"No runs: {'; '.join(nothing)}.")
     return lines
+
+
+def _never_trained(runs: Sequence[Run], *, systems: Sequence[System]) -> list[str]:
+    """Systems whose gates are as they began: what they score is no result of gating."""
+    found: dict[str, list[int]] = {}
+    for run in runs:
+        if run.gates_never_trained:
+            found.setdefault(run.system, []).append(run.seed)
+    of = [
+        f"{system.label} (seed {', '.join(map(str, sorted(found[system.name])))})"
+        for system in systems
+        if system.name in found
+    ]
+    if not of:
+        return []
+    return [
+        f"{NEVER_TRAINED}: gates never trained, since the checkpoint that translates is not later than "
+        f"`--gate-warmup-epochs`: {'; '.join(of)}."
+    ]
 
 
 def _signatures(results: Results) -> list[str]:

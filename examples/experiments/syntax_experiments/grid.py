@@ -23,6 +23,7 @@ _LATEX = str.maketrans(
         "±": r"$\pm$",
         "−": "$-$",
         "×": r"$\times$",
+        "†": r"$\dagger$",
         "≤": r"$\leq$",
         "≥": r"$\geq$",
         "→": r"$\rightarrow$",

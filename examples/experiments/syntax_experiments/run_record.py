@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class Run:
         valid_loss: the best, in bits (fairseq's ``loss``, with its label smoothing).
         epochs: one a validation: ``epoch``, ``updates``, ``train_loss``, ``valid_loss``, ``valid_nll_loss``, ``gates``.
         tests: names of the test sets that it translated.
+        gates_never_trained: the checkpoint that translated is not later than ``--gate-warmup-epochs``. Records that do
+            not say are of trainings without pre-warmup.
         folder: where the record lies.
     """
 
@@ -45,6 +47,7 @@ class Run:
     valid_loss: float
     epochs: Sequence[Mapping[str, Any]]
     tests: Sequence[str]
+    gates_never_trained: bool = False
     folder: str = field(default="", compare=False)
 
     def hypotheses(self, test: str, *, sentences: int | None = None) -> list[str]:
@@ -68,9 +71,10 @@ def load_run(folder: str | Path) -> Run:
         raise InputError(str(path), getattr(error, "lineno", None), f"expected JSON, found {error}") from None
     if not isinstance(found, dict):
         raise InputError(str(path), None, f"expected an object, found {shown(found)}")
-    names = [one.name for one in fields(Run) if one.name != "folder"]
-    if missing := [name for name in names if name not in found]:
-        raise InputError(str(path), None, f"expected {', '.join(names)}, found no {', '.join(missing)}")
+    needed = [one.name for one in fields(Run) if one.default is MISSING]
+    if missing := [name for name in needed if name not in found]:
+        raise InputError(str(path), None, f"expected {', '.join(needed)}, found no {', '.join(missing)}")
+    names = [name for name in _TYPES if name in found]
     for name in names:
         if not _TYPES[name](found[name]):
             raise InputError(str(path), None, f"expected {_EXPECTED[name]} as {name}, found {shown(found[name])}")
@@ -101,6 +105,7 @@ _KINDS = {
     "text": (("system", "device"), lambda value: isinstance(value, str)),
     "a whole number": (("seed", "parameters", "updates"), _whole),
     "a finite number": (("words_per_second", "hours", "valid_loss"), _number),
+    "true or false": (("gates_never_trained",), lambda value: isinstance(value, bool)),
     "an object": (("versions",), lambda value: isinstance(value, dict)),
     "a list": (("epochs", "tests"), lambda value: isinstance(value, list)),
 }

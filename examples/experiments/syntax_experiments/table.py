@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from syntax_experiments.caption import make_caption
+from syntax_experiments.caption import NEVER_TRAINED, make_caption
 from syntax_experiments.cells import heading, interval, number, p_value, short_name, signed, within
 from syntax_experiments.grid import Grid, latex
 from syntax_experiments.results import COSTS, LOSS, Difference, Results, System, gather
@@ -169,7 +169,8 @@ class Table:
                 over = found.over if found else None
                 row += [signed(over.difference, first) if over else "", p_value(found.adjusted) if found else ""]
             runs, wanted = self._runs(system), len(self.seeds[system.name])
-            row.append(str(runs) if runs == wanted else f"{runs} of {wanted}")
+            never_trained = any(run.gates_never_trained for run in self.runs if run.system == system.name)
+            row.append((str(runs) if runs == wanted else f"{runs} of {wanted}") + f" {NEVER_TRAINED}" * never_trained)
             if whole:
                 row += [self._cell(system, cost) for cost in _SHOWN_COSTS]
             return row

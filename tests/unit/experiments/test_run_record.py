@@ -35,6 +35,7 @@ def folder(tmp_path):
 def test_a_record_and_its_translations(folder):
     run = load_run(folder)
     assert {name: getattr(run, name) for name in RECORD} == RECORD
+    assert not run.gates_never_trained, "older records do not say"
     assert run.hypotheses("test") == run.hypotheses("test", sentences=3) == ["Ein Hund läuft.", "", "Zwei\u2028Kinder."]
 
 
@@ -45,6 +46,7 @@ def test_a_record_and_its_translations(folder):
         ({"seed": True}, "expected a whole number as seed, found True"),
         ({"valid_loss": float("nan")}, "expected a finite number as valid_loss, found nan"),
         ({"versions": None}, "expected an object as versions, found None"),
+        ({"gates_never_trained": 1}, "expected true or false as gates_never_trained, found 1"),
         ({"tests": "test"}, "expected a list as tests, found 'test'"),
     ],
 )

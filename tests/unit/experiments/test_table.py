@@ -270,6 +270,17 @@ def test_whether_trainings_were_long_enough_is_told():
     assert any("The best epoch was the last one in 1 of 2 runs." in line for line in make_table(**arguments).caption)
 
 
+def test_gates_that_were_never_trained_are_told():
+    arguments = experiment()
+    arguments["runs"] = [replace(r, gates_never_trained=r.system == "slr" and r.seed > 1) for r in arguments["runs"]]
+    table = make_table(**arguments)
+    assert (cells(table.markdown(), "stock")[8], cells(table.markdown(), "`slr`, τ = 10")[8]) == ("3", "3 †")
+    (line,) = (line for line in table.caption if "†" in line)
+    assert line.startswith("†: gates never trained")
+    assert line.endswith("`--gate-warmup-epochs`: `slr`, τ = 10 (seed 2, 3).")
+    assert " & 3 $\\dagger$ & " in table.latex()
+
+
 def test_missing_runs_and_scores_are_shown():
     arguments = experiment()
     del arguments["runs"][-1], arguments["scores"][-2:], arguments["comparisons"][-2:]

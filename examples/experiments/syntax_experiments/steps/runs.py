@@ -17,12 +17,15 @@ from syntax_experiments.steps.training import CODE
 from syntax_preprocess.analysis.history import heads_of_line
 from syntax_preprocess.commands.score import read_translations, restore
 
+#: What fairseq_syntax says of a checkpoint that pre-warmup has kept the gates of as they began.
+GATES_NEVER_TRAINED = "its gates were never trained"
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
 
 
 def translate(step: Step) -> None:
     """Writes ``TEST.txt``, the translations, one a line, and ``run.json``."""
     settings, data = step.settings, step.inputs["data"]
+    never_trained = False
     with on_a_gpu():
         for i, test in enumerate(settings["tests"]):
             output = step.folder / f"{test}.generate.log"
@@ -39,9 +42,11 @@ def translate(step: Step) -> None:
             raw = read_translations(str(output), len(reference))
             texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
             (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            never_trained |= GATES_NEVER_TRAINED in output.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_log(step.inputs["model"] / "train.log")
     record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
+    record["gates_never_trained"] = never_trained
     record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))
 
