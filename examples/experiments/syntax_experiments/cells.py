@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from syntax_experiments.results import LOSS, Difference
+from syntax_experiments.results import EXACT_MATCH, LOSS, TOKENISED, Difference
 from syntax_experiments.significance import OverSeeds
 
 _HEADINGS = {
     "BLEU": "BLEU ↑",
     "chrF2": "chrF2 ↑",
     "TER": "TER ↓",
-    "exact match": "exact match (%) ↑",
+    TOKENISED: f"{TOKENISED} ↑",
+    EXACT_MATCH: "exact match (%) ↑",
     LOSS: "valid. loss (bits) ↓",
     "parameters": "parameters",
     "words_per_second": "words/s",

@@ -519,6 +519,7 @@ def _run(
         "tests": recipe.tests,
         "subwords": recipe.subwords.kind,
         "detokenize": recipe.score.detokenize,
+        **({"tokens": True} if recipe.score.tokenized else {}),
     } | _languages(recipe)
     return Artefact(
         "runs",

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from syntax_experiments.formats import READERS
-from syntax_experiments.results import LOSS, SACREBLEU
+from syntax_experiments.results import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
 from syntax_experiments.schema import build, lines_of, read_node, recipe_names, recipe_path
 from syntax_preprocess.controls import Control
 from syntax_preprocess.errors import InputError, shown
@@ -19,6 +19,8 @@ from syntax_preprocess.scoring import ScoreSettings
 
 #: From, to, both included; nothing: no bound.
 Range = list[int | None]
+#: Of metrics that no command of a recipe's may have.
+_OWN_NAMES = (*SACREBLEU, TOKENISED, EXACT_MATCH, LOSS)
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ class System:
 class Scoring:
     """How translations are scored (sacreBLEU's names), and by which further commands, by the name of their metric.
 
+    `tokenized`: ``tokenised BLEU`` as well. It compares the translations, not detokenised, with the tokenised target,
+    and splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is.
     Such a command is of a text, run for each test set and subset (`syntax_experiments.scores.own_score`); what is asked
     of the model itself is one of the recipe's `measurements`.
     """
@@ -220,6 +224,7 @@ class Scoring:
     lowercase: bool = False
     detokenize: bool = True
     exact_match: bool = False
+    tokenized: bool = False
     metrics: dict[str, str] = field(default_factory=dict)
     bootstrap: int = 1000
     randomisation: int = 10000
@@ -227,8 +232,16 @@ class Scoring:
     def __post_init__(self) -> None:
         ScoreSettings(tokenize=self.tokenize)
         for name, command in self.metrics.items():
+            if name in _OWN_NAMES:
+                raise ValueError(f"metrics.{name}: expected another name than one of {', '.join(_OWN_NAMES)}")
             if "{hypotheses}" not in command:
                 raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {shown(command)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics of a translation."""
+        optional = ((TOKENISED, self.tokenized), (EXACT_MATCH, self.exact_match))
+        return (*SACREBLEU, *(name for name, asked in optional if asked), *self.metrics)
 
 
 @dataclass(frozen=True)
@@ -369,7 +382,7 @@ class Recipe:
             if "{subsets}" in command and not self.subsets:
                 raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
         for name in [] if self.measurements else self.compared:  # a measurement's columns are its own
-            _choice("compared", name, (*SACREBLEU, "exact match", LOSS, *self.score.metrics))
+            _choice("compared", name, (*self.score.names, LOSS))
         for name in self.select:
             _choice("select", name, tuple(self.corpus.splits))
         splits = set(self.corpus.splits)

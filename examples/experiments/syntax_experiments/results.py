@@ -15,6 +15,10 @@ LOSS = "valid_loss"
 COSTS = ("parameters", "updates", "words_per_second", "hours")
 #: sacreBLEU's metrics, which every translation is scored by.
 SACREBLEU = ("BLEU", "chrF2", "TER")
+#: BLEU of tokens as the recipe's text has them, against tokens: what multi-bleu.perl and fairseq-generate count.
+TOKENISED = "tokenised BLEU"
+#: In percent, of translations that are the reference.
+EXACT_MATCH = "exact match"
 
 _Key = TypeVar("_Key", bound=Hashable)
 

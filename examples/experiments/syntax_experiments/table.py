@@ -288,7 +288,9 @@ def make_table(
     )
     known = {*results.metrics, *results.measured, LOSS}
     published_only = dict.fromkeys(metric for one in published for metric in one.paper if metric not in known)
-    results = replace(results, metrics=[*results.metrics, *published_only])
+    # All kinds of BLEU side by side.
+    metrics = sorted([*results.metrics, *published_only], key=lambda metric: "BLEU" not in metric)
+    results = replace(results, metrics=metrics)
     comparable = [*results.metrics, *results.measured, LOSS]
     for metric in compared:
         if metric not in comparable:

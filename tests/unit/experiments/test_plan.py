@@ -58,6 +58,7 @@ def plan_of(tmp_path):
         ("subsets: {long: {words: [10, ~]}}", {"subsets", "scores", "tables"}),
         ("score: {lowercase: true}", {"scores", "comparisons", "tables"}),
         ("score: {detokenize: false}", RUN),
+        ("score: {tokenized: true}", RUN),
         ("generate: {beam: 4}", RUN),
         ("train: {lr: 1}", TRAINED),
         ("average: 5", TRAINED),

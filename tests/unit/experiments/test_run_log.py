@@ -1,4 +1,4 @@
-"""What a run record has of a training's log."""
+"""What a run record has of a training's log, and of translating."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from steps_in import lines_of, step_in
 
+from syntax_experiments.steps import runs
 from syntax_experiments.steps.runs import read_log
 
 
@@ -65,3 +67,31 @@ def test_a_training_that_was_resumed(tmp_path: Path):
         {"gate_slr_l1": 0.6, "_gate_slr_l1_h1": 0.5, "_gate_slr_l1_h2": 0.7},
         None,
     ]
+
+
+@pytest.mark.parametrize("said", ["", "x.pt: its gates were never trained: it is of epoch 2"])
+@pytest.mark.parametrize("tokens", [False, True])
+def test_what_translating_leaves(tmp_path, monkeypatch, said, tokens):
+    def generate(*command: object, stdout: Path, **_: object) -> None:
+        of_tests = {"test": "H-1\t-1.0\tein h@@ und &apos;s .\nH-0\t-1.0\tja , doch\n", "test1": "H-0\t-1.0\tnein !\n"}
+        warning = f"2026-01-01 | WARNING | x | {said}\n" if "test1" in command else ""
+        stdout.write_text(warning + of_tests[str(command[command.index("--gen-subset") + 1])])
+
+    monkeypatch.setattr(runs, "run", generate)
+    monkeypatch.setattr(runs, "options", lambda settings: [])
+    inputs = {name: tmp_path / name for name in ("model", "data", "text")}
+    for folder in inputs.values():
+        folder.mkdir()
+    (inputs["model"] / "train.log").write_text(f"x | num. shared model params: 7\n{line('valid', 1, loss=6.0)}")
+    (inputs["text"] / "first.reference").write_text("Ja, doch\nein Hund\n")
+    (inputs["text"] / "second.reference").write_text("Nein!\n")
+    settings = {"source": "en", "target": "de", "tests": ["first", "second"], "generate": {}, "subwords": "subword_nmt"}
+    settings |= {"detokenize": True, **({"tokens": True} if tokens else {})}
+    step = step_in(tmp_path / "run", settings, inputs=inputs, places={"system": "slr", "seed": 1})
+    runs.translate(step)
+    assert lines_of(tmp_path / "run/first.txt") == ["ja, doch", "ein hund 's."]
+    files = {path.name: lines_of(path) for path in (tmp_path / "run").glob("*.tokens")}
+    assert files == (
+        {"first.tokens": ["ja , doch", "ein hund &apos;s ."], "second.tokens": ["nein !"]} if tokens else {}
+    )
+    assert json.loads((tmp_path / "run/run.json").read_text())["gates_never_trained"] == bool(said)

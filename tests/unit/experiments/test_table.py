@@ -16,6 +16,7 @@ import scipy
 
 from syntax_experiments.families import adjust_together
 from syntax_experiments.grid import Grid, latex
+from syntax_experiments.results import TOKENISED
 from syntax_experiments.run_record import Run
 from syntax_experiments.significance import adjust, over_seeds
 from syntax_experiments.table import System, Table, long_csv, summary_csv
@@ -330,6 +331,25 @@ def test_published_numbers_are_rows_without_runs():
     assert told == [("BLEU", "31.5", ""), ("METEOR", "50.0", "")]
     assert label not in table.csv()
     assert f"{label} &" in table.latex()
+
+
+def test_kinds_of_bleu_stand_side_by_side_each_with_what_papers_report_of_it():
+    arguments = experiment()
+    for one in arguments["scores"]:
+        one["metrics"][TOKENISED] = {"score": 33.0, "signature": "case:lc|tok:none"}
+    paper = System(name="paper", label="a paper", paper={TOKENISED: 34.58, "BLEU, cased": 27.4})
+    table = make_table(**{**arguments, "systems": [STOCK, SLR], "published": [paper]})
+    headings, stock, published = (cells(table.markdown(), row) for row in ("system", "stock", "a paper"))
+    kinds = ["BLEU ↑", "tokenised BLEU ↑", "tokenised BLEU (paper)", "BLEU, cased", "BLEU, cased (paper)", "chrF2 ↑"]
+    assert headings[1:7] == kinds
+    assert (stock[1:6], published[1:6]) == (
+        ["28.00 ± 1.00", "33.00 ± 0.00", "", "", ""],
+        ["", "", "34.58", "", "27.40"],
+    )
+    assert "tokenised BLEU: `case:lc|tok:none`" in table.caption
+    arguments["scores"][0]["metrics"][TOKENISED]["signature"] = "case:mixed|tok:none"
+    with pytest.raises(ValueError, match="expected one signature of tokenised BLEU, found case:mixed"):
+        make_table(**arguments)
 
 
 def test_own_metrics_have_columns():

@@ -16,6 +16,7 @@ from syntax_experiments.make import Step
 from syntax_experiments.steps.training import CODE
 from syntax_preprocess.analysis.history import heads_of_line
 from syntax_preprocess.commands.score import read_translations, restore
+from syntax_preprocess.translations import join_subwords
 
 #: What fairseq_syntax says of a checkpoint that pre-warmup has kept the gates of as they began.
 GATES_NEVER_TRAINED = "its gates were never trained"
@@ -23,7 +24,10 @@ _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", 
 
 
 def translate(step: Step) -> None:
-    """Writes ``TEST.txt``, the translations, one a line, and ``run.json``."""
+    """Writes ``TEST.txt``, the translations, one a line, and ``run.json``.
+
+    If the recipe scores tokens as well, ``TEST.tokens`` has the translations before they are detokenised.
+    """
     settings, data = step.settings, step.inputs["data"]
     never_trained = False
     with on_a_gpu():
@@ -42,6 +46,9 @@ def translate(step: Step) -> None:
             raw = read_translations(str(output), len(reference))
             texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
             (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            if settings.get("tokens"):
+                tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
+                (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
             never_trained |= GATES_NEVER_TRAINED in output.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_log(step.inputs["model"] / "train.log")

@@ -9,6 +9,7 @@ from typing import Any
 
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import Scoring
+from syntax_experiments.results import EXACT_MATCH, TOKENISED
 from syntax_experiments.run_record import read_sentences
 from syntax_experiments.scores import score
 from syntax_experiments.significance import compare
@@ -25,9 +26,11 @@ def score_run(step: Step) -> None:
         texts = [found[i] for i in lines], [reference[i] for i in lines]
         raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
         scored = score(*texts, settings=settings, own=step.places["metrics"], sources=[raw[i] for i in lines])
+        if asked.tokenized:
+            scored["metrics"][TOKENISED] = _of_tokens(step, test, lines, lowercase=asked.lowercase)
         if asked.exact_match:
             same = sum(a == b for a, b in zip(*texts, strict=True))
-            scored["metrics"]["exact match"] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
+            scored["metrics"][EXACT_MATCH] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
         return scored
 
     _write(step, "scores.json", of, _parts(step))
@@ -48,6 +51,17 @@ def compare_runs(step: Step) -> None:
 
     whole = [(test, None, range(len(_reference(step, test)))) for test in step.settings["tests"]]
     _write(step, "comparison.json", of, whole)
+
+
+def _of_tokens(step: Step, test: str, lines: Sequence[int], *, lowercase: bool) -> dict[str, Any]:
+    """BLEU of a translation before it is detokenised, against the target as the recipe's text has it."""
+    from sacrebleu.metrics import BLEU
+
+    reference = read_sentences(str(step.inputs["text"] / f"{test}.{step.settings['target']}"))
+    found = read_sentences(str(step.inputs["run"] / f"{test}.tokens"), sentences=len(reference))
+    bleu = BLEU(lowercase=lowercase, tokenize="none", force=True)  # force: it does not ask for detokenised text
+    score = bleu.corpus_score([found[i] for i in lines], [[reference[i] for i in lines]]).score
+    return {"score": score, "signature": bleu.get_signature().format()}
 
 
 def _settings(step: Step) -> ScoreSettings:
