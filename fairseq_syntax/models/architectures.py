@@ -94,6 +94,7 @@ _HOU_2024 = {
 }
 
 # Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/hou-2024.md).
+# The paper does not name ReLU dropout. It is that of the Distance Transformer, whose settings are most of the paper's.
 # As we advise, gates are normalised by running statistics: by the batch's, as in the paper's eq. (6), evaluation strays
 # from training (docs/gate-evaluation.md). The names that end in _paper do as the paper does.
 for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
@@ -103,6 +104,7 @@ for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
             **_sizes(512, 1024, 4),
             dropout=0.3,
             attention_dropout=0.2,
+            activation_dropout=0.1,
             syntax_dropout=_syntax_dropout,
             gate_warmup_epochs=_gate_warmup_epochs,
             gate_hidden_dim=256,

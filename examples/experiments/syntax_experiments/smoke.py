@@ -14,7 +14,7 @@ from syntax_experiments.recipe import Parser, Pictures, Recipe, Selection, Syste
 SYSTEMS = 4
 _TRAIN: dict[str, Any] = {
     **{f"{side}-{size}": value for side in ("encoder", "decoder")
-       for size, value in (("embed-dim", 32), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 4))},
+       for size, value in (("embed-dim", 32), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 8))},
     "max-tokens": 1000,
     "max-epoch": 2,
     "max-update": 10,

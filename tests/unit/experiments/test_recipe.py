@@ -67,6 +67,16 @@ def test_a_small_recipe(tmp_path):
             1,
             "compared: expected one of BLEU, chrF2, TER",
         ),
+        ("baselines: [stock]", "compared: [tokenised BLEU]", 1, "found 'tokenised BLEU'"),  # which nobody scores
+        *(
+            (
+                "seeds: [1, 2]",
+                f"score: {{metrics: {{{name}: 'x {{hypotheses}}'}}}}",
+                10,
+                f"metrics.{name}: expected another",
+            )
+            for name in ("BLEU", "tokenised BLEU", "exact match", "valid_loss")
+        ),
         ("source: de\n", "", 1, "expected source in the recipe, found none"),
         ('train: {source: ["all!', 'train: {source: ["al!', 1, "expected a download before the ! of 'al!train.de'"),
         ("train: {", "train: {format: csv, ", 7, "expected one of lines, iwslt, seg, tmx, found 'csv'"),
@@ -126,6 +136,48 @@ def test_our_recipes_are_valid(name):
     if recipe.corpus.folder is None:
         plan = make_plan(recipe)
         assert len(plan.runs) == sum(len(system.seeds or recipe.seeds) for system in recipe.systems.values())
+
+
+#: By the beginning of published rows' labels.
+ARCHITECTURES = {
+    "SLA": "sla_transformer",
+    "PASCAL": "pascal_transformer",
+    "LISA": "lisa_transformer",
+    "SG-Net": "sg_net_transformer",
+    "syntax-infused": "syntax_infused_transformer",
+}
+WITH_PAPERS = [name for name in SHIPPED if read_recipe(name).published]
+
+
+@pytest.mark.parametrize("name", WITH_PAPERS)
+def test_systems_whose_published_numbers_are_printed_are_trained_beside_a_control(name):
+    recipe = read_recipe(name)
+    named = {of for of in ARCHITECTURES for label in recipe.published if label.startswith(of)}
+    assert named
+    for of in named:
+        trained = {n: s for n, s in recipe.systems.items() if s.architecture.startswith(ARCHITECTURES[of])}
+        (of_paper,) = (n for n, s in trained.items() if not s.control and not s.options)
+        assert of_paper in trained
+        # The same but for its parses, or for what it takes of them.
+        assert any((s.control or s.options) and s.train == trained[of_paper].train for s in trained.values())
+        shown = [set(table.systems) for table in recipe.tables.values() if of_paper in table.systems]
+        assert any(names & trained.keys() - {of_paper} for names in shown), "beside its control"
+        assert any("transformer" in n for names in shown for n in names - trained.keys()), "beside a stock Transformer"
+
+
+@pytest.mark.parametrize("name", WITH_PAPERS)
+def test_published_numbers_are_not_of_our_kind_of_bleu(name):
+    recipe = read_recipe(name)
+    published = [*recipe.published.values(), *(s.published for s in recipe.systems.values() if s.published)]
+    assert all(metric != "BLEU" for numbers in published for metric in numbers)
+    assert recipe.score.tokenized
+
+
+@pytest.mark.parametrize("name", WITH_PAPERS)
+def test_a_step_has_as_many_tokens_as_the_papers(name):
+    """Locking epochs of Hou 2024 count updates, too."""
+    train = read_recipe(name).train
+    assert train["max-tokens"] * train["update-freq"] == 16384
 
 
 def test_only_files_without_a_published_hash_have_none():

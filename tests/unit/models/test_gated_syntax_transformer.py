@@ -394,10 +394,10 @@ def test_named_architectures():
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
     # embed dim, FFN dim, heads, layers; dropout, attention dropout, syntax dropout, pre-warmup; the gate's width, bias
-    # and statistics
+    # and statistics; ReLU dropout
     expected = {
-        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0, None, True, "running"),
-        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0, None, True, "running"),
+        "": (512, 2048, 8, 6, 0.1, 0.0, 0.0, 0, None, True, "running", 0.0),
+        "_tiny": (64, 128, 4, 2, 0.1, 0.0, 0.0, 0, None, True, "running", 0.0),
     }
     paper = {
         "_iwslt_de_en": (0.4, 80),
@@ -408,7 +408,7 @@ def test_named_architectures():
     }
     for name, values in paper.items():
         for suffix, statistics in (("", "running"), ("_paper", "batch")):
-            expected[name + suffix] = (512, 1024, 4, 6, 0.3, 0.2, *values, 256, False, statistics)
+            expected[name + suffix] = (512, 1024, 4, 6, 0.3, 0.2, *values, 256, False, statistics, 0.1)
     for name, values in expected.items():
         args = Namespace()
         ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
@@ -416,4 +416,5 @@ def test_named_architectures():
         for side in (cfg.encoder, cfg.decoder):
             assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
         assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:8]
-        assert (cfg.gate_hidden_dim, cfg.gate_output_bias, cfg.gate_batch_norm_statistics) == values[8:]
+        assert (cfg.gate_hidden_dim, cfg.gate_output_bias, cfg.gate_batch_norm_statistics) == values[8:11]
+        assert cfg.activation_dropout == values[11]
