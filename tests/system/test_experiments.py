@@ -60,6 +60,7 @@ def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
     assert any(full.systems[name].parser != "none" for name in found)
     for name in found:
         metrics = {row["metric"] for row in rows if row["system"] == name}
+        assert ("tokenised BLEU" in metrics) == full.score.tokenized
         assert metrics >= {"BLEU", "chrF2", "TER", "valid_loss", "parameters"}
         assert (full.systems[name].label or name) in printed
     if full.pictures:
@@ -82,5 +83,6 @@ def test_smoke(recipe, shared, tmp_path, monkeypatch, capsys):
     if recipe == WHOLE:
         assert len(list(work.glob("runs/*/run.json"))) == 6
         assert "p < 0.05" in printed, "two seeds are compared"
+        assert "†: gates never trained" in printed, "its 2 epochs are of 80 in which they are frozen"
         (counts,) = (json.loads(path.read_text()) for path in work.glob("text/*/counts.json"))
         assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"

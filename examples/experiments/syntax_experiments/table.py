@@ -15,7 +15,7 @@ from typing import Any
 from syntax_experiments.caption import NEVER_TRAINED, make_caption
 from syntax_experiments.cells import heading, interval, number, p_value, short_name, signed, within
 from syntax_experiments.grid import Grid, latex
-from syntax_experiments.results import COSTS, LOSS, Difference, Results, System, gather
+from syntax_experiments.results import COSTS, LOSS, SACREBLEU, Difference, Results, System, gather
 from syntax_experiments.run_record import Run
 from syntax_experiments.significance import WITHIN, Spread, spread
 
@@ -147,14 +147,22 @@ class Table:
     def _runs(self, system: System) -> int:
         return len({seed for of in self.results.values[system.name].values() for seed in of})
 
+    @property
+    def _only_published(self) -> set[str]:
+        """Metrics that papers report, and that no score here is of."""
+        ours = {*SACREBLEU, *self.results.signatures, *(name for values in self.bounds.values() for name in values)}
+        return set(self.results.metrics) - ours
+
     def _main(self) -> Grid:
         whole = self.subset is None  # what is measured, loss and costs belong to runs: once is enough
         columns = [*self.results.metrics, *([*self.results.measured, LOSS] if whole else [])]
         reported = [*self.systems, *self.published]
         paper = [name for name in columns if any(name in one.paper for one in reported)]
+        ours = [name for name in columns if name not in self._only_published]
         headings = ["system"]
         for metric in columns:
-            headings += [heading(metric), *([f"{short_name(metric)} (paper)"] if metric in paper else [])]
+            headings += [heading(metric)] if metric in ours else []
+            headings += [f"{short_name(metric)} (paper)"] if metric in paper else []
         first = self.compared[0]
         headings += [text for one in self.baselines for text in (f"Δ {short_name(first)} to {self._label(one)}", "p")]
         headings += ["seeds", *(map(heading, _SHOWN_COSTS) if whole else ())]
@@ -162,7 +170,7 @@ class Table:
         def row_of(system: System) -> list[str]:
             row = [system.label]
             for metric in columns:
-                row.append(self._cell(system, metric))
+                row += [self._cell(system, metric)] if metric in ours else []
                 row += [number(system.paper.get(metric), metric)] if metric in paper else []
             for baseline in self.baselines:
                 found = self.results.differences.get((baseline, system.name, first))
@@ -175,10 +183,10 @@ class Table:
                 row += [self._cell(system, cost) for cost in _SHOWN_COSTS]
             return row
 
-        def row_without_runs(label: str, ours: Mapping[str, float], papers: Mapping[str, float]) -> list[str]:
+        def row_without_runs(label: str, possible: Mapping[str, float], papers: Mapping[str, float]) -> list[str]:
             row = [label]
             for metric in columns:
-                row.append(number(ours.get(metric), metric))
+                row += [number(possible.get(metric), metric)] if metric in ours else []
                 row += [number(papers.get(metric), metric)] if metric in paper else []
             return [*row, *[""] * (len(headings) - len(row))]
 

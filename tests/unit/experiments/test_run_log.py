@@ -69,13 +69,17 @@ def test_a_training_that_was_resumed(tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("said", ["", "x.pt: its gates were never trained: it is of epoch 2"])
+WARNING = "2026-01-01 | WARNING | x | x.pt: its gates were never trained: it is of epoch 2\n"
+
+
+@pytest.mark.parametrize("said", [{}, {"stdout": WARNING}, {"log": WARNING}], ids=str)
 @pytest.mark.parametrize("tokens", [False, True])
 def test_what_translating_leaves(tmp_path, monkeypatch, said, tokens):
-    def generate(*command: object, stdout: Path, **_: object) -> None:
+    def generate(*command: object, stdout: Path, log: Path, **_: object) -> None:
         of_tests = {"test": "H-1\t-1.0\tein h@@ und &apos;s .\nH-0\t-1.0\tja , doch\n", "test1": "H-0\t-1.0\tnein !\n"}
-        warning = f"2026-01-01 | WARNING | x | {said}\n" if "test1" in command else ""
-        stdout.write_text(warning + of_tests[str(command[command.index("--gen-subset") + 1])])
+        second = said if "test1" in command else {}
+        log.write_text(second.get("log", ""))
+        stdout.write_text(second.get("stdout", "") + of_tests[str(command[command.index("--gen-subset") + 1])])
 
     monkeypatch.setattr(runs, "run", generate)
     monkeypatch.setattr(runs, "options", lambda settings: [])

@@ -340,12 +340,10 @@ def test_kinds_of_bleu_stand_side_by_side_each_with_what_papers_report_of_it():
     paper = System(name="paper", label="a paper", paper={TOKENISED: 34.58, "BLEU, cased": 27.4})
     table = make_table(**{**arguments, "systems": [STOCK, SLR], "published": [paper]})
     headings, stock, published = (cells(table.markdown(), row) for row in ("system", "stock", "a paper"))
-    kinds = ["BLEU ↑", "tokenised BLEU ↑", "tokenised BLEU (paper)", "BLEU, cased", "BLEU, cased (paper)", "chrF2 ↑"]
-    assert headings[1:7] == kinds
-    assert (stock[1:6], published[1:6]) == (
-        ["28.00 ± 1.00", "33.00 ± 0.00", "", "", ""],
-        ["", "", "34.58", "", "27.40"],
-    )
+    kinds = ["BLEU ↑", "tokenised BLEU ↑", "tokenised BLEU (paper)", "BLEU, cased (paper)", "chrF2 ↑"]
+    assert headings[1:6] == kinds
+    assert stock[1:5] == ["28.00 ± 1.00", "33.00 ± 0.00", "", ""]
+    assert published[1:5] == ["", "", "34.58", "27.40"]
     assert "tokenised BLEU: `case:lc|tok:none`" in table.caption
     arguments["scores"][0]["metrics"][TOKENISED]["signature"] = "case:mixed|tok:none"
     with pytest.raises(ValueError, match="expected one signature of tokenised BLEU, found case:mixed"):

@@ -49,7 +49,9 @@ def translate(step: Step) -> None:
             if settings.get("tokens"):
                 tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
                 (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
-            never_trained |= GATES_NEVER_TRAINED in output.read_text(encoding="utf-8", errors="replace")
+            # fairseq-generate logs to stdout, unless a module that it imports has begun to log to stderr.
+            for said in (output, step.folder / "log"):
+                never_trained |= GATES_NEVER_TRAINED in said.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_log(step.inputs["model"] / "train.log")
     record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
