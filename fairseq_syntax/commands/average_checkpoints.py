@@ -44,7 +44,7 @@ def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_
 
 
 def average(paths: Sequence[str]) -> dict[str, Any]:
-    """The first checkpoint's state with the mean of all their weights, buffers included.
+    """The first checkpoint's state with the mean of all their weights, buffers included, and the latest epoch of them.
 
     Means are taken in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
 
@@ -54,6 +54,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
     result = read(next(remaining))
     first = recorded(paths[0], result)
+    latest = first.epoch
     sums: dict[str, Tensor] = {
         name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in result["model"].items()
     }
@@ -65,6 +66,9 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
             raise InputError(path, None, f"{option}: expected {expected} as in {paths[0]}, found {found}")
         if first.mask_order != other.mask_order:
             raise InputError(path, None, f"expected the masks of its gates in the order in which {paths[0]} has them")
+        if other.epoch is not None and (latest is None or other.epoch > latest):
+            latest = other.epoch
+            result.setdefault("extra_state", {})["train_iterator"] = state["extra_state"]["train_iterator"]
         if weights.keys() != sums.keys():
             differing = sorted(weights.keys() ^ sums.keys())
             raise InputError(

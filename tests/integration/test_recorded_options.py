@@ -208,6 +208,16 @@ def test_which_gates_were_never_trained(combined, tmp_path, warnings, combinatio
     assert not warnings
 
 
+@pytest.mark.parametrize(("epochs", "warned"), [((2, 3), True), ((3, 2), True), ((3, 4), False), ((4, 3), False)])
+def test_an_average_is_of_its_latest_epoch(gated, tmp_path, warnings, epochs, warned):
+    paths = [
+        str(trained_until(gated, tmp_path / f"{e}.pt", 3, {"epoch": e + 1, "iterations_in_epoch": 0})) for e in epochs
+    ]
+    average(["--inputs", *paths, "--output", str(tmp_path / "average.pt")])
+    checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "average.pt"), {})
+    assert len(warnings) == warned
+
+
 @pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi"])
 def test_gates_of_other_masks_are_refused(data_bin, tmp_path, masks):
     commands.train(data_bin, tmp_path / "slr", "--max-update=1", "--syntax-masks=slr")
