@@ -23,6 +23,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "seprem_transformer": {"distance_prediction_rate": 0.5},
 }
 
+#: Architectures with biases by buckets of positions, of words in trees or of tokens.
+OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
+
 #: Those that a parse guides when they translate.
 GUIDED = [name for name in SYSTEMS if name != "lisa_transformer"]
 
@@ -42,6 +45,12 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
         if awake and (name.endswith("scorer.weight") or name.endswith("parents.weight")):
             parameter.data.normal_(generator=generator)
     return net
+
+
+def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
+    """As :func:`model`; of distances, if it predicts some, all are hidden, so that nothing is drawn."""
+    monkeypatch.setattr("fairseq_syntax.nn.predictions._HIDDEN", 1.0)
+    return model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {}), **options)
 
 
 def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:
@@ -81,5 +90,5 @@ def loss(net: Any, net_input: dict[str, Any], *, predictions: bool = False) -> t
     logits, extra = net(**net_input, predictions=predictions)
     total = (logits.float() * torch.linspace(-1, 1, logits.shape[-1])).sum()
     for some in extra.get("syntax_predictions", {}).values():
-        total = total + sum(prediction.cross_entropy() for prediction in some)
+        total = total + sum(prediction.cross_entropy().sum() for prediction in some)
     return total

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -21,16 +22,23 @@ from fairseq_syntax.nn.predictions import Prediction
 #: What models may predict.
 PREDICTED = ("parent", "distance")
 
+#: Where a batch has what the model predicts, between two methods of the criterion.
+_PREDICTIONS = "syntax_predictions"
+
 
 @dataclass
 class LabelSmoothedCrossEntropyWithSyntaxConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """fairseq's options, and those of the auxiliary losses."""
 
     parent_loss_weight: float = field(
-        default=1.0, metadata={"help": "weight of the loss of predicted heads, per subword (LISA, SEPREM §4.4)"}
+        default=1.0,
+        metadata={
+            "help": "weight of the loss of predicted heads, a mean over a sentence's subwords (LISA, SEPREM §4.4)"
+        },
     )
     distance_loss_weight: float = field(
-        default=1.0, metadata={"help": "weight of the loss of predicted distances, per pair of words (SEPREM §4.3)"}
+        default=1.0,
+        metadata={"help": "weight of the loss of predicted distances, a mean over a sentence's pairs (SEPREM §4.3)"},
     )
     parent_loss: ChoiceEnum(["cross-entropy", "squared"]) = field(  # type: ignore[valid-type]
         default="cross-entropy",
@@ -43,14 +51,29 @@ class LabelSmoothedCrossEntropyWithSyntaxConfig(LabelSmoothedCrossEntropyCriteri
 
 @register_criterion("label_smoothed_cross_entropy_with_syntax", dataclass=LabelSmoothedCrossEntropyWithSyntaxConfig)
 class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
-    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss a prediction): LISA's, and SEPREM's, eq. (9).
+    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss): LISA's, and SEPREM's, eq. (9).
 
     What is logged as ``loss`` and ``nll_loss``, and so chooses the best checkpoint, stays that of translation alone:
     comparable to that of systems without auxiliary losses. Beside them come ``parent_loss`` and ``distance_loss`` a
     prediction (in bits, the squared distance as it is), and ``parent_accuracy`` and ``distance_accuracy`` in percent.
 
-    λ weighs the mean over a batch's predictions against translation's loss per target token, or per sentence under
-    ``--sentence-avg``. A model that predicts nothing has translation's loss alone.
+    An auxiliary loss is the mean of sentences' means. With l_i the losses of the N_s predictions of sentence s, and t_s
+    its target tokens (1 under ``--sentence-avg``), a pass adds
+
+        λ · Σ_s t_s · (Σ_i l_i / N_s)
+
+    to translation's summed loss. fairseq divides the sum of all passes and processes by Σ_s t_s, so λ weighs a weighted
+    mean of sentences' mean losses against translation's loss per target token (per sentence).
+
+    Papers have the mean over a batch's predictions, t·(Σ_i l_i / N) with t and N of the whole batch. That is no sum
+    over sentences: N passes under ``--update-freq N``, or N processes, would not be a batch N times as large. For a
+    batch of one sentence the two are equal. In a larger batch a prediction of sentence s has (t_s/N_s) / (t/N) times
+    the weight that it has there. That is 1 where predictions are in proportion to target tokens, as heads of subwords
+    nearly are. Distances are predicted of pairs of words: there long sentences have most of the weight, here each has
+    that of its target tokens. A sentence of which nothing is predicted (it has no parse) adds 0, but its target tokens
+    count in the denominator.
+
+    A model that predicts nothing has translation's loss alone.
     """
 
     #: Whether batches are to have the features that models call labels.
@@ -70,37 +93,41 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.weights = {"parent": parent_loss_weight, "distance": distance_loss_weight}
         self.squared = parent_loss == "squared"
-        self._predictions: Mapping[str, Sequence[Prediction]] = {}
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
         """As fairseq's; the loss has the auxiliary ones in it, and what is logged has them beside."""
+        sample = dict(sample)  # where :meth:`compute_loss` leaves what is predicted: nothing keeps that if one fails
         net_input = sample["net_input"]
         if "src_syntax" in net_input:  # else a model that needs no features would be asked for predictions
-            sample = {**sample, "net_input": {**net_input, "predictions": True}}
+            sample["net_input"] = {**net_input, "predictions": True}
         loss, sample_size, logging_output = super().forward(model, sample, reduce)
-        predictions, self._predictions = self._predictions, {}
+        predictions: Mapping[str, Sequence[Prediction]] = sample[_PREDICTIONS]
+        tokens = sample["target"].ne(self.padding_idx).sum(dim=1)
+        weights = torch.ones_like(tokens) if self.sentence_avg else tokens
         for name in PREDICTED:  # the same keys in every batch: fairseq adds up those of the first
             some = predictions.get(name, ())
             squared = self.squared and name == "parent"
-            total, correct, number = (
-                sum(parts, start=loss.new_zeros(()))
-                for parts in (
-                    [p.squared_error() if squared else p.cross_entropy() for p in some],
-                    [p.correct() for p in some],
-                    [p.number() for p in some],
-                )
+            losses = [p.squared_error() if squared else p.cross_entropy() for p in some]
+            numbers = sum(
+                (p.numbers(len(weights)) for p in some), start=loss.new_zeros(len(weights), dtype=torch.float)
             )
-            loss = loss + self.weights[name] * sample_size * total / number.clamp(min=1)
+            of_sentences = weights / numbers.clamp(min=1)
+            for prediction, of_rows in zip(some, losses, strict=True):
+                loss = loss + self.weights[name] * (of_rows * of_sentences[prediction.sentences]).sum()
+            total, correct = (
+                sum(parts, start=loss.new_zeros(()))
+                for parts in ([of_rows.detach().sum() for of_rows in losses], [p.correct() for p in some])
+            )
             logging_output |= {
-                f"{name}_loss": total.detach() / (1 if squared else math.log(2)),  # in bits, as fairseq has it
+                f"{name}_loss": total / (1 if squared else math.log(2)),  # in bits, as fairseq has it
                 f"{name}_correct": correct,
-                f"{name}_predictions": number,
+                f"{name}_predictions": numbers.sum(),
             }
         return loss, sample_size, logging_output
 
     def compute_loss(self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
-        """As fairseq's; keeps what the model predicts beside."""
-        self._predictions = net_output[1].get("syntax_predictions", {})
+        """As fairseq's; leaves in `sample` what the model predicts beside."""
+        sample[_PREDICTIONS] = net_output[1].get("syntax_predictions", {})
         return super().compute_loss(model, net_output, sample, reduce=reduce)
 
     @classmethod

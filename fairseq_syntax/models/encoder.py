@@ -17,7 +17,7 @@ from fairseq_syntax.models.encoder_layer import SyntaxEncoderLayer
 from fairseq_syntax.models.one_pass import LayersOfOnePass, Mixture
 from fairseq_syntax.nn.feature_embedding import InfusedEmbedding
 from fairseq_syntax.nn.fusion import Fusion
-from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
+from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.nn.masks import MaskBuilder, check_features, position_buckets
 from fairseq_syntax.nn.numerics import at_least_float32, in_graph
 from fairseq_syntax.nn.predictions import Predictor, parent_targets, predicted_parents
@@ -58,7 +58,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             head_dim = embed_dim // cfg.encoder.attention_heads
             self.predictor = Predictor(embed_dim, head_dim, cfg.predicted)
         #: Of all gates, from the first layer on.
-        self.gate_norms = [module for module in self.modules() if isinstance(module, GateBatchNorm)]
+        self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 
     def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
         raise NotImplementedError(
@@ -169,14 +169,14 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             x = in_graph(x, self.predictor)
         out["encoder_out"] = [x]
         if statistics is not None:
-            statistics.move()
+            self.gate_statistics.end_pass(statistics)
         return out
 
     def _moving_statistics(self) -> RunningStatistics | None:
         """Those of the gates, if there are some, where a pass moves them: in training, if gradients are computed."""
         if not (self.training and torch.is_grad_enabled()):
             return None
-        norms = self.gate_norms
+        norms = self.gate_statistics.norms
         return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
 
     def _has_labels(self, src_syntax: Mapping[str, Tensor] | None) -> bool:

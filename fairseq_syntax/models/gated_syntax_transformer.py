@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -189,33 +190,32 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return [p for gate in self.gates.values() if gate.frozen for p in gate.parameters()]
 
     @contextmanager
-    def teaching_nothing(self) -> Iterator[None]:
-        """After the block, the running statistics of the gates are what they were before it."""
-        before = [(statistic, statistic.clone()) for statistic in self._statistics()]
-        try:
-            yield
-        finally:
-            for statistic, value in before:
-                statistic.copy_(value)
+    def pass_of_step(self, *, counts: bool) -> Iterator[None]:
+        """Inside the block, the gates' running statistics wait for :meth:`end_step`.
 
-    def synchronize(self) -> None:
-        """Under data parallel training, gives all ranks the mean of their gates' statistics, in one small all-reduce.
-
-        After it evaluation, checkpoints, and a step that normalises by running statistics use the same on all ranks.
-        What a step takes from a batch, it takes from its rank's own.
+        They go with the gradients: as long as no parameter has one, what passes have left before was thrown away (loss
+        scaling skipped the step, or the device ran out of memory).
         """
-        world_size = distributed_utils.get_data_parallel_world_size()
-        statistics = self._statistics()
-        if world_size == 1 or not statistics:
-            return
-        flat = torch.cat(statistics)
-        distributed_utils.all_reduce(flat, group=distributed_utils.get_data_parallel_group())
-        flat /= world_size
-        for statistic, mean in zip(statistics, flat.split([len(s) for s in statistics]), strict=True):
-            statistic.copy_(mean)
+        statistics = self.encoder.gate_statistics
+        if all(parameter.grad is None for parameter in self.parameters()):
+            statistics.clear()
+        with statistics.within_step(counts=counts):
+            yield
 
-    def _statistics(self) -> list[Tensor]:
-        return [buffer for norm in self.encoder.gate_norms for buffer in norm.statistics_buffers]
+    def end_step(self, *, stepped: bool) -> None:
+        """Moves the gates' running statistics by all passes of the step, of all processes, in one small all-reduce.
+
+        They are the same in all processes, since they begin so: in evaluation, in checkpoints, and in a step that
+        normalises by them.
+        """
+        statistics = self.encoder.gate_statistics
+        if not stepped:
+            statistics.clear()
+        elif distributed_utils.get_data_parallel_world_size() == 1:
+            statistics.move()
+        else:
+            group = distributed_utils.get_data_parallel_group()
+            statistics.move(partial(distributed_utils.all_reduce, group=group))
 
     def validation_trace(self) -> SyntaxTrace | None:
         """The gates, if there are some."""

@@ -42,12 +42,16 @@ class SyntaxModel:
         return ()
 
     @contextmanager
-    def teaching_nothing(self) -> Iterator[None]:
-        """Around a training batch that stands in where a process of several has none left: nothing may stay of it."""
+    def pass_of_step(self, *, counts: bool) -> Iterator[None]:
+        """Around a training pass, one of perhaps several of an optimizer step.
+
+        Args:
+            counts: false for a batch that stands in where a process of several has none left: nothing may stay of it.
+        """
         yield
 
-    def synchronize(self) -> None:
-        """Makes what the processes of a training keep beside parameters the same in all; after each step."""
+    def end_step(self, *, stepped: bool) -> None:
+        """After an optimizer step, or (`stepped` is false) where loss scaling skipped it: called by all processes."""
 
     def validation_trace(self) -> SyntaxTrace | None:
         """What validation is to keep of a forward pass; ``None``: nothing."""

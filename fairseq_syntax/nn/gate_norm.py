@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,12 +26,17 @@ class GateBatchNorm(nn.Module):
     :class:`torch.nn.BatchNorm1d`.
 
     In any case a batch of one sentence trains, normalised by the running statistics. How these move is in
-    :class:`RunningStatistics`; they stay float32 under ``--fp16``, and are not accompanied by an integer counter.
+    :class:`StepStatistics`; they stay float32 under ``--fp16``, and are not accompanied by an integer counter.
+
+    Under ``--update-freq`` and in several processes, "the batch" of a step is all its passes for the running
+    statistics. The mean(e) and mean(e·x̂) of the gradient, and under ``statistics="batch"`` what logits are normalised
+    by, are those of a pass alone: one pass does not know the others. So there gates learn from N passes nearly what
+    they would from a batch N times as large, and not exactly that.
 
     Args:
         num_features: the number of logits.
         statistics: by which ones training normalises, ``running`` or ``batch``.
-        momentum: weight of the newest batch in the running statistics.
+        momentum: weight of the newest step in the running statistics.
         eps: added to the variance.
     """
 
@@ -65,27 +71,29 @@ class GateBatchNorm(nn.Module):
 
         Args:
             logits: ``(batch, num_features)``.
-            of_pass: the statistics of all gates in this pass, whose owner moves them; ``None``: the module's own move
-                here, if gradients are computed.
+            of_pass: the statistics of all gates in this pass, which keep the logits for their owner to move them by;
+                ``None``: the module's own move here, if gradients are computed.
 
         Returns:
             float32, or float64 for float64, in the shape of `logits`.
         """
         x = at_least_float32(logits)
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
-        if not self.training or len(x) == 1:
-            mean, var = self.statistics_buffers if of_pass is None else of_pass[self].before
+        if not self.training:
+            mean, var = self.statistics_buffers if of_pass is None else of_pass[self]
             return F.batch_norm(x, mean.to(x.dtype), var.to(x.dtype), weight, bias, eps=self.eps)
-        moving = RunningStatistics([self], x.dtype) if of_pass is None else of_pass
-        before, moved = moving[self]
-        if self.statistics == "batch":
-            normalised = F.batch_norm(x, *moved, weight, bias, training=True, momentum=self.momentum, eps=self.eps)
+        found = RunningStatistics([self], x.dtype) if of_pass is None else of_pass
+        found.see(self, x)
+        if len(x) == 1:
+            normalised = F.batch_norm(x, *found[self], weight, bias, eps=self.eps)
+        elif self.statistics == "batch":
+            normalised = F.batch_norm(x, None, None, weight, bias, training=True, eps=self.eps)
         else:
-            by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, *moved, True, self.momentum, self.eps)
-            standard = [of_all[: x.shape[1]] for of_all in moving.standard]
-            normalised = _Renormalised.apply(x, weight, bias, *before, by_batch, *standard, self.eps)
+            by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, None, None, True, 0.0, self.eps)
+            standard = [of_all[: x.shape[1]] for of_all in found.standard]
+            normalised = _Renormalised.apply(x, weight, bias, *found[self], by_batch, *standard, self.eps)
         if of_pass is None and torch.is_grad_enabled():
-            moving.move()
+            StepStatistics([self]).end_pass(found)
         return normalised
 
     @property
@@ -94,51 +102,163 @@ class GateBatchNorm(nn.Module):
         return self.running_mean, self.running_var
 
 
-class _OfGate(NamedTuple):
-    """Mean and variance of one gate, before the pass and moved by its batch."""
-
-    before: tuple[Tensor, Tensor]
-    moved: tuple[Tensor, Tensor]
-
-
 class RunningStatistics:
-    """The running statistics of several gates in one forward pass.
+    """The running statistics of several gates as one forward pass finds them, and the logits that it sees.
 
-    All move at its end, at once: a GPU is asked a few times, not a few times a layer. Until then, and where activation
-    checkpointing runs a layer again, gates find them as they were. They stay where they are for a logit that
-    overflowed. Under ``--update-freq`` N a step has N passes, and they move with each; also with a batch that loss
-    scaling skips or tries again.
+    They are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate finds
+    them as they were. Of a layer that runs twice, the first run's logits count.
 
     Args:
         norms: of the gates.
         dtype: of their logits.
+
+    Attributes:
+        seen: of each gate that ran, its logits, ``(batch, num_features)``.
     """
 
     def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
-        self._buffers = [buffer for norm in norms for buffer in norm.statistics_buffers]
-        self._sizes = [len(buffer) for buffer in self._buffers]
-        self._before, self._moved = torch.cat([*self._buffers, *self._buffers]).to(dtype).chunk(2)
-        pairs = zip(self._pairs(self._before), self._pairs(self._moved), strict=True)
-        self._of = {norm: _OfGate(*pair) for norm, pair in zip(norms, pairs, strict=True)}
+        buffers = [buffer for norm in norms for buffer in norm.statistics_buffers]
+        self._flat = torch.cat(buffers).to(dtype)
+        parts = iter(self._flat.split([len(buffer) for buffer in buffers]))
+        self._of = dict(zip(norms, zip(parts, parts, strict=True), strict=True))
+        self.seen: dict[GateBatchNorm, Tensor] = {}
 
-    def __getitem__(self, norm: GateBatchNorm) -> _OfGate:
+    def __getitem__(self, norm: GateBatchNorm) -> tuple[Tensor, Tensor]:
+        """Mean and variance of a gate, ``(num_features,)`` each."""
         return self._of[norm]
 
     @cached_property
     def standard(self) -> tuple[Tensor, Tensor]:
         """Mean and inverse deviation of what is normalised already, 0 and 1, for the largest gate."""
-        return self._before.new_zeros(max(self._sizes)), self._before.new_ones(max(self._sizes))
+        largest = max(len(mean) for mean, _ in self._of.values())
+        return self._flat.new_zeros(largest), self._flat.new_ones(largest)
 
-    def move(self) -> None:
-        """Moves the gates' buffers to where the pass's batch has moved them."""
-        # A step whose loss overflows is taken back by fairseq's loss scaling; what it did here could not be.
-        step = self._moved.sub(self._before).nan_to_num_(0.0, 0.0, 0.0).to(self._buffers[0].dtype)
+    def see(self, norm: GateBatchNorm, logits: Tensor) -> None:
+        """Keeps a gate's logits, ``(batch, num_features)``."""
+        self.seen.setdefault(norm, logits.detach())
+
+
+class StepStatistics:
+    """Moves the running statistics of several gates once an optimizer step, by the logits of all its passes.
+
+    With μ and σ² the mean and the unbiased variance over all sentences of a step, in whatever passes and processes, and
+    m the momentum, a running mean r becomes r + m·(μ - r), and a running variance v becomes v + m·(σ² - v). So
+    ``--update-freq N`` and N processes are a batch N times as large. A gate that saw one sentence alone in the whole
+    step does not move, nor does a logit that overflowed.
+
+    A pass is a step of its own unless it runs inside :meth:`within_step`.
+
+    Args:
+        norms: of the gates.
+    """
+
+    def __init__(self, norms: Sequence[GateBatchNorm]):
+        self.norms = tuple(norms)
+        self._passes: list[dict[GateBatchNorm, Tensor]] = []
+        self._moves_each_pass = True
+        self._counts = True
+
+    @contextmanager
+    def within_step(self, *, counts: bool) -> Iterator[None]:
+        """Inside the block, passes wait for the end of the step (:meth:`move`). One that fails loses the step's.
+
+        Args:
+            counts: whether passes in the block are part of the step.
+        """
+        self._moves_each_pass, self._counts = False, counts
+        try:
+            yield
+        except BaseException:
+            self.clear()
+            raise
+        finally:
+            self._moves_each_pass = self._counts = True
+
+    def end_pass(self, of_pass: RunningStatistics) -> None:
+        """Takes what a pass has seen."""
+        if self._counts:
+            self._passes.append(of_pass.seen)
+        if self._moves_each_pass:
+            self.move()
+
+    def clear(self) -> None:
+        """Forgets the passes since the last step."""
+        self._passes = []
+
+    def move(self, all_reduce: Callable[[Tensor], object] | None = None) -> None:
+        """Ends a step: moves the buffers.
+
+        Args:
+            all_reduce: sums a tensor over all processes, in place; ``None``: there is one process.
+        """
+        passes, self._passes = self._passes, []
+        moments = self._moments(passes)
+        if all_reduce is not None and self.norms:
+            moments = self._of_all_processes(moments, all_reduce)
+        moving = [(norm, *moments[norm][1:]) for norm in self.norms if moments[norm][0] > 1]
+        if not moving:
+            return
+        buffers = [buffer for norm, _, _ in moving for buffer in norm.statistics_buffers]
+        targets = [target for _, mean, var in moving for target in (mean, var)]
+        steps = torch.cat(torch._foreach_sub(targets, buffers)).nan_to_num_(0.0, 0.0, 0.0).to(buffers[0].dtype)
+        parts = list(steps.split([len(buffer) for buffer in buffers]))
+        torch._foreach_mul_(parts, [norm.momentum for norm, _, _ in moving for _ in range(2)])
         # In place: torch.compile loses tensors that take the place of buffers.
-        torch._foreach_add_(self._buffers, step.split(self._sizes))
+        torch._foreach_add_(buffers, parts)
 
-    def _pairs(self, flat: Tensor) -> list[tuple[Tensor, Tensor]]:
-        means_and_variances = iter(flat.split(self._sizes))
-        return list(zip(means_and_variances, means_and_variances, strict=True))
+    def _moments(self, passes: Sequence[Mapping[GateBatchNorm, Tensor]]) -> dict[GateBatchNorm, _Moments]:
+        """Of each gate, over these passes. Those that ran in the same passes, mostly all, are taken together: a GPU is
+        asked a few times, not a few times a layer."""
+        groups: dict[tuple[int, ...], list[GateBatchNorm]] = {}
+        for norm in self.norms:
+            groups.setdefault(tuple(i for i, seen in enumerate(passes) if norm in seen), []).append(norm)
+        found: dict[GateBatchNorm, _Moments] = {}
+        for numbers, norms in groups.items():
+            if not numbers:  # layer drop left them out, or a process had no batch
+                found |= {norm: _Moments(0, *map(torch.zeros_like, norm.statistics_buffers)) for norm in norms}
+                continue
+            x = _joined([_joined([passes[i][norm] for norm in norms], dim=1) for i in numbers], dim=0)
+            var, mean = torch.var_mean(x, dim=0, correction=min(1, len(x) - 1))
+            sizes = [len(norm.running_mean) for norm in norms]
+            for norm, of_mean, of_var in zip(norms, mean.split(sizes), var.split(sizes), strict=True):
+                found[norm] = _Moments(len(x), of_mean, of_var)
+        return found
+
+    def _of_all_processes(
+        self, moments: Mapping[GateBatchNorm, _Moments], all_reduce: Callable[[Tensor], object]
+    ) -> dict[GateBatchNorm, _Moments]:
+        """The same over all processes, by one sum of n, Σx and Σx², in float64: differences of large sums are small."""
+        columns = []
+        for norm in self.norms:
+            n, mean, var = moments[norm]
+            mean, var = mean.double(), var.double()
+            columns.append(torch.stack([torch.full_like(mean, n), n * mean, max(n - 1, 0) * var + n * mean.square()]))
+        sums = torch.cat(columns, dim=1)
+        all_reduce(sums)
+        n, total, squares = sums
+        n = n.masked_fill(n < 2, torch.nan)  # who has too little does not move
+        mean = total / n
+        var = ((squares - total * mean) / (n - 1)).clamp(min=0.0)
+        sizes = [len(norm.running_mean) for norm in self.norms]
+        # Nobody waits to learn how many there are.
+        return {
+            norm: _Moments(2, *pair)
+            for norm, *pair in zip(self.norms, mean.split(sizes), var.split(sizes), strict=True)
+        }
+
+
+class _Moments(NamedTuple):
+    """The number of sentences, at most what a caller may know of it, the mean, and the unbiased variance; of one
+    sentence, 0."""
+
+    n: int
+    mean: Tensor
+    var: Tensor
+
+
+def _joined(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
+    """As torch's, which copies also where there is but one."""
+    return torch.cat(tuple(tensors), dim) if len(tensors) > 1 else tensors[0]
 
 
 class _Renormalised(torch.autograd.Function):

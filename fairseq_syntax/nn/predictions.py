@@ -29,28 +29,31 @@ class Prediction:
     Attributes:
         scores: ``(rows, classes)``, float32 at least; -inf for what cannot be.
         targets: ``(rows,)``; :data:`~fairseq_syntax.nn.numerics.UNKNOWN` where nothing is predicted.
+        sentences: the number of each row's sentence in the batch, ``(rows,)``.
     """
 
     scores: Tensor
     targets: Tensor
+    sentences: Tensor
 
     def cross_entropy(self) -> Tensor:
-        """The sum of -log P(target), P = softmax(scores), in nats."""
-        return F.cross_entropy(self.scores, self.targets, ignore_index=UNKNOWN, reduction="sum")
+        """-log P(target), P = softmax(scores), in nats, ``(rows,)``; 0 where nothing is predicted."""
+        return F.cross_entropy(self.scores, self.targets, ignore_index=UNKNOWN, reduction="none")
 
     def squared_error(self) -> Tensor:
-        """The sum of the squared distances between P and the target's row of 0 and 1."""
+        """The squared distance between P and the target's row of 0 and 1, ``(rows,)``; 0 where nothing is predicted."""
         expected = F.one_hot(self.targets.clamp(min=0), self.scores.shape[1])
         errors = (self.scores.softmax(dim=1) - expected).square().sum(dim=1)
-        return errors.masked_fill(self.targets == UNKNOWN, 0.0).sum()
+        return errors.masked_fill(self.targets == UNKNOWN, 0.0)
 
     def correct(self) -> Tensor:
         """How often the target has the highest score."""
         return (self.scores.argmax(dim=1) == self.targets).sum()
 
-    def number(self) -> Tensor:
-        """How many predictions there are."""
-        return (self.targets != UNKNOWN).sum()
+    def numbers(self, sentences: int) -> Tensor:
+        """How many predictions each of so many sentences has, ``(sentences,)``, float32."""
+        there = (self.targets != UNKNOWN).float()
+        return there.new_zeros(sentences).index_add(0, self.sentences, there)
 
 
 def parent_targets(word: Tensor, head: Tensor) -> Tensor:
@@ -79,7 +82,8 @@ def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -
     """
     if padding is not None:
         scores = scores + padding_bias(padding, scores.dtype).unsqueeze(1)
-    return Prediction(at_least_float32(scores).flatten(0, 1), targets.flatten())
+    sentences = torch.arange(len(targets), device=targets.device).unsqueeze(1).expand_as(targets)
+    return Prediction(at_least_float32(scores).flatten(0, 1), targets.flatten(), sentences.flatten())
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class HiddenDistances:
     def predicted(self, rows: Tensor, columns: Tensor) -> Prediction:
         """From what the one word's state, and the other's, give each class, ``(batch, n, classes)`` each."""
         sentence, one, other = self.pairs
-        return Prediction(at_least_float32(rows[sentence, one] + columns[sentence, other]), self.targets)
+        return Prediction(at_least_float32(rows[sentence, one] + columns[sentence, other]), self.targets, sentence)
 
 
 def hide_distances(descent: Tensor, word: Tensor, head: Tensor, *, rate: float) -> HiddenDistances:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
+from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
@@ -148,23 +148,25 @@ class SyntaxTranslationTask(TranslationTask):
     ) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's. A batch that is to teach nothing (`ignore_grad`: it stands in where a process of several has no
         batch left) leaves nothing in the model either."""
-        with syntax_of(model).teaching_nothing() if ignore_grad else nullcontext():
+        with syntax_of(model).pass_of_step(counts=not ignore_grad):
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
                 sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
             )
         return result
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
-        """Steps, leaving the parameters that the model holds frozen exactly as they are."""
-        with frozen(syntax_of(model).frozen_parameters(), optimizer):
+        """Steps, leaving the parameters that the model holds frozen exactly as they are.
+
+        Under ``--amp`` fairseq calls this for a step that overflowed, too: its scaler skips that, and halves its scale.
+        """
+        syntax, before = syntax_of(model), _loss_scale(optimizer)
+        with frozen(syntax.frozen_parameters(), optimizer):
             super().optimizer_step(optimizer, model, update_num)
-        syntax_of(model).synchronize()
+        syntax.end_step(stepped=_loss_scale(optimizer) >= before)
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
-        """As fairseq's. All ranks validate with the same model, also after a step that loss scaling skipped."""
         super().begin_valid_epoch(epoch, model)
         self._to_validate = deque(self.cfg.valid_subset.split(","))
-        syntax_of(model).synchronize()
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's; the log also gets what the model says of its syntax."""
@@ -238,3 +240,8 @@ class SyntaxTranslationTask(TranslationTask):
     def _all_take_syntax(self, models: Sequence[nn.Module]) -> list[nn.Module]:
         """These models, stock ones as views that take features and do nothing with them."""
         return [m if syntax_of(m).syntax_features else stock_models.StockModel(m) for m in models]
+
+
+def _loss_scale(optimizer: Any) -> float:
+    """What ``--amp`` multiplies losses by at present; 1 without."""
+    return optimizer.scaler.get_scale() if isinstance(optimizer, AMPOptimizer) else 1.0

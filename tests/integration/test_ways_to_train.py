@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import logging
 import math
 import shutil
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 from fairseq import criterions, tasks
-from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics, progress_bar
 from torch.nn.modules.module import register_module_forward_hook
 
@@ -322,15 +322,45 @@ def test_a_batch_that_fills_up_a_step_moves_no_statistics(data_bin, tmp_path, op
     assert statistics().ne(before).all()
 
 
-def test_ranks_validate_with_the_same_statistics(data_bin, tmp_path, monkeypatch):
-    trainer = commands.train(data_bin, tmp_path, "--max-update=2")
-    norm = trainer.get_model().gates[1].batch_norm
-    before = norm.running_mean.clone()
-    monkeypatch.setattr(distributed_utils, "get_data_parallel_world_size", lambda: 2)
-    monkeypatch.setattr(distributed_utils, "get_data_parallel_group", lambda: None)
-    monkeypatch.setattr(distributed_utils, "all_reduce", lambda tensor, group: tensor.add_(7))  # the other rank's
-    trainer.begin_valid_epoch(1)
-    torch.testing.assert_close(norm.running_mean, (before + 7) / 2)
+def out_of_memory(*args, **kwargs):
+    raise RuntimeError("CUDA out of memory")
+
+
+@pytest.mark.parametrize("fault", ["out of memory", "--amp", "--fp16"])
+def test_a_step_that_is_skipped_leaves_nothing_in_the_statistics(
+    data_bin, tmp_path, fault, half_precision, monkeypatch
+):
+    scaling = [fault] if fault.startswith("--") else []
+    trainer = commands.train(
+        data_bin, tmp_path, "--max-update=2", "--dropout=0", *scaling, cpu=not (half_precision and scaling)
+    )
+    if not half_precision:
+        monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor)  # fairseq's, of a step that overflows
+    model, dataset, updates = trainer.get_model(), trainer.task.dataset("train"), trainer.get_num_updates()
+    batches = [dataset.collater([dataset[i] for i in some]) for some in (range(5), range(5, 15), range(15, 20))]
+
+    def statistics(net):
+        return torch.cat(net.encoder.gate_statistics.norms[0].statistics_buffers).clone()
+
+    alone, before = copy.deepcopy(model), statistics(model)
+    with monkeypatch.context() as broken:
+        if scaling:
+            hook = model.decoder.layers[0].fc1.bias.register_hook(lambda gradient: gradient * torch.inf)
+        else:
+            passes = iter([trainer.optimizer.backward, out_of_memory])
+            broken.setattr(trainer.optimizer, "backward", lambda loss: next(passes)(loss))
+        trainer.train_step(batches[:2])
+        if scaling:
+            hook.remove()
+    assert trainer.get_num_updates() == updates
+    assert torch.equal(statistics(model), before)
+    trainer.train_step(batches[2:])
+    assert trainer.get_num_updates() == updates + 1
+    sample, _ = trainer._prepare_sample(batches[2])
+    trainer.task.train_step(sample, alone, trainer.criterion, trainer.optimizer, 0)
+    alone.end_step(stepped=True)
+    torch.testing.assert_close(statistics(model), statistics(alone), rtol=1e-3, atol=1e-5)
+    assert not torch.equal(statistics(model), before)
 
 
 def test_the_option_of_the_task_is_not_on_its_command_line():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +15,11 @@ from fairseq.logging import metrics
 
 import small
 import systems
-from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntax
+from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import (
+    PREDICTED,
+    LabelSmoothedCrossEntropyWithSyntax,
+)
+from fairseq_syntax.nn.numerics import UNKNOWN
 
 TASK = SimpleNamespace(target_dictionary=small.dictionary())
 
@@ -21,9 +28,20 @@ def ours(parent: float = 1.0, distance: float = 1.0, loss: str = "cross-entropy"
     return LabelSmoothedCrossEntropyWithSyntax(TASK, parent, distance, loss, sentence_avg, 0.1)
 
 
-def sample() -> dict:
+TOKENS = [4, 2, 1, 3]  # of the target sentences
+
+
+def sample(rows: Sequence[int] = range(4)) -> dict:
+    """These sentences of a batch, padded as all."""
     net_input = systems.batch()
-    return {"net_input": net_input, "target": net_input["prev_output_tokens"].roll(-1, 1), "ntokens": 16}
+    target = net_input["prev_output_tokens"].roll(-1, 1)
+    for row, tokens in enumerate(TOKENS):
+        target[row, tokens:] = TASK.target_dictionary.pad()
+    chosen = {
+        name: {k: v[rows] for k, v in value.items()} if isinstance(value, dict) else value[rows]
+        for name, value in net_input.items()
+    }
+    return {"net_input": chosen, "target": target[rows], "ntokens": sum(TOKENS[row] for row in rows)}
 
 
 def run(criterion, net, batch=None) -> tuple[float, int, dict]:
@@ -37,23 +55,73 @@ def predictions_of(net, batch) -> dict:
     return net(**batch["net_input"], predictions=True)[1]["syntax_predictions"]
 
 
+def mean_of_sentences(losses, prediction, weights) -> float:
+    """Σ t_s·(mean of sentence s), one number after the other."""
+    total = 0.0
+    for sentence, weight in enumerate(weights):
+        there = (prediction.sentences == sentence) & (prediction.targets != UNKNOWN)
+        total += weight * losses[there].mean().item() if there.any() else 0
+    return total
+
+
 @pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("system", systems.SUPERVISED)
-def test_auxiliary_losses_are_weighed_by_their_means_and_logged_beside(system, sentence_avg):
+def test_auxiliary_losses_are_weighed_by_sentences_means_and_logged_beside(system, sentence_avg):
     net = systems.model(system).train()
     loss, sample_size, log = run(ours(0.5, 2.0, sentence_avg=sentence_avg), net)
-    assert sample_size == (4 if sentence_avg else 16)
+    assert sample_size == (4 if sentence_avg else 10)
     expected = 0.0
     for name, weight in (("parent", 0.5), ("distance", 2.0)):
         for prediction in predictions_of(net, sample()).get(name, []):
-            number = prediction.number().item()
-            expected += weight * sample_size * prediction.cross_entropy().item() / number
-            assert log[f"{name}_loss"].item() == pytest.approx(
-                prediction.cross_entropy().item() / math.log(2), rel=1e-5
-            )
-            assert log[f"{name}_predictions"].item() == number
+            losses = prediction.cross_entropy()
+            expected += weight * mean_of_sentences(losses, prediction, [1] * 4 if sentence_avg else TOKENS)
+            assert log[f"{name}_loss"].item() == pytest.approx(losses.sum().item() / math.log(2), rel=1e-5)
+            assert log[f"{name}_predictions"].item() == (prediction.targets != UNKNOWN).sum().item()
     assert expected > 0
     assert loss == pytest.approx(log["loss"].item() + expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("system", systems.SUPERVISED)
+def test_of_one_sentence_it_is_the_papers_mean_over_the_batchs_predictions(system, sentence_avg):
+    net = systems.model(system).train()
+    loss, sample_size, log = run(ours(0.5, 2.0, sentence_avg=sentence_avg), net, sample([2]))
+    means = {name: log[f"{name}_loss"] * math.log(2) / log[f"{name}_predictions"].clamp(min=1) for name in PREDICTED}
+    expected = log["loss"] + sample_size * (0.5 * means["parent"] + 2 * means["distance"])
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["cross-entropy", "squared"])
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("system", systems.SUPERVISED)
+def test_the_loss_of_a_batch_is_the_sum_of_those_of_its_parts(system, sentence_avg, kind, monkeypatch):
+    """As fairseq accumulates it over --update-freq and processes."""
+    net = systems.all_distances_hidden(monkeypatch, system).train()
+    criterion = ours(0.5, 2.0, kind, sentence_avg=sentence_avg)
+    loss, sample_size, log = run(criterion, net)
+    for parts in ([[0], [1, 2, 3]], [[3, 1], [2, 0]], [[0], [1], [2], [3]]):
+        found = [run(criterion, net, sample(part)) for part in parts]
+        assert sum(of_part for of_part, _, _ in found) == pytest.approx(loss, rel=1e-5)
+        assert sum(size for _, size, _ in found) == sample_size
+        for name in PREDICTED:
+            number = f"{name}_predictions"
+            assert sum(of_part[number].item() for _, _, of_part in found) == log[number].item()
+    assert log["parent_predictions"] > 0
+
+
+@pytest.mark.parametrize("system", systems.SUPERVISED)
+def test_nothing_of_a_pass_is_kept_when_the_vocabularys_softmax_runs_out_of_memory(system, monkeypatch):
+    net, criterion, graph = systems.model(system).train(), ours(), []
+
+    def fail(net_output, *_, **__):
+        graph.append(weakref.ref(net_output[1]["syntax_predictions"]["parent"][0].scores))
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(net, "get_normalized_probs", fail)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        criterion(net, sample())
+    gc.collect()
+    assert [found() for found in graph] == [None]
 
 
 @pytest.mark.parametrize("system", systems.SUPERVISED)
@@ -100,10 +168,9 @@ def test_the_squared_loss_is_that_of_attention_rows():
     net = systems.model("lisa_transformer").train()
     loss, _, log = run(ours(3.0, loss="squared"), net)
     (prediction,) = predictions_of(net, sample())["parent"]
-    expected = prediction.squared_error().item()
-    assert log["parent_loss"].item() == pytest.approx(expected, rel=1e-5)
-    mean = expected / prediction.number().item()
-    assert loss == pytest.approx(log["loss"].item() + 3 * 16 * mean, rel=1e-5)
+    expected = prediction.squared_error()
+    assert log["parent_loss"].item() == pytest.approx(expected.sum().item(), rel=1e-5)
+    assert loss == pytest.approx(log["loss"].item() + 3 * mean_of_sentences(expected, prediction, TOKENS), rel=1e-5)
 
 
 def test_means_are_logged_over_batches():

@@ -7,11 +7,13 @@ import pickle
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
 import small
 from fairseq_syntax.nn import numerics
-from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics
+from fairseq_syntax.nn.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.nn.mixing import SyntaxGate, TokenGate, _maximum
 
 
@@ -195,12 +197,75 @@ def test_statistics_of_several_gates_move_together_as_they_would_apart(statistic
             assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
         for norm, mean in zip(together, before, strict=True):
             assert torch.equal(norm.running_mean, mean)
-        of_pass.move()
+        StepStatistics(together).end_pass(of_pass)
     for ours, alone in zip(together, apart, strict=True):
         torch.testing.assert_close(ours.running_mean, alone.running_mean)
         torch.testing.assert_close(ours.running_var, alone.running_var)
     assert together[1].running_mean.ne(0).all()
     assert together[2].running_mean.eq(0).all()
+
+
+def take_pass(norms, logits, statistics, *, counts=True):
+    """A pass of a step, in which the gates that have logits run."""
+    of_pass = RunningStatistics(norms)
+    with statistics.within_step(counts=counts):
+        for norm, x in zip(norms, logits, strict=True):
+            if x is not None:
+                norm(x, of_pass)
+        statistics.end_pass(of_pass)
+
+
+def buffers(norms):
+    return [buffer for norm in norms for buffer in norm.statistics_buffers]
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_passes_and_processes_move_statistics_as_one_pass_of_all_their_sentences_would(data):
+    """Of each gate, those of the passes in which it runs: layer drop leaves it out of some."""
+    sizes = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=5))  # 0: a pass that does not count
+    ranks = data.draw(st.integers(1, 3))
+    first = [GateBatchNorm(2, momentum=0.5), GateBatchNorm(3)]
+    first[0](torch.randn(9, 2) + 5)
+    torch.manual_seed(data.draw(st.integers(0, 99)))
+    passes = [[torch.randn(max(1, n), f) + 7 for f in (2, 3)] for n in sizes]
+    runs = [[data.draw(st.booleans()) for _ in first] for _ in sizes]
+    of_ranks = [copy.deepcopy(first) for _ in range(ranks)]
+    statistics = [StepStatistics(norms) for norms in of_ranks]
+    for i, (n, logits) in enumerate(zip(sizes, passes, strict=True)):
+        given_logits = [x if run else None for x, run in zip(logits, runs[i], strict=True)]
+        take_pass(of_ranks[i % ranks], given_logits, statistics[i % ranks], counts=n > 0)
+        assert all(map(torch.equal, buffers(of_ranks[i % ranks]), buffers(first)))
+    sums: list[torch.Tensor] = []
+    for of_rank in copy.deepcopy(statistics) if ranks > 1 else []:
+        of_rank.move(lambda tensor: sums.append(tensor.clone()))
+    for of_rank in statistics:
+        of_rank.move((lambda tensor: tensor.copy_(sum(sums))) if ranks > 1 else None)
+    together = copy.deepcopy(first)
+    for k, norm in enumerate(together):
+        rows = [logits[k] for logits, run, n in zip(passes, runs, sizes, strict=True) if run[k] and n]
+        if rows:
+            norm(torch.cat(rows))
+    for norms in of_ranks:
+        for found, expected in zip(buffers(norms), buffers(together), strict=True):
+            torch.testing.assert_close(found, expected)
+        assert all(map(torch.equal, buffers(norms), buffers(of_ranks[0])))
+
+
+def test_a_step_that_is_given_up_moves_no_statistics():
+    norms = [GateBatchNorm(2)]
+    statistics, x = StepStatistics(norms), torch.randn(8, 2) + 3
+    take_pass(norms, [x], statistics)
+    with pytest.raises(MemoryError), statistics.within_step(counts=True):
+        raise MemoryError
+    statistics.move()
+    take_pass(norms, [x], statistics)
+    statistics.clear()
+    statistics.move()
+    assert norms[0].running_mean.eq(0).all()
+    take_pass(norms, [x], statistics)
+    statistics.move()
+    torch.testing.assert_close(norms[0].running_mean, 0.1 * x.mean(0))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -209,7 +274,7 @@ def test_statistics_may_move_before_the_backward_pass_of_what_they_normalised(tr
     norm.train(training)
     of_pass = RunningStatistics([norm])
     normalised = norm(logits, of_pass)
-    of_pass.move()
+    StepStatistics([norm]).end_pass(of_pass)
     normalised.sum().backward()
     torch.testing.assert_close(logits.grad, torch.ones_like(logits), rtol=1e-4, atol=0)
 
@@ -219,7 +284,7 @@ def test_a_layer_that_runs_again_after_statistics_moved_gives_what_it_gave():
     norm(torch.randn(8, 3) + 3)
     of_pass, logits = RunningStatistics([norm]), torch.randn(8, 3)
     first = norm(logits, of_pass)
-    of_pass.move()
+    StepStatistics([norm]).end_pass(of_pass)
     moved = norm.running_mean.clone()
     assert torch.equal(norm(logits, of_pass), first)
     assert torch.equal(norm.running_mean, moved)
