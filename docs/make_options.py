@@ -87,8 +87,11 @@ def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
         values = "X" if field.type is float else "TEXT"
         if isinstance(field.type, type) and issubclass(field.type, Enum):
             values = _one_of([str(choice.value) for choice in field.type])
-        flag = f"`--{field.name.replace('_', '-')} {values}`"
-        yield flag, *_meaning_and_default(field.metadata["help"], field.default)
+        flag = f"--{field.name.replace('_', '-')}"
+        if field.type is bool:
+            yield f"`{flag}`", *_meaning_and_default(field.metadata["help"], None)
+        else:
+            yield f"`{flag} {values}`", *_meaning_and_default(field.metadata["help"], field.default)
 
 
 def _meaning_and_default(help: str, default: object) -> tuple[str, str]:

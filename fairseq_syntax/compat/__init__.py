@@ -17,6 +17,7 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
 | resumption | a resumed training has other batches | by the task, as batches are made |
 | bfloat16 | ``--bf16`` means a TPU | by the task, at its start |
+| cudnn_attention | cuDNN's attention gives NaN under masks | by the task, at its start |
 | frozen_parameters | ``--fp16`` decays parameters that are to stay still | by the task, at each step |
 | stock_models | stock models refuse ``src_syntax`` in an ensemble | by the task, in generation |
 | unknown_words | ``--replace-unk`` breaks | by the task, in generation |

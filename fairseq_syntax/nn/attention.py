@@ -29,7 +29,6 @@ from typing import Protocol
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fairseq_syntax.nn.masks import BatchMasks
 from fairseq_syntax.nn.numerics import at_least_float32, no_autocast
@@ -277,7 +276,8 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
     """A·v, ``(batch, heads, n, d)``: torch's fused attention of as many queries as there are experts, mixed afterwards.
 
     That is the same, because the output is linear in A. Dropout is torch's, by the probabilities of the mixture's; that
-    of syntactic attention acts on all sentences.
+    of syntactic attention acts on all sentences. The kernel is torch's choice
+    (:mod:`fairseq_syntax.compat.cudnn_attention` is about one of them).
 
     Args:
         q: not divided by √d; as k and v, ``(batch, heads, n, d)``.
@@ -286,29 +286,28 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
     heads, n = mixture.heads, q.shape[2]
     added = None if position is None else position.to(q.dtype)
     mixed = None
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
-        if heads:
-            bias = mixture.biases(q.dtype, aligned=True)
-            bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
-            outputs: list[Tensor] = []  # of experts whose dropout is the same
-            for p, group in groupby(enumerate(mixture.chances), key=lambda of_expert: of_expert[1]):
-                experts = [expert for expert, _ in group]
-                queries = q[:, :heads].unsqueeze(2).expand(-1, -1, len(experts), -1, -1).flatten(2, 3)
-                of_these = bias[:, :, experts[0] : experts[-1] + 1].flatten(2, 3)
-                output = F.scaled_dot_product_attention(
-                    queries, k[:, :heads], v[:, :heads], attn_mask=of_these, dropout_p=p
-                )
-                outputs.append(output.unflatten(2, (len(experts), n)))
-            mixed = mixture.mixed(outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)).to(q.dtype)
+    if heads:
+        bias = mixture.biases(q.dtype, aligned=True)
+        bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
+        outputs: list[Tensor] = []  # of experts whose dropout is the same
+        for p, group in groupby(enumerate(mixture.chances), key=lambda of_expert: of_expert[1]):
+            experts = [expert for expert, _ in group]
+            queries = q[:, :heads].unsqueeze(2).expand(-1, -1, len(experts), -1, -1).flatten(2, 3)
+            of_these = bias[:, :, experts[0] : experts[-1] + 1].flatten(2, 3)
+            output = F.scaled_dot_product_attention(
+                queries, k[:, :heads], v[:, :heads], attn_mask=of_these, dropout_p=p
+            )
+            outputs.append(output.unflatten(2, (len(experts), n)))
+        mixed = mixture.mixed(outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)).to(q.dtype)
 
-        def of_global_heads(q: Tensor) -> Tensor:
-            bias = mixture.hidden_keys(q.dtype)
-            if added is not None:
-                bias = added[:, heads:] if bias is None else bias + added[:, heads:]
-            p = 0.0 if mixture.dropout is None else mixture.dropout.p
-            return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias, dropout_p=p)
+    def of_global_heads(q: Tensor) -> Tensor:
+        bias = mixture.hidden_keys(q.dtype)
+        if added is not None:
+            bias = added[:, heads:] if bias is None else bias + added[:, heads:]
+        p = 0.0 if mixture.dropout is None else mixture.dropout.p
+        return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=bias, dropout_p=p)
 
-        return _with_global_heads(mixed, q[:, heads:], of_global_heads)
+    return _with_global_heads(mixed, q[:, heads:], of_global_heads)
 
 
 def _with_global_heads(mixed: Tensor | None, of_others: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:

@@ -47,6 +47,14 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
 
+    cudnn_attention: bool = field(
+        default=False,
+        metadata={
+            "help": "lets torch take cuDNN's attention on a GPU, its first choice on Hopper, which torch 2.11 to 2.13 "
+            "compute wrongly under some masks (default: off, for all models of the process)"
+        },
+    )
+
     interactive_input: str = II("interactive.input")
     post_process: Optional[str] = II("common_eval.post_process")
     tpu: bool = II("common.tpu")

@@ -12,7 +12,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
-from fairseq_syntax.compat import bfloat16, cached_data, resumption, stock_models, unknown_words
+from fairseq_syntax.compat import bfloat16, cached_data, cudnn_attention, resumption, stock_models, unknown_words
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
 from fairseq_syntax.data.features import features_of_epoch, log_unknown_labels
@@ -57,6 +57,7 @@ class SyntaxTranslationTask(TranslationTask):
     @classmethod
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> SyntaxTranslationTask:
         bfloat16.check_tpu(cfg.tpu)
+        cudnn_attention.switch(cfg.cudnn_attention)
         check_dictionaries(cfg.data, cfg.source_lang, cfg.target_lang)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task

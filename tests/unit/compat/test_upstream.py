@@ -205,5 +205,10 @@ def test_every_repair_is_here_and_in_the_overview():
     for name in repairs:
         said = importlib.import_module(f"fairseq_syntax.compat.{name}").__doc__
         assert all(part in said for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
-    elsewhere = {"frozen_parameters", "interactive_end", "tensorboard_remark"}  # in files of their own
+    elsewhere = {
+        "cudnn_attention",
+        "frozen_parameters",
+        "interactive_end",
+        "tensorboard_remark",
+    }  # in files of their own
     assert {f"test_{name}" for name in repairs - elsewhere} <= globals().keys()
