@@ -6,7 +6,7 @@ Small operations cost a GPU their launch, whatever their size; and who reads a n
 asked before. Both can be counted without a GPU:
 
 - operations: what torch dispatches below autograd, without views and allocations (they launch nothing);
-- waits: reading a number from the device, or asking which entries are not zero;
+- waits: reading a number from the device, asking which entries are not zero, or copying numbers of Python's to it;
 - kept: bytes that the forward pass keeps for the backward pass, parameters and what the batch holds not among them,
   each storage once; of these the n×n ones, which grow with the square of the sentence's length.
 
@@ -39,6 +39,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_syntax.nn import numerics
+from fairseq_syntax.testing import CopiesOfDevice
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 
 #: They launch nothing: memory is taken, or a tensor seen otherwise.
@@ -73,12 +74,26 @@ class Launches(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.operations = self.waits = 0
+        self.operations = self._waits = 0
+        self._copies = CopiesOfDevice()
+
+    @property
+    def waits(self) -> int:
+        return self._waits + self._copies.count
+
+    def __enter__(self) -> Launches:
+        self._copies.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        self._copies.__exit__(*exception)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name
         if name in WAITS:
-            self.waits += 1
+            self._waits += 1
         elif not func.is_view and name not in NOT_LAUNCHED:
             self.operations += 1
         return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""Random sentences with parses, for tests and benchmarks: no data is needed."""
+"""What tests and benchmarks share: random sentences with parses, and a count of what is copied to and from a device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from random import Random
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from fairseq_syntax.nn.masks import UNKNOWN
 from syntax_preprocess.features import FEATURES
@@ -92,3 +94,38 @@ def random_source(
             for name in names
         },
     }
+
+
+class CopiesOfDevice(TorchFunctionMode):
+    """Counts, while it is entered, what Python asks of torch that copies between the host's memory and a device's.
+
+    A GPU's queue waits for most of these. Counted are numbers that come from Python as an index or as a new tensor,
+    tensors that are moved, and tensors that are read as a whole (a single number is not: torch dispatches an operation
+    for it, which can be counted there). What lies on the host can be told only where the model does not: on a CPU,
+    where all tensors are, moved ones are not counted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.count += self._copies(function, args, kwargs or {}, result)
+        return result
+
+    @staticmethod
+    def _copies(function: Any, args: Any, kwargs: Any, result: Any) -> bool:
+        if function in (Tensor.tolist, Tensor.cpu, Tensor.numpy, Tensor.new_tensor):
+            return True
+        if function in (torch.tensor, torch.as_tensor, torch.asarray):
+            return kwargs.get("device") is not None
+        if function in (Tensor.__getitem__, Tensor.__setitem__):
+            x, index = args[:2]
+            parts = index if isinstance(index, tuple) else (index,)
+            if any(isinstance(part, Tensor) and part.dim() and part.device != x.device for part in parts):
+                return True
+            return not all(part is None or isinstance(part, int | slice | Tensor | type(...)) for part in parts)
+        if function is Tensor.copy_:
+            return bool(args[0].device != args[1].device)
+        return function in (Tensor.to, Tensor.type_as, Tensor.cuda) and bool(args[0].device != result.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import torch
@@ -191,8 +192,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         result = layers.guided_layer(self.top, len(self.layers) + 1)(x, encoder_padding_mask=padding)
         above = result[0] if isinstance(result, tuple) else result
         parsed = layers.syntax.parsed
-        of_parses = self.mask_builder.of_parses
-        known = parsed[:, of_parses].any(dim=1) if of_parses else parsed.new_ones(len(parsed))
+        # One by one: an index of several numbers would be copied to a GPU, in each pass.
+        of_parses = [parsed[:, k] for k in self.mask_builder.of_parses]
+        known = reduce(torch.logical_or, of_parses) if of_parses else parsed.new_ones(len(parsed))
         return self.fusion(x, above, parsed=known, padding=padding)
 
     def _with(self, layers: LayersOfOnePass) -> SyntaxTransformerEncoder:

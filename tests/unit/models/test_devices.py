@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 import systems
 from fairseq_syntax.nn.gate_norm import GateBatchNorm
-from fairseq_syntax.testing import random_features
+from fairseq_syntax.testing import CopiesOfDevice, random_features
 from small import batch, model
 
 
@@ -31,7 +31,7 @@ class Answers(TorchFunctionMode):
 
 
 def step(arch, dtype, training, **options):
-    """One pass, backward too in training; the output, the model, and how often Python waited."""
+    """One pass, backward too in training; the output, the model, how often Python waited, and what it copied."""
     random = Random(7)
     make = systems.features if arch in systems.SYSTEMS else random_features
     net_input = batch([*(make(random, words, words + 2) for words in (1, 5, 9)), 8])
@@ -43,16 +43,18 @@ def step(arch, dtype, training, **options):
     def moved(value):
         return {k: moved(v) for k, v in value.items()} if isinstance(value, dict) else value.to("meta")
 
-    with Answers() as answers, torch.set_grad_enabled(training):
-        logits = net(**moved(net_input))[0]
+    there = moved(net_input)
+    with Answers() as answers, CopiesOfDevice() as copies, torch.set_grad_enabled(training):
+        logits = net(**there)[0]
         if training:
             F.cross_entropy(logits.float().flatten(0, 1), torch.empty(16, dtype=torch.long, device="meta")).backward()
-    return logits, net, answers.asked
+    return logits, net, answers.asked, copies.count
 
 
 @cache
-def waits_of_stock(dtype, training, dropout):
-    return step("transformer", dtype, training, attention_dropout=dropout)[2]
+def of_stock(dtype, training, dropout):
+    """How often fairseq's Transformer waits, and what it copies."""
+    return step("transformer", dtype, training, attention_dropout=dropout)[2:]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
@@ -71,7 +73,7 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
         {"syntax_masks": "tree_height,tree_path", "syntax_combination": "product"},
         {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
     ):
-        logits, net, asked = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
+        logits, net, asked, copies = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
         assert logits.device.type == "meta"
         assert logits.dtype == dtype
         assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
@@ -80,8 +82,9 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
                 assert norm.running_mean.device.type == "meta"
                 assert norm.running_mean.dtype == torch.float32
         # Syntax dropout waits once: are all sentences parsed?
-        waits = asked - waits_of_stock(dtype, training, dropout)
-        assert waits == (training and dropout > 0 and more["syntax_masks"] != "none")
+        waits, copies_of_stock = of_stock(dtype, training, dropout)
+        assert copies == copies_of_stock
+        assert asked - waits == (training and dropout > 0 and more["syntax_masks"] != "none")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
@@ -91,8 +94,30 @@ def test_so_is_all_of_every_system(system, training, dtype):
     options = {**systems.SYSTEMS[system], "attention_dropout": 0.1, "syntax_dropout": 0.0, "syntax_attention": "plain"}
     if system == "pascal_transformer":
         options["parent_ignoring"] = 0.3
-    logits, net, asked = step(system, dtype, training, **options)
+    logits, net, *asked = step(system, dtype, training, **options)
     assert logits.device.type == "meta"
     assert logits.dtype == dtype
     assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
-    assert asked == waits_of_stock(dtype, training, 0.1)
+    assert tuple(asked) == of_stock(dtype, training, 0.1)
+
+
+def test_copies_of_a_device_are_counted():
+    x, on_host = torch.ones(3, 4, device="meta"), torch.arange(2)
+    copies = {
+        "numbers from Python": lambda: torch.tensor([1, 2], device=x.device),
+        "and by a method": lambda: x.new_tensor([1, 2]),
+        "an index of several numbers": lambda: x[:, (0, 2)],
+        "also where something is assigned": lambda: x.__setitem__((slice(None), [0, 2]), 1.0),
+        "an index on the host": lambda: x[:, on_host],
+        "what is moved": lambda: on_host.to(x.device),
+        "and copied": lambda: torch.empty(2, device="meta").copy_(on_host),
+    }
+    for what, copy in copies.items():
+        with CopiesOfDevice() as found:
+            copy()
+        assert found.count == 1, what
+    with CopiesOfDevice() as found:
+        x[:, torch.zeros(2, dtype=torch.long, device="meta")] = x[0, 1:3, None] * torch.tensor(2.0)
+        x.new_zeros(3).to(torch.float16).split([1, 2])
+        on_host[[0, 1]].float()
+    assert found.count == 1  # the index on the host, which would be one if the host were a device
