@@ -39,7 +39,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     Args:
         awake: parameters that begin as 0, so that nothing depends on some others, do not.
     """
-    net = small.model(system, **{**SYSTEMS[system], **options})
+    net = small.model(system, **{**SYSTEMS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
         if awake and (name.endswith("scorer.weight") or name.endswith("parents.weight")):

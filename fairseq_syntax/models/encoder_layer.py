@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
@@ -11,6 +12,20 @@ from torch import Tensor, nn
 from fairseq_syntax.models.syntax_attention import SyntaxAttention
 from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import BatchMasks
+
+
+@dataclass(frozen=True)
+class SharedPadding:
+    """A batch's padding as an object, which activation checkpointing hands on to all layers as it is.
+
+    Of a tensor it makes another one for each layer's second run, perhaps in another place: biases, which are kept for
+    as long as the padding is the same, would be made again in each layer.
+
+    Attributes:
+        mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+    """
+
+    mask: Tensor | None
 
 
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):
@@ -45,7 +60,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self,
         x: Tensor,
-        encoder_padding_mask: Tensor | None,
+        encoder_padding_mask: Tensor | SharedPadding | None,
         attn_mask: Tensor | None = None,
         *,
         syntax: BatchMasks,
@@ -56,7 +71,8 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
 
         Args:
             x: ``(n, batch, embed_dim)``.
-            encoder_padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none.
+            encoder_padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none; or a
+                :class:`SharedPadding`.
             syntax: the batch's masks. It holds no tensor with a gradient: activation checkpointing would lose it here.
             statistics: of the gates in this pass; ``None``: the gate moves its own.
             contents: what a :class:`~fairseq_syntax.nn.trace.SyntaxTrace` asks for.
@@ -67,11 +83,13 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
             checkpointing keeps the gradients of what a layer returns, and of nothing else.
         """
         seen: Sequence[Tensor | None] = ()
+        given = encoder_padding_mask
+        padding = given.mask if isinstance(given, SharedPadding) else given
 
         def attend(x: Tensor) -> Tensor:
             nonlocal seen
             output, _, *seen = self.self_attn(
-                x, x, x, key_padding_mask=encoder_padding_mask, need_weights=False, attn_mask=attn_mask, syntax=syntax,
+                x, x, x, key_padding_mask=padding, need_weights=False, attn_mask=attn_mask, syntax=syntax,
                 statistics=statistics, contents=contents,
             )  # fmt: skip
             return output

@@ -10,6 +10,7 @@ from typing import Any
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
+from fairseq_syntax.models.encoder_layer import SharedPadding
 from fairseq_syntax.nn.attention import scores
 from fairseq_syntax.nn.gate_norm import RunningStatistics
 from fairseq_syntax.nn.masks import BatchMasks
@@ -64,6 +65,7 @@ class LayersOfOnePass:
 
     Attributes:
         predictions: of the layers that ran, ``(batch, 1, n, n)`` each.
+        padding: what fairseq told the first guided layer that ran, and all others get.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class LayersOfOnePass:
         self.predicts = predicts
         self.watched = watched
         self.predictions: list[Tensor] = []
+        self.padding: SharedPadding | None = None
 
     def __iter__(self) -> Iterator[Any]:
         numbers = {id(self.layers[i]): i + 1 for i in range(len(self.layers))}
@@ -104,13 +107,13 @@ class LayersOfOnePass:
         return partial(self._guide, layer, number)
 
     def _guide(self, layer: nn.Module, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
+        if self.padding is None:
+            self.padding = SharedPadding(encoder_padding_mask)
         asked = () if self.trace is None else self.trace.contents
         contents = (*asked, "prediction") if self.predicts else asked
         if not contents:
-            return layer(x, encoder_padding_mask, syntax=self.syntax, statistics=self.statistics)
-        x, fc_result, *seen = layer(
-            x, encoder_padding_mask, syntax=self.syntax, statistics=self.statistics, contents=contents
-        )
+            return layer(x, self.padding, syntax=self.syntax, statistics=self.statistics)
+        x, fc_result, *seen = layer(x, self.padding, syntax=self.syntax, statistics=self.statistics, contents=contents)
         if self.predicts and (prediction := seen.pop()) is not None:
             self.predictions.append(prediction)
         if self.trace is not None:

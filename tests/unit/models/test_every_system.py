@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -11,8 +12,9 @@ from torch import nn
 import small
 import systems
 from fairseq_syntax.models.syntax_model import SyntaxModel
-from fairseq_syntax.nn.masks import UNKNOWN, mask_names
+from fairseq_syntax.nn.masks import UNKNOWN, BatchMasks, mask_names
 from fairseq_syntax.nn.mixing import COMBINATIONS
+from fairseq_syntax.nn.numerics import padding_bias
 from fairseq_syntax.nn.trace import SyntaxTrace
 from small import ZeroGate, alone, encode
 from systems import GUIDED, SUPERVISED, SYSTEMS
@@ -145,6 +147,36 @@ def test_activation_checkpointing_gives_the_same_gradients(system):
     scorers = [p.grad for name, p in nets[1].named_parameters() if "scorer" in name or "tree_mixing" in name]
     assert bool(scorers) == (system in SUPERVISED)
     assert all(gradient.any() for gradient in scorers)
+
+
+@pytest.mark.parametrize("pads", [True, False])
+@pytest.mark.parametrize("checkpoint", [False, True])
+@pytest.mark.parametrize("system", [*systems.SYSTEMS, *systems.OF_POSITIONS])
+def test_what_layers_share_is_made_once_a_batch(system, checkpoint, pads, monkeypatch):
+    """Also where activation checkpointing runs each layer once more."""
+    made = Counter()
+    of_experts = BatchMasks._of_experts
+
+    def counted(masks, parts, neutral, **options):
+        if masks._of_batch is None:  # else it has parameters of a layer
+            made["biases" if neutral == 0 else "factors"] += 1
+        return of_experts(masks, parts, neutral, **options)
+
+    def padding(*args, **kwargs):
+        made["padding"] += 1
+        return padding_bias(*args, **kwargs)
+
+    monkeypatch.setattr(BatchMasks, "_of_experts", counted)
+    monkeypatch.setattr("fairseq_syntax.nn.masks.base.padding_bias", padding)
+    guided = system not in ("syntax_infused_transformer", "seprem_transformer")
+    layers = {"encoder_layers": 3, "syntax_layers": "1-3,top"} if guided else {}
+    net = systems.model(system, checkpoint_activations=checkpoint, syntax_attention="plain", **layers).train()
+    random = Random(4)
+    net_input = systems.batch() if pads else small.batch([systems.features(random, 6, 8) for _ in range(3)])
+    systems.loss(net, net_input).backward()
+    shared = guided and system not in ("lisa_transformer", *systems.OF_POSITIONS)
+    expected = {"padding": guided and pads, "biases": shared, "factors": system == "pascal_transformer"}
+    assert made == Counter(expected)
 
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16", "autocast"])
