@@ -1,4 +1,7 @@
-"""What tests and benchmarks share: random sentences with parses, and a count of what is copied to and from a device."""
+"""Random sentences with parses, and a counter of copies to and from a device.
+
+Tests and benchmarks share them: no data is needed.
+"""
 
 from __future__ import annotations
 
@@ -97,12 +100,12 @@ def random_source(
 
 
 class CopiesOfDevice(TorchFunctionMode):
-    """Counts, while it is entered, what Python asks of torch that copies between the host's memory and a device's.
+    """Counter of copies between the host's memory and a device's.
 
-    A GPU's queue waits for most of these. Counted are numbers that come from Python as an index or as a new tensor,
-    tensors that are moved, and tensors that are read as a whole (a single number is not: torch dispatches an operation
-    for it, which can be counted there). What lies on the host can be told only where the model does not: on a CPU,
-    where all tensors are, moved ones are not counted.
+    The host waits for most of these. Counted while it is entered are numbers that come from Python as an index or as a
+    new tensor, tensors that are moved, and tensors that are read as a whole. A single number that is read is not: torch
+    dispatches an operation for it, which can be counted there. A tensor on the CPU cannot be told from one on the
+    device where the model is on the CPU, too: moved tensors are not counted then.
     """
 
     def __init__(self) -> None:

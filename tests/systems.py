@@ -23,7 +23,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "seprem_transformer": {"distance_prediction_rate": 0.5},
 }
 
-#: Architectures with biases by buckets of positions, of words in trees or of tokens.
+#: Architectures with learned biases by positions, of tokens or in trees.
 OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
 
 #: Those that a parse guides when they translate.
@@ -48,7 +48,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
 
 
 def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
-    """As :func:`model`; of distances, if it predicts some, all are hidden, so that nothing is drawn."""
+    """A model as :func:`model` makes it, of whose distances all are hidden: nothing is drawn."""
     monkeypatch.setattr("fairseq_syntax.nn.predictions._HIDDEN", 1.0)
     return model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {}), **options)
 

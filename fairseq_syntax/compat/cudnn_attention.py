@@ -18,5 +18,5 @@ import torch
 
 
 def switch(on: bool) -> None:
-    """Lets torch take cuDNN's attention, or not, from now on in all threads of the process."""
+    """Let torch take cuDNN's attention, or not, in all threads of the process."""
     torch.backends.cuda.enable_cudnn_sdp(on)

@@ -22,7 +22,7 @@ from fairseq_syntax.nn.predictions import Prediction
 #: What models may predict.
 PREDICTED = ("parent", "distance")
 
-#: Where a batch has what the model predicts, between two methods of the criterion.
+#: The key of a model's predictions in a batch, between two methods of the criterion.
 _PREDICTIONS = "syntax_predictions"
 
 
@@ -126,7 +126,7 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, logging_output
 
     def compute_loss(self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
-        """As fairseq's; leaves in `sample` what the model predicts beside."""
+        """Compute fairseq's losses, and keep in `sample` what the model predicts beside."""
         sample[_PREDICTIONS] = net_output[1].get("syntax_predictions", {})
         return super().compute_loss(model, net_output, sample, reduce=reduce)
 

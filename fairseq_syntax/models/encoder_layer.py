@@ -16,10 +16,10 @@ from fairseq_syntax.nn.masks import BatchMasks
 
 @dataclass(frozen=True)
 class SharedPadding:
-    """A batch's padding as an object, which activation checkpointing hands on to all layers as it is.
+    """A batch's padding as an object, which activation checkpointing leaves alone.
 
-    Of a tensor it makes another one for each layer's second run, perhaps in another place: biases, which are kept for
-    as long as the padding is the same, would be made again in each layer.
+    Of a tensor it makes another one for each layer's second run. Biases, which are kept for as long as the padding is
+    the same tensor, would be built again in each layer.
 
     Attributes:
         mask: true at padding, ``(batch, n)``; ``None`` where there is none.

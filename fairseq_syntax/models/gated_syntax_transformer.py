@@ -191,7 +191,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
 
     @contextmanager
     def pass_of_step(self, *, counts: bool) -> Iterator[None]:
-        """Inside the block, the gates' running statistics wait for :meth:`end_step`.
+        """Hold back the gates' running statistics until :meth:`end_step`.
 
         They go with the gradients: as long as no parameter has one, what passes have left before was thrown away (loss
         scaling skipped the step, or the device ran out of memory).
@@ -203,7 +203,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             yield
 
     def end_step(self, *, stepped: bool) -> None:
-        """Moves the gates' running statistics by all passes of the step, of all processes, in one small all-reduce.
+        """Move the gates' running statistics, by all passes and processes of the step.
+
+        That takes one small all-reduce.
 
         They are the same in all processes, since they begin so: in evaluation, in checkpoints, and in a step that
         normalises by them.

@@ -65,7 +65,7 @@ class LayersOfOnePass:
 
     Attributes:
         predictions: of the layers that ran, ``(batch, 1, n, n)`` each.
-        padding: what fairseq told the first guided layer that ran, and all others get.
+        padding: fairseq's, as the first guided layer that ran got it; all others get the same.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ class SyntaxModel:
 
     @contextmanager
     def pass_of_step(self, *, counts: bool) -> Iterator[None]:
-        """Around a training pass, one of perhaps several of an optimizer step.
+        """Context of a training pass, one of perhaps several in an optimizer step.
 
         Args:
             counts: false for a batch that stands in where a process of several has none left: nothing may stay of it.
@@ -51,7 +51,11 @@ class SyntaxModel:
         yield
 
     def end_step(self, *, stepped: bool) -> None:
-        """After an optimizer step, or (`stepped` is false) where loss scaling skipped it: called by all processes."""
+        """End an optimizer step; called by all processes.
+
+        Args:
+            stepped: false if loss scaling skipped the step.
+        """
 
     def validation_trace(self) -> SyntaxTrace | None:
         """What validation is to keep of a forward pass; ``None``: nothing."""

@@ -103,10 +103,10 @@ class GateBatchNorm(nn.Module):
 
 
 class RunningStatistics:
-    """The running statistics of several gates as one forward pass finds them, and the logits that it sees.
+    """Gates' running statistics in one forward pass, and the logits that it sees.
 
-    They are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate finds
-    them as they were. Of a layer that runs twice, the first run's logits count.
+    Statistics are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate
+    finds them as they were. Of a layer that runs twice, the first run's logits count.
 
     Args:
         norms: of the gates.
@@ -134,14 +134,14 @@ class RunningStatistics:
         return self._flat.new_zeros(largest), self._flat.new_ones(largest)
 
     def see(self, norm: GateBatchNorm, logits: Tensor) -> None:
-        """Keeps a gate's logits, ``(batch, num_features)``."""
+        """Keep a gate's logits, ``(batch, num_features)``."""
         self.seen.setdefault(norm, logits.detach())
 
 
 class StepStatistics:
-    """Moves the running statistics of several gates once an optimizer step, by the logits of all its passes.
+    """Mover of gates' running statistics, once an optimizer step, by all its passes.
 
-    With μ and σ² the mean and the unbiased variance over all sentences of a step, in whatever passes and processes, and
+    With μ and σ² the mean and the unbiased variance over all sentences of a step, of all its passes and processes, and
     m the momentum, a running mean r becomes r + m·(μ - r), and a running variance v becomes v + m·(σ² - v). So
     ``--update-freq N`` and N processes are a batch N times as large. A gate that saw one sentence alone in the whole
     step does not move, nor does a logit that overflowed.
@@ -160,7 +160,9 @@ class StepStatistics:
 
     @contextmanager
     def within_step(self, *, counts: bool) -> Iterator[None]:
-        """Inside the block, passes wait for the end of the step (:meth:`move`). One that fails loses the step's.
+        """Hold back the passes in the block until :meth:`move` ends their step.
+
+        A pass that fails takes those before it along, as fairseq throws away their gradients.
 
         Args:
             counts: whether passes in the block are part of the step.
@@ -175,18 +177,18 @@ class StepStatistics:
             self._moves_each_pass = self._counts = True
 
     def end_pass(self, of_pass: RunningStatistics) -> None:
-        """Takes what a pass has seen."""
+        """Take the logits that a pass has seen."""
         if self._counts:
             self._passes.append(of_pass.seen)
         if self._moves_each_pass:
             self.move()
 
     def clear(self) -> None:
-        """Forgets the passes since the last step."""
+        """Forget the passes since the last step."""
         self._passes = []
 
     def move(self, all_reduce: Callable[[Tensor], object] | None = None) -> None:
-        """Ends a step: moves the buffers.
+        """End a step: move the buffers.
 
         Args:
             all_reduce: sums a tensor over all processes, in place; ``None``: there is one process.
@@ -207,8 +209,10 @@ class StepStatistics:
         torch._foreach_add_(buffers, parts)
 
     def _moments(self, passes: Sequence[Mapping[GateBatchNorm, Tensor]]) -> dict[GateBatchNorm, _Moments]:
-        """Of each gate, over these passes. Those that ran in the same passes, mostly all, are taken together: a GPU is
-        asked a few times, not a few times a layer."""
+        """Moments of each gate over these passes.
+
+        Gates that ran in the same passes, mostly all, are taken together: a few operations, not a few a layer.
+        """
         groups: dict[tuple[int, ...], list[GateBatchNorm]] = {}
         for norm in self.norms:
             groups.setdefault(tuple(i for i, seen in enumerate(passes) if norm in seen), []).append(norm)
@@ -227,7 +231,10 @@ class StepStatistics:
     def _of_all_processes(
         self, moments: Mapping[GateBatchNorm, _Moments], all_reduce: Callable[[Tensor], object]
     ) -> dict[GateBatchNorm, _Moments]:
-        """The same over all processes, by one sum of n, Σx and Σx², in float64: differences of large sums are small."""
+        """Moments of each gate over all processes, by one sum of n, Σx and Σx².
+
+        In float64, since the variance is a small difference of large sums.
+        """
         columns = []
         for norm in self.norms:
             n, mean, var = moments[norm]
@@ -236,11 +243,11 @@ class StepStatistics:
         sums = torch.cat(columns, dim=1)
         all_reduce(sums)
         n, total, squares = sums
-        n = n.masked_fill(n < 2, torch.nan)  # who has too little does not move
+        n = n.masked_fill(n < 2, torch.nan)  # too few: nothing moves
         mean = total / n
         var = ((squares - total * mean) / (n - 1)).clamp(min=0.0)
         sizes = [len(norm.running_mean) for norm in self.norms]
-        # Nobody waits to learn how many there are.
+        # The host does not wait to learn how many sentences there are: 2 lets all gates move, NaN none.
         return {
             norm: _Moments(2, *pair)
             for norm, *pair in zip(self.norms, mean.split(sizes), var.split(sizes), strict=True)
@@ -248,8 +255,7 @@ class StepStatistics:
 
 
 class _Moments(NamedTuple):
-    """The number of sentences, at most what a caller may know of it, the mean, and the unbiased variance; of one
-    sentence, 0."""
+    """Number of sentences, mean, and unbiased variance (of one sentence 0), of a gate."""
 
     n: int
     mean: Tensor

@@ -51,7 +51,7 @@ class Prediction:
         return (self.scores.argmax(dim=1) == self.targets).sum()
 
     def numbers(self, sentences: int) -> Tensor:
-        """How many predictions each of so many sentences has, ``(sentences,)``, float32."""
+        """Numbers of predictions of each sentence of the batch, ``(sentences,)`` in float32."""
         there = (self.targets != UNKNOWN).float()
         return there.new_zeros(sentences).index_add(0, self.sentences, there)
 

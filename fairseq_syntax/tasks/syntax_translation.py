@@ -244,5 +244,5 @@ class SyntaxTranslationTask(TranslationTask):
 
 
 def _loss_scale(optimizer: Any) -> float:
-    """What ``--amp`` multiplies losses by at present; 1 without."""
+    """The factor of losses under ``--amp``; 1 without."""
     return optimizer.scaler.get_scale() if isinstance(optimizer, AMPOptimizer) else 1.0

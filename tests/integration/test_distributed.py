@@ -138,7 +138,7 @@ def configuration(data: Path, how: str) -> Any:
 
 
 def after_a_step(cfg: Any, passes: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-    """The model's state after one step of so many passes, and the loss that was logged."""
+    """The model's state after one step of these passes, and the loss that was logged."""
     task = tasks.setup_task(cfg.task)
     torch.manual_seed(3)
     model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
