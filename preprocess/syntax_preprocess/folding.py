@@ -1,14 +1,18 @@
 """When two pieces of text are the same text, written differently.
 
 A parser and a translation model rarely read a sentence in the same form. Between the two, case, white space,
-escapes, quotation marks and compatibility characters may differ; what is left after :func:`fold` may not.
+escapes, quotation marks, dashes and compatibility characters may differ; what is left after :func:`fold` may not.
+
+CoreNLP before 4.0 wrote some characters in the ASCII of the Penn Treebank: a dash as ``--``, ½ as ``1\\/2``, £ as
+``#``, € as ``$``, ¢ as ``cents``. Each is folded to what it was written as. One dash and several in a row are therefore
+the same, since — and - are; so are these currencies.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import groupby
+from itertools import accumulate, compress, groupby, pairwise
 
 _ENTITIES = {
     "&amp;": "&",
@@ -36,9 +40,13 @@ _BRACKET = re.compile("|".join(_BRACKETS))
 # Characters that stand for others here, beside what Unicode says of them.
 _SAME = str.maketrans(
     {
-        **dict.fromkeys("‘’‚‛‹›ʼ`", "'"),
+        **dict.fromkeys("‘’‚‛‹›ʼ`′", "'"),
         **dict.fromkeys('"“”„‟«»', "''"),  # as often as PTB's `` and ''
         **dict.fromkeys("‐‑‒–—―−", "-"),
+        **dict.fromkeys("⁄∕", "/"),  # the former in what Unicode makes of ½
+        "£": "#",
+        **dict.fromkeys("€¤₠₹", "$"),
+        "¢": "cents",
         "ı": "i",
         **dict.fromkeys("▁\ufffd"),  # white space to sentencepiece
     }
@@ -87,7 +95,8 @@ def unescape_brackets(word: str) -> str:
 
 def fold(text: str) -> tuple[str, list[int]]:
     """What `text` is compared by: without white space and invisible characters, without case, decomposed
-    (NFKD), with the escapes of Moses and of the Penn Treebank undone, and with plain quotation marks and dashes.
+    (NFKD), with the escapes of Moses and of the Penn Treebank undone, with plain quotation marks, and with one plain
+    dash for any number of dashes in a row.
 
     Returns the folded text and, for each character of `text`, the place in the folded text where what became
     of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
@@ -128,7 +137,16 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
         place += len(what)
         end = match.end()
     plain(end, len(text))
-    return "".join(folded), [*places, place]
+    return _one_dash("".join(folded), [*places, place])
+
+
+def _one_dash(folded: str, places: list[int]) -> tuple[str, list[int]]:
+    """The same with one dash for several in a row, all of which start where it does."""
+    if "--" not in folded:
+        return folded, places
+    kept = [not (character == "-" == before) for before, character in pairwise(f" {folded}")]
+    starts = [end - 1 for end in accumulate(kept)]
+    return "".join(compress(folded, kept)), [*map([*starts, sum(kept)].__getitem__, places)]
 
 
 def same_folded(a: str, b: str) -> bool:

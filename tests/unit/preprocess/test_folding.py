@@ -45,6 +45,9 @@ def test_unescape_moses(text, expected):
         ("ＡＢ ｶﾞ ㎏", "abカ\u3099kg"),
         ("“x” ``y'' „z‟ «w»", "''x''''y''''z''''w''"),
         ("a–b—c‑d−e", "a-b-c-d-e"),
+        ("1--2 ——— - \u00ad– a --- -LRB-", "1-2-a-("),
+        ("½ 1\\/2 1∕2 5′ 6″", "1/21/21/25'6''"),
+        ("£5 €6 7¢ ￡", "#5$67cents#"),
         ("-LRB- (-RSB-] a-LCB-", "(( ]] a{".replace(" ", "")),
         ("▁a\ufffd\ufeff\u00ad\ufe0f", "a"),
         ("é", "e\u0301"),
@@ -87,7 +90,9 @@ def test_marks_come_in_the_order_of_unicode(text):
 
 
 def test_different_texts_stay_different():
-    for a, b in [("a", "á"), ("u", "ü"), ("1", "2"), (".", ","), ("-", "_"), ("o", "0")]:
+    pairs = [("a", "á"), ("u", "ü"), ("1", "2"), (".", ","), ("-", "_"), ("o", "0"), ("-", ""), ("...", ".")]
+    pairs += [("$", "#"), ("''", "'"), ("#", ""), ("¥", "$"), ("%", "$"), ("½", "12"), ("a-b", "ab")]
+    for a, b in pairs:
         assert not same_folded(fold(a)[0], fold(b)[0])
 
 
