@@ -192,9 +192,23 @@ def test_a_head_in_another_sentence_is_no_root(models):
         SpacyParser(model="in memory", pipeline=pipeline).parse([Line(1, "the pilot saw the farmer with the lantern")])
 
 
-def test_udpipe_loses_no_text(models):
+@pytest.mark.parametrize("pretokenized", [True, False])
+@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+def test_no_character_is_lost(models, name, pretokenized):
+    parser = made(name, models[name], pretokenized=pretokenized)
+    for odd in "\x00\x01\x1b\x7f\x80\u200b\ufeff\ufffd\uffff":
+        texts = ["*Er wohnt.", "Er wo*hnt.", "Er * wohnt.", "Er wohnt.*", "*", "Er. ** Er."]
+        lines = [Line(n, text.replace("*", odd)) for n, text in enumerate(texts, start=1)]
+        for line, found in zip(lines, parser.parse(lines), strict=True):
+            parser.check(line, found)
+            assert "".join(found.tokens) == "".join(line.text.split())
+
+
+def test_udpipe_that_finds_nothing_is_an_error(models, monkeypatch):
+    parser = UdpipeParser(model=str(models["udpipe"]))
+    monkeypatch.setattr(parser, "_of_text", lambda line: ([], []))
     with pytest.raises(RuntimeError, match="UDPipe found no sentence"):
-        UdpipeParser(model=str(models["udpipe"])).parse([Line(1, "\x00Er wohnt im Haus.")])
+        parser.parse([Line(1, "Er wohnt im Haus.")])
 
 
 def test_udpipes_model_of_new_text(models):
