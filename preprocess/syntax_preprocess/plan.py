@@ -70,12 +70,12 @@ class Batch:
 
     Attributes:
         lines: where they are.
-        limits: ``max_tokens`` and ``max_characters`` of a line that gets a parse.
+        limits: ``max_tokens`` and ``max_characters`` of a line that gets a parse; ``None``: any number.
         strict: whether a line without a parse is an error.
     """
 
     lines: Range
-    limits: dict[str, int]
+    limits: dict[str, int | None]
     strict: bool
 
     def check_strictly(self, without: tuple[int, str] | None) -> None:
@@ -97,7 +97,7 @@ class ParsePlan:
     Args:
         text: path of the text.
         prefix: the parses are written to PREFIX.conllu and PREFIX.trees.
-        max_tokens: lines of more tokens have no parse.
+        max_tokens: lines of more tokens have no parse; ``None``: any number.
         max_characters: nor have lines of more characters.
         batch_size: lines in a batch.
         strict: whether a line without a parse is an error.
@@ -113,14 +113,22 @@ class ParsePlan:
     """
 
     def __init__(
-        self, text: str, prefix: str, *, max_tokens: int, max_characters: int, batch_size: int, strict: bool = False
+        self,
+        text: str,
+        prefix: str,
+        *,
+        max_tokens: int | None,
+        max_characters: int | None,
+        batch_size: int,
+        strict: bool = False,
     ):
         lines = sum(1 for _ in read_lines(text))  # what is broken shows now, not in some hours
         self.input = text
         self.prefix = prefix
         self.strict = strict
         self.limits = {"max_tokens": max_tokens, "max_characters": max_characters}
-        self.settings = {**self.limits, "batch_size": batch_size}
+        limits = {name: limit for name, limit in self.limits.items() if limit is not None}
+        self.settings = {**limits, "batch_size": batch_size}
         self.text = {
             "path": os.path.relpath(text, os.path.dirname(prefix) or "."),
             "lines": lines,

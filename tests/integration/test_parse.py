@@ -158,11 +158,20 @@ def test_who_wants_longer_lines_says_so(tmp_path, seen):
     assert (settings["max_tokens"], settings["max_characters"]) == (250, 60001)
 
 
-def test_files_of_parses_have_the_same_limits(tmp_path):
+def test_files_of_parses_have_the_limits_that_are_asked_for(tmp_path):
     text = write(tmp_path / "x.en", f"a\n{'b' * 11}\nc d e\nf\n")
     trees = write(tmp_path / "p", f"(S a)\n(S {'b' * 11})\n(S c d e)\n(S f)\n")
     run(text, "--parse-file", str(trees), "--max-tokens", "2", "--max-characters", "10", parser="trees")
     assert (tmp_path / "x.en.trees").read_text() == "(S a)\n(()) too_long\n(()) too_long\n(S f)\n"
+
+
+@pytest.mark.parametrize("line", ["b " * 300, "b" * 10_001])
+def test_a_long_parse_that_is_given_is_taken(tmp_path, line):
+    text = write(tmp_path / "x.en", f"a\n{line}\n")
+    trees = write(tmp_path / "p", f"(S a)\n(S {line})\n")
+    run(text, "--parse-file", str(trees), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == f"(S a)\n(S {line.strip()})\n"
+    assert json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["trees"]["settings"] == {"batch_size": 3}
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyError, AssertionError, StopIteration])

@@ -51,16 +51,15 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-tokens",
         type=int,
-        default=MAX_TOKENS,
         metavar="N",
-        help="lines of more tokens get no parse (default: %(default)s)",
+        help=f"lines of more tokens get no parse (default: {MAX_TOKENS}; no limit for --parser conllu and trees)",
     )
     parser.add_argument(
         "--max-characters",
         type=int,
         metavar="N",
         help=f"nor do lines of more characters, which no parser sees (default: {CHARACTERS_A_TOKEN} for each of "
-        f"--max-tokens, at least {MAX_CHARACTERS})",
+        f"--max-tokens, at least {MAX_CHARACTERS}; no limit where --max-tokens has none)",
     )
     parser.add_argument(
         "--batch-size",
@@ -90,6 +89,8 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
 def parse(args: argparse.Namespace) -> None:
     """Does what the command line says."""
     _check_options(args)
+    if args.max_tokens is None:
+        args.max_tokens = parser_class(args.parser).default_max_tokens
     prefix = args.output_prefix or args.input
     inputs = [args.input] if args.merge else [args.input, *parser_class(args.parser).input_files(args)]
     check_places(prefix, inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,12 +86,15 @@ class Parser(ABC):
         restartable: whether :meth:`from_description` can start it, which parses new text as the training data was.
         pretokenized: whether it takes a line for tokens with spaces between them.
         kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
+        default_max_tokens: how many tokens a line may have, unless one says otherwise; ``None``: any number, as may its
+            characters.
     """
 
     sequential: ClassVar[bool] = False
     restartable: ClassVar[bool] = False
     pretokenized: bool = False
     kinds: Sequence[str]
+    default_max_tokens: ClassVar[int | None] = MAX_TOKENS
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -165,16 +169,16 @@ def _written(unit: str) -> Iterator[tuple[int, str]]:
     return decode_lines(io.BytesIO(unit.encode("utf-8")), path="the parse", first=1)
 
 
-def default_characters(max_tokens: int) -> int:
+def default_characters(max_tokens: int | None) -> int | None:
     """The most characters of a line of so many tokens, unless one says otherwise: more than any real line has."""
-    return max(MAX_CHARACTERS, CHARACTERS_A_TOKEN * max_tokens)
+    return None if max_tokens is None else max(MAX_CHARACTERS, CHARACTERS_A_TOKEN * max_tokens)
 
 
 def parse_lines(
     parser: Parser,
     lines: Sequence[Line],
     *,
-    max_tokens: int,
+    max_tokens: int | None,
     failed: Callable[[Line, Exception], None],
     max_characters: int | None = None,
 ) -> list[Parse | NoParse]:
@@ -184,7 +188,7 @@ def parse_lines(
     known to be too long, unless it is sequential.
 
     Args:
-        max_tokens: lines of more tokens have no parse.
+        max_tokens: lines of more tokens have no parse; ``None``: no line has too many.
         failed: is told of each line on which the parser fails, and why.
         max_characters: lines of more characters have no parse; ``None``: :func:`default_characters`.
 
@@ -193,8 +197,10 @@ def parse_lines(
     """
     if max_characters is None:
         max_characters = default_characters(max_tokens)
+    most_tokens = math.inf if max_tokens is None else max_tokens
+    most_characters = math.inf if max_characters is None else max_characters
     too_long = [
-        len(line.text) > max_characters or (parser.pretokenized and len(line.text.split()) > max_tokens)
+        len(line.text) > most_characters or (parser.pretokenized and len(line.text.split()) > most_tokens)
         for line in lines
     ]
     given = [line for line, long in zip(lines, too_long, strict=True) if parser.sequential or not long]
@@ -205,7 +211,7 @@ def parse_lines(
         if not isinstance(parse, NoParse):
             try:
                 parser.check(line, parse)
-                if long or len(parse.tokens) > max_tokens:
+                if long or len(parse.tokens) > most_tokens:
                     parse = NoParse("too_long")
             except Exception as error:  # not a parse of the line, or not a parse
                 failed(line, error)

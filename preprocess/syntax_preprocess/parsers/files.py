@@ -37,6 +37,7 @@ class FileParser(Parser, Generic[T]):
     """
 
     sequential = True
+    default_max_tokens = None  # long lines cost no memory here
     format: ClassVar[ParseFormat[Any, Any]]
 
     def __init__(self, path: str, text: str, name: str | None = None):
