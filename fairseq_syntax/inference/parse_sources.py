@@ -198,7 +198,8 @@ class SideFiles(ParseSource):
 
     def end(self) -> None:
         for kind, parses in self._parses.items():
-            place, _ = next(parses, (0, None))
-            if place:
+            # A blank line or a comment after the last parse is none.
+            left = (place for place, p in parses if isinstance(p, NoParse) or FORMATS[kind].tokens(p))
+            if place := next(left, 0):
                 message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
                 raise InputError(self.paths[kind], place, message)

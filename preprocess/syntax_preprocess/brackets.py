@@ -1,7 +1,10 @@
 """Bracketed constituency trees, read and written.
 
 A unit is a line with one tree; several trees on it are a forest, one a sentence. Where the parser gave up, the line is
-``(())``, and perhaps a reason after it; where the text has no words, it is empty.
+``(())``, and perhaps a reason after it, ``()`` or what Stanford's parsers write there (:data:`_UNPARSABLE`); where the
+text has no words, it is empty.
+
+ASCII's blanks alone separate: other white space belongs to a word, as in CoreNLP's fractions and telephone numbers.
 """
 
 from __future__ import annotations
@@ -13,8 +16,14 @@ from syntax_preprocess.folding import escape_brackets, unescape_brackets
 from syntax_preprocess.trees import NoParse, Tree
 
 # No two of an expression's repetitions may match the same characters: it would take the square of a line's length.
-_NO_TREE = re.compile(r"\s*\(\s*\(\s*\)\s*\)([^()]*)")
-_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)")
+_NO_TREE = re.compile(r"\s*\(\s*(?:\(\s*\)\s*)?\)([^()]*)", re.ASCII)
+_UNPARSABLE = "SENTENCE_SKIPPED_OR_UNPARSABLE"
+_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)", re.ASCII)
+# The same where a backslash before a bracket makes it a part of the word.
+_TOKEN_WITH_ESCAPES = re.compile(r"\(\s*((?:\\[()]|[^\s()])*)|(\)|(?:\\[()]|[^\s()])+)", re.ASCII)
+_ESCAPE = re.compile(r"\\([()])")
+_BLANKS = re.compile(r"\s+", re.ASCII)
+_BRACKETS_AS_WORDS = "; brackets that are words are written -LRB- and -RRB-"
 
 
 def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
@@ -22,33 +31,54 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
 
     Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
     that there is no parse. Raises :class:`InputError` for brackets that do not balance.
+
+    nltk writes the brackets of words as ``\\(`` and ``\\)``. They are read so where the other brackets balance then.
+    Elsewhere a word ends in a backslash.
     """
     if nothing := _NO_TREE.fullmatch(text):
         return NoParse(nothing[1].strip() or "not_stated")
+    if text.strip() == _UNPARSABLE:
+        return NoParse(_UNPARSABLE.lower())
+    escapes = "\\" in text and still_open(text)[1] == 0
     trees: list[Tree] = []
     stack: list[list[Tree | str]] = []  # the children of the constituents that are open
-    for match in _TOKEN.finditer(text):
+    for match in (_TOKEN_WITH_ESCAPES if escapes else _TOKEN).finditer(text):
         label, token = match.groups()
         if label is not None:
-            node = Tree(label, [])
+            node = Tree(escape_brackets(_ESCAPE.sub(r"\1", label)) if escapes else label, [])
             if stack:
                 stack[-1].append(node)
             else:
                 trees.append(node)
             stack.append(node.children)
         elif not stack:
-            raise InputError(path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}")
+            if token.isspace():
+                continue
+            raise InputError(
+                path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}{_BRACKETS_AS_WORDS}"
+            )
         elif token != ")":
-            stack[-1].append(unescape_brackets(token))
+            stack[-1].append(unescape_brackets(_ESCAPE.sub(r"\1", token) if escapes else token))
         elif not stack.pop():
             raise InputError(
                 path,
                 line,
-                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none",
+                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none"
+                f"{_BRACKETS_AS_WORDS}",
             )
     if stack:
-        raise InputError(path, line, f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets)")
+        raise InputError(
+            path,
+            line,
+            f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}",
+        )
     return trees
+
+
+def still_open(text: str) -> tuple[int, int]:
+    """How many brackets are open after a text: of all of them, and of those that no backslash escapes."""
+    opened = text.count("(") - text.count(")")
+    return opened, opened - text.count("\\(") + text.count("\\)")
 
 
 def format_brackets(trees: list[Tree] | NoParse) -> str:
@@ -75,4 +105,5 @@ def _format_tree(tree: Tree) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    return escape_brackets("".join(text.split()))
+    """A word or label that can stand there, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
+    return escape_brackets(_BLANKS.sub("\u00a0", text))

@@ -2,6 +2,9 @@
 
 A unit is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
 the parser gave up, it is comments with ``# no_parse = REASON`` among them; where the text has no words, other comments.
+
+The form of a token of white space (spaCy makes one of the second of two spaces) is blank or empty. Such a token stays
+in the tree, and no subword belongs to it.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.trees import DependencyTree, NoParse, depths, sentence_sizes
 
-_STATEMENT = re.compile(r"#\s*(no_parse|sentences)\s*=(.*)")
+_STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
+_COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC"
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 _LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
@@ -30,6 +34,15 @@ def conllu_units(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[s
             unit = []
     if unit:
         yield number - len(unit) + 1, unit
+
+
+def is_comment(unit: list[str]) -> bool:
+    """Whether a unit says nothing of a sentence: it has neither words nor a statement that there is no parse."""
+    for line in unit:
+        stated = _STATEMENT.match(line)
+        if not line.startswith("#") or (stated and stated[1] == "no_parse"):
+            return False
+    return True
 
 
 def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
@@ -52,8 +65,8 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     Words are numbered through the whole unit, also where a comment says that it holds several sentences.
 
     Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`InputError` for a line
-    without ten columns, word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle,
-    or other than one root a sentence.
+    without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
+    head out of range, a cycle, or other than one root a sentence.
     """
     forms: list[str] = []
     heads: list[int] = []
@@ -71,19 +84,25 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                         no_parse = NoParse(value or "not_stated")
                     except ValueError as error:
                         raise InputError(path, number, str(error)) from None
+                elif key == "global.columns":
+                    if value.split() != _COLUMNS.split():
+                        raise InputError(
+                            path,
+                            number,
+                            f"expected CoNLL-U, found CoNLL-U Plus with the columns {shown(value)}: convert the file "
+                            f"to the ten columns {_COLUMNS}",
+                        )
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
                     raise InputError(path, number, f"expected a number of sentences, found {shown(value)}")
             continue
         columns = text.split("\t", 10)
-        if len(columns) != 10:
-            raise InputError(path, number, f"expected 10 tab-separated columns, found {text.count(chr(9)) + 1}")
+        if len(columns) != 10 and (len(columns) != 11 or columns.pop().strip()):
+            raise InputError(path, number, f"expected 10 tab-separated columns, found {_other_columns(text)}")
         identifier, form, head = columns[0], columns[1], columns[_HEAD]
         if _EMPTY_NODE.fullmatch(identifier):
             continue
-        if not form:
-            raise InputError(path, number, "expected the form of a word, found none")
         if "-" in identifier:
             first, _, last = identifier.partition("-")
             numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
@@ -93,6 +112,8 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                     number,
                     f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
                 )
+            if not form.strip():
+                raise InputError(path, number, "expected the form of a token of several words, found none")
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
@@ -137,6 +158,16 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     )
 
 
+def _other_columns(text: str) -> str:
+    """How many columns a line has that are not ten, which format that may be, and what to do."""
+    found = text.count("\t") + 1
+    if found < 10 <= len(text.split()):
+        return f"{found}, and spaces where tabs are expected: put one tab between columns"
+    if found >= 14:
+        return f"{found}, as CoNLL-09 and CoNLL-U Plus have: convert the file to CoNLL-U, {_COLUMNS}"
+    return f"{found}: CoNLL-U has {_COLUMNS}"
+
+
 def _without_lemma(columns: list[str]) -> list[str]:
     return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
 
@@ -148,7 +179,7 @@ def format_conllu(tree: DependencyTree | NoParse) -> str:
     lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
     rows = tree.columns or [["_"] * 10] * len(tree.tokens)
     for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
-        form = " ".join(token.split())
+        form = " ".join(token.split()) or " "
         lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
     return "\n".join([*(lines or ["#"]), "", ""])
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from syntax_preprocess.brackets import format_brackets, parse_brackets
-from syntax_preprocess.conllu import conllu_units, format_conllu, generator_comment, parse_conllu
+from syntax_preprocess.conllu import conllu_units, format_conllu, generator_comment, is_comment, parse_conllu
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.ranges import Range, conllu_unit_ranges, line_unit_ranges
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
@@ -49,6 +49,7 @@ class ParseFormat(Generic[U, P]):
         write: a unit as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
         sentences: how many sentences a parse has.
+        blank: whether a unit says nothing of a sentence: the parse of an empty line, or nobody's after the last one.
         maker: who made the parses, if the lines of a file say so.
     """
 
@@ -60,6 +61,7 @@ class ParseFormat(Generic[U, P]):
     write: Callable[[P | NoParse], str]
     tokens: Callable[[P], list[str]]
     sentences: Callable[[P], int]
+    blank: Callable[[U], bool]
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
 
     def path(self, prefix: str) -> str:
@@ -74,6 +76,10 @@ class ParseFormat(Generic[U, P]):
 
 def _leaves(trees: Iterable[Tree]) -> list[str]:
     return [leaf for tree in trees for leaf in tree.leaves()]
+
+
+def _is_empty(line: str) -> bool:
+    return not line.strip()
 
 
 def _tokens(tree: DependencyTree) -> list[str]:
@@ -93,6 +99,7 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     write=format_brackets,
     tokens=_leaves,
     sentences=len,
+    blank=_is_empty,
 )
 CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     name="conllu",
@@ -103,6 +110,7 @@ CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     write=format_conllu,
     tokens=_tokens,
     sentences=_sentences,
+    blank=is_comment,
     maker=generator_comment,
 )
 

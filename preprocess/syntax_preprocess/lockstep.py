@@ -13,8 +13,9 @@ from syntax_preprocess.ranges import Range, line_unit_ranges
 def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[dict[str, Range]]:
     """Yields ranges of a text (``text``) and, by kind of parse, of the files `parses` that belong to it.
 
-    Raises :class:`InputError` where one file has more units than another. The units before come first, in ranges of
-    which the last ones may differ in length: an error among them (a line too many, say) explains more.
+    Raises :class:`InputError` where one file has more units than another, but for blank ones after the last parse. The
+    units before come first, in ranges of which the last ones may differ in length: an error among them (a line too
+    many, say) explains more.
     """
     ranges = {kind: FORMATS[kind].ranges(path, units) for kind, path in parses.items()}
     lines = 0
@@ -30,10 +31,12 @@ def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[di
                     parses[kind], None, f"expected a parse for every line of {text}, found only {lines + found}"
                 )
             if row and found > expected:
-                first_line, _ = next(itertools.islice(FORMATS[kind].units(row.lines()), expected, None))
-                raise InputError(
-                    parses[kind],
-                    first_line,
-                    f"expected {lines + expected} parses, one for each line of {text}, found more",
-                )
+                more = itertools.islice(FORMATS[kind].units(row.lines()), expected, None)
+                for first_line, unit in more:
+                    if not FORMATS[kind].blank(unit):
+                        raise InputError(
+                            parses[kind],
+                            first_line,
+                            f"expected {lines + expected} parses, one for each line of {text}, found more",
+                        )
         lines += expected

@@ -152,6 +152,43 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
     return found
 
 
+def _traces(tree: Tree) -> set[int]:
+    """Which leaves (from 0) are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
+    found = set()
+    leaf = 0
+    stack: list[tuple[Tree | str, bool]] = [(tree, False)]
+    while stack:
+        node, below = stack.pop()
+        if isinstance(node, str):
+            if below:
+                found.add(leaf)
+            leaf += 1
+        else:
+            below = below or node.label == "-NONE-"
+            stack.extend((child, below) for child in reversed(node.children))
+    return found
+
+
+def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
+    """Trees without traces and without the constituents in which nothing is left, and how many traces there were."""
+    kept: list[Tree] = []
+    dropped = 0
+    for tree in trees:
+        traces = _traces(tree)
+        dropped += len(traces)
+        leaves = tree.leaves()
+        rest = merge_leaves(tree, leaves, {i: i for i in range(len(leaves)) if i not in traces}) if traces else tree
+        kept += [rest] * bool(rest.children)
+    return kept, dropped
+
+
+def trace_hint(trees: Sequence[Tree]) -> str:
+    """What to do about traces, for a message about trees of another text; nothing if they have none."""
+    if not any(map(_traces, trees)):
+        return ""
+    return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
+
+
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
     """The tree over surface tokens instead of words.
 

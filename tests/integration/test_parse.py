@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bracketed import bracketed
 from places import TESTS
@@ -747,6 +749,13 @@ def test_conllu_files_are_checked_and_normalised(tmp_path, capsys):
         ("trees", "(S Im Haus)\n(S ja . x)\n", r"p:2: .*x\.de:1: .*the text has nothing, the parse 'x'"),
         ("trees", "(S Im Haus) (S ja .)\n\n(S x\n", r"p:3: expected 1 more '\)'"),
         ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n(S y)\n", r"p:4: expected no parse after the last line"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n\n(S y)\n", r"p:6: expected no parse after the last line"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n(())\n", r"p:5: expected no parse after the last line"),
+        ("conllu", f"{CONLLU}#\n\n# no_parse = x\n\n", r"p:14: expected no parse after the last line"),
+        ("trees", "\n\n(S x)\n", r"p:3: .*x\.de:1: .*; .*p:1 has no parse: .* failed there, write '\(\(\)\) failed'"),
+        ("trees", "(S Im Haus) (S ja .)\n\n\n", r"p: expected a parse of .*; .*p:3 has no parse: if the parser failed"),
+        ("conllu", f"#\n\n{CONLLU}".replace("Haus", "Haut"), r"p:3: .*p:1 has no parse: .*'# no_parse = failed'"),
+        ("trees", "(S Im Haus (-NONE- *)) (S ja .)\n\n(S x)\n", r"p:1: .*x\.de:1: .*--parser trees --drop-traces"),
     ],
 )  # fmt: skip
 def test_broken_files_are_refused_with_file_and_line(tmp_path, kind, content, expected):
@@ -792,6 +801,70 @@ def test_trees_over_several_lines(tmp_path):
     content = "(ROOT\n  (S (X a) (-LRB- -LRB-)\n    (Y b)))\n(ROOT (X c))\n"
     run(text, "--parse-file", str(write(tmp_path / "corenlp", content)), parser="trees")
     assert (tmp_path / "x.en.trees").read_text() == "(ROOT (S (X a) (-LRB- -LRB-) (Y b)))\n(ROOT (X c))\n"
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    blank=st.lists(st.sampled_from(["\n", " \t\n", "\x0b\r\n"]), max_size=5).map("".join),
+    comments=st.lists(st.sampled_from(["\n", " \n", "# a\n", "# newdoc id = b\n", "#\n\n"]), max_size=5).map("".join),
+    empty=st.integers(0, 2),
+    between=st.integers(0, 2),
+    size=st.integers(1, 3),
+)
+def test_blank_lines_and_comments_after_the_last_parse_are_none(
+    tmp_path_factory, blank, comments, empty, between, size
+):
+    folder = tmp_path_factory.mktemp("blank")
+    text = write(folder / "x.en", "a b\nc\n" + "\n" * empty)
+    trees = f"(ROOT\n  (S a))\n{between * chr(10)}(S b)\n{between * chr(10)}(()) x\n"
+    conllu = "1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n2\tb\t_\t_\t_\t_\t1\t_\t_\t_\n\n# no_parse = x\n\n"
+    for kind, content, expected in (
+        ("trees", trees + blank, "(ROOT (S a)) (S b)\n(()) x\n" + "(()) empty\n" * empty),
+        ("conllu", conllu + comments, conllu + "# no_parse = empty\n\n" * empty),
+    ):
+        run(text, "--parse-file", str(write(folder / "p", content)), parser=kind, size=size)
+        assert (folder / f"x.en.{kind}").read_text() == expected
+
+
+def test_units_without_a_parse_are_those_of_empty_lines_also_before_blank_ones(tmp_path):
+    text = write(tmp_path / "x.en", "a\n\nb\n")
+    run(text, "--parse-file", str(write(tmp_path / "p", "(S a)\n(())\n(S b)\n\n\n")), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S a)\n(()) empty\n(S b)\n"
+
+
+def test_reasons_why_other_parsers_have_no_parse_are_counted(tmp_path, capsys):
+    text = write(tmp_path / "x.en", "a\nb\nc\nd\n")
+    content = "(S a)\nSENTENCE_SKIPPED_OR_UNPARSABLE\n()\n(())\n"
+    run(text, "--parse-file", str(write(tmp_path / "p", content)), parser="trees")
+    assert "without a parse: 2 not_stated, 1 sentence_skipped_or_unparsable" in capsys.readouterr().out
+
+
+def test_traces_are_dropped_and_counted(tmp_path, capsys):
+    text = write(tmp_path / "x.en", "The dog was seen .\nSo ?\n")
+    tree = "( (S \n  (NP-SBJ-1 (DT The) (NN dog) )\n  (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1) )))\n  (. .) ))\n"
+    trees = write(tmp_path / "p", f"{tree}(S (NP (-NONE- *T*-2) (-NONE- 0)) (RB So) (. ?))\n")
+    run(text, "--parse-file", str(trees), "--drop-traces", parser="trees", size=1)
+    assert (tmp_path / "x.en.trees").read_text() == (
+        "( (S (NP-SBJ-1 (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen))) (. .)))\n(S (RB So) (. ?))\n"
+    )
+    assert f"{trees}: 3 traces were dropped\n" in capsys.readouterr().out
+    assert json.loads((tmp_path / "x.en.parse.json").read_text())["parses"]["trees"]["parser"]["drop_traces"] is True
+
+
+def test_escaped_brackets_in_trees_over_several_lines(tmp_path):
+    text = write(tmp_path / "x.en", "fine :)\nC:\\ ( d )\n")
+    content = "(S\n  (JJ fine)\n  (. :\\)))\n(S\n  (X C:\\)\n  (Y -LRB- d -RRB-))\n"
+    run(text, "--parse-file", str(write(tmp_path / "p", content)), parser="trees")
+    assert (tmp_path / "x.en.trees").read_text() == "(S (JJ fine) (. :-RRB-))\n(S (X C:\\) (Y -LRB- d -RRB-))\n"
+
+
+def test_a_token_of_white_space_has_no_subword(tmp_path):
+    text = write(tmp_path / "x.en", "One  two\n")
+    heads = "1\tOne\t_\tX\t_\t_\t2\tx\t_\t_\n2\t{}\t_\tX\t_\t_\t3\tx\t_\t_\n3\ttwo\t_\tX\t_\t_\t0\tx\t_\t_\n\n"
+    for form in ("", " ", "\u00a0"):
+        run(text, "--parse-file", str(write(tmp_path / "p", heads.format(form))), parser="conllu")
+        assert (tmp_path / "x.en.conllu").read_text() == heads.format(" ")
+        assert _binarize(tmp_path, "--subwords", "words") == [[0, 1, 2]]
 
 
 def test_a_refused_file_can_be_put_right(tmp_path):

@@ -11,7 +11,7 @@ from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.features.distance import syntactic_distances
 from syntax_preprocess.features.feature import INFINITE
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree, trace_hint
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ def align_sentence(
                 if kind == TREES.name:
                     aligned.word_of_leaf = aligned.word_of
             except AlignmentError as error:
-                parse, aligned.mismatches[kind] = NoParse("mismatch"), error
+                hint = trace_hint(parse) if kind == TREES.name else ""
+                parse, aligned.mismatches[kind] = NoParse("mismatch"), AlignmentError(f"{error}{hint}")
         aligned.parses[kind] = parse
     if settings.control:
         control = Control.read(settings.control)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from syntax_preprocess.alignment import AlignmentError, align, plain_words
-from syntax_preprocess.brackets import parse_brackets
+from syntax_preprocess.brackets import parse_brackets, still_open
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import fold, marks_in_order
 from syntax_preprocess.formats import CONLLU, TREES, ParseFormat
@@ -17,7 +17,7 @@ from syntax_preprocess.lines import read_lines
 from syntax_preprocess.parsers import Line, Parse, Parser
 from syntax_preprocess.ranges import line_unit_ranges
 from syntax_preprocess.record import file_hash
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree, trace_hint, without_traces
 
 T = TypeVar("T")
 
@@ -62,7 +62,12 @@ class FileParser(Parser, Generic[T]):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
-        return cls(args.parse_file, args.input, args.parser_name)
+        return cls(args.parse_file, args.input, args.parser_name, **cls._own_options(args))
+
+    @classmethod
+    def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
+        """What a format's parser is made with besides, by name."""
+        return {}
 
     def describe(self) -> dict[str, Any]:
         name = self.name or self.format.maker(read_lines(self.path)) or f"not stated ({self.kinds[0]} file)"
@@ -72,7 +77,9 @@ class FileParser(Parser, Generic[T]):
         return [self._parse(line) for line in lines]
 
     def finish(self) -> None:
-        """Raises :class:`InputError` if the file goes on after the text."""
+        """Raises :class:`InputError` if the file goes on after the text, other than with blank lines and comments."""
+        while self._next and not isinstance(self._next[1], NoParse) and self._is_empty(self._next[1]):
+            self._advance()
         if self._next is not None:
             raise InputError(
                 self.path, self._next[0], f"expected no parse after the last line of {self.text}, found one"
@@ -87,12 +94,15 @@ class FileParser(Parser, Generic[T]):
         expected = marks_in_order(expected)
         units: list[T] = []
         tokens: list[str] = []
+        blank = None  # where a unit before them says nothing
         found = 0  # characters of what is expected
         while found < len(expected):
             if self._next is None:
                 missing = "the rest of it" if units else "it"
                 raise InputError(
-                    self.path, None, f"expected a parse of {self.text}:{line.number}, found none of {missing}"
+                    self.path,
+                    None,
+                    f"expected a parse of {self.text}:{line.number}, found none of {missing}{self._blank_hint(blank)}",
                 )
             place, unit = self._next
             if isinstance(unit, NoParse):
@@ -105,6 +115,7 @@ class FileParser(Parser, Generic[T]):
             self._advance()
             more = self.format.tokens(unit)
             if not more:  # comments
+                blank = blank or (place if not units else None)
                 continue
             units.append(unit)
             tokens += more
@@ -119,8 +130,20 @@ class FileParser(Parser, Generic[T]):
                 try:
                     align(plain_words(line.text.split()), tokens)
                 except AlignmentError as error:
-                    raise InputError(self.path, place, f"{self.text}:{line.number}: {error}") from None
+                    hint = f"{self._hint(units)}{self._blank_hint(blank)}"
+                    raise InputError(self.path, place, f"{self.text}:{line.number}: {error}{hint}") from None
         return self._join(units)
+
+    def _blank_hint(self, place: int | None) -> str:
+        """What to do if a blank unit stands where the parser failed."""
+        if place is None:
+            return ""
+        expected = self.format.write(NoParse("failed")).strip()
+        return f"; {self.path}:{place} has no parse: if the parser failed there, write {expected!r}"
+
+    def _hint(self, units: list[T]) -> str:
+        """What to do about units that are of another text."""
+        return ""
 
     def _advance(self) -> None:
         self._next = next(self._units, None)
@@ -131,8 +154,17 @@ class FileParser(Parser, Generic[T]):
         return not fold("".join(self.format.tokens(unit)))[0]
 
     def _count(self) -> int:
-        """How many units the file has."""
-        return sum(units.count for units in self.format.ranges(self.path, 1 << 20))
+        """How many units the file has, without blank ones at its end for which the text has no line."""
+        lines = sum(lines.count for lines in line_unit_ranges(self.text, 1 << 20))
+        count = needed = 0
+        for count, (_, unit) in enumerate(self._unread(), start=1):
+            if not self.format.blank(unit):
+                needed = count
+        return min(count, max(needed, lines))
+
+    def _unread(self) -> Iterator[tuple[int, Any]]:
+        """The units as they are in the file, each with the number of its first line."""
+        return self.format.units(read_lines(self.path))
 
     def _read(self) -> Iterator[tuple[int, T | NoParse]]:
         """The units, each with the number of its first line."""
@@ -171,26 +203,62 @@ class TreesParser(FileParser[list[Tree]]):
     format = TREES
     kinds = (TREES.name,)
 
-    def _count(self) -> int:
-        return sum(1 for _ in self._lines())
+    def __init__(self, *args: Any, drop_traces: bool = False, **options: Any):
+        self._drops_traces = drop_traces
+        self._dropped = 0
+        super().__init__(*args, **options)
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        """Lines, joined until all brackets are closed."""
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        super().add_arguments(group)
+        group.add_argument(
+            "--drop-traces",
+            action="store_true",
+            help="leave out the Penn Treebank's traces (-NONE-) and the constituents that are empty without them; how "
+            "many they are is printed",
+        )
+
+    @classmethod
+    def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
+        return {"drop_traces": args.drop_traces}
+
+    def _unread(self) -> Iterator[tuple[int, str]]:
+        """Lines, joined until all brackets are closed, with those that a backslash escapes or without."""
         held: list[str] = []
-        first = opened = 0
+        first = opened = without_escaped = 0
         for place, line in read_lines(self.path):
             first = first if held else place
             held.append(line)
-            opened += line.count("(") - line.count(")")
-            if opened <= 0:
+            more, more_without_escaped = still_open(line)
+            opened += more
+            without_escaped += more_without_escaped
+            if min(opened, without_escaped) <= 0:
                 yield first, " ".join(held)
-                held, opened = [], 0
+                held, opened, without_escaped = [], 0, 0
         if held:
             yield first, " ".join(held)
 
     def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
-        for place, line in self._lines():
-            yield place, parse_brackets(line, path=self.path, line=place)
+        for place, line in self._unread():
+            yield place, self._with_or_without_traces(parse_brackets(line, path=self.path, line=place))
+
+    def _with_or_without_traces(self, trees: list[Tree] | NoParse) -> list[Tree] | NoParse:
+        if isinstance(trees, NoParse) or not self._drops_traces:
+            return trees
+        trees, dropped = without_traces(trees)
+        self._dropped += dropped
+        return trees
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), **({"drop_traces": True} if self._drops_traces else {})}
+
+    def finish(self) -> None:
+        super().finish()
+        if self._drops_traces:
+            print(f"{self.path}: {self._dropped} traces were dropped")
+
+    def _hint(self, units: list[list[Tree]]) -> str:
+        return trace_hint([tree for unit in units for tree in unit])
 
     def _join(self, units: list[list[Tree]]) -> Parse:
         return Parse(trees=[tree for unit in units for tree in unit])

@@ -32,6 +32,19 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
     assert all(len(list(conllu_units(r.lines()))) == r.count for r in ranges)
 
 
+@given(LINES.filter(lambda lines: "c\r" not in lines), st.integers(1, 4), st.integers(0, 3))
+def test_units_after_a_blank_end_are_missed_by_nobody(tmp_path_factory, lines, units, more):
+    """A parse after blank lines is one too many, wherever the ranges end."""
+    folder = tmp_path_factory.mktemp("ranges")
+    text = write(folder / "x", "t\n" * len(lines))
+    parses = {"trees": write(folder / "x.trees", "".join(f"{line}\n" for line in lines) + "\n" * more)}
+    assert sum(row["text"].count for row in in_lockstep(text, parses, units)) == len(lines)
+    with open(parses["trees"], "a") as file:
+        file.write("(S t)\n")
+    with pytest.raises(InputError, match=f"x.trees:{len(lines) + more + 1}: expected {len(lines)} parses"):
+        list(in_lockstep(text, parses, units))
+
+
 def write(path, content):
     path.write_text(content)
     return str(path)
@@ -49,11 +62,13 @@ def write(path, content):
         (0, 1, 0, "x.trees:1: expected 0 parses"),
     ],
 )
-def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected):
+@pytest.mark.parametrize("blank", [0, 1, 5])
+def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected, blank):
     text = write(tmp_path / "x", "t\n" * lines)
+    # What says nothing, after the last parse, is no parse too many; nor one where one is missing.
     parses = {
-        "trees": write(tmp_path / "x.trees", "(S t)\n" * trees),
-        "conllu": write(tmp_path / "x.conllu", "#\nt\n\n" * blocks),
+        "trees": write(tmp_path / "x.trees", "(S t)\n" * trees + " \n" * blank * (trees >= lines)),
+        "conllu": write(tmp_path / "x.conllu", "#\nt\n\n" * blocks + "# a\n\n\n" * blank * (blocks >= lines)),
     }
     found = []
     if expected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from syntax_preprocess.conllu import conllu_units, format_conllu, parse_conllu
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.folding import unescape_brackets
 from syntax_preprocess.lines import read_lines
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves
+from syntax_preprocess.trees import DependencyTree, NoParse, Tree, merge_leaves, without_traces
 
 
 def read_brackets(path):
@@ -41,11 +42,51 @@ def test_brackets_round_trip(seed, words):
     assert tree.leaves() == [f"w{i}" for i in range(words)]
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=("Z", "C")), min_size=1), min_size=1))
+BLANKS = " \t\n\v\f\r"
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters=f"{BLANKS}()"), min_size=1)
+ODD_WORDS = st.text(st.sampled_from("a1\\-/\u00a0\u2028\u3000\x85\x1c\u200b"), min_size=1)
+TREES = st.recursive(
+    WORDS | ODD_WORDS, lambda children: st.builds(Tree, WORDS | ODD_WORDS, st.lists(children, min_size=1, max_size=3))
+)
+
+
+@given(st.lists(TREES.filter(lambda tree: isinstance(tree, Tree)), max_size=2))
+def test_trees_of_any_characters_round_trip(trees):
+    read = parse_brackets(format_brackets(trees).removesuffix("\n"), path="x", line=1)
+    assert read == [_with_plain_brackets(tree) for tree in trees]
+
+
+def _with_plain_brackets(tree):
+    if isinstance(tree, str):
+        return unescape_brackets(tree)
+    return Tree(tree.label, [*map(_with_plain_brackets, tree.children)])
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
 def test_any_words_can_stand_in_brackets(words):
     tree = Tree("S", [Tree("(", [*words])])
-    (read,) = parse_brackets(format_brackets([tree]), path="x", line=1)
-    assert read.leaves() == [*map(unescape_brackets, words)]
+    (read,) = parse_brackets(format_brackets([tree]).removesuffix("\n"), path="x", line=1)
+    blank = str.maketrans(dict.fromkeys(BLANKS, "\u00a0"))
+    assert [re.sub("\u00a0+", " ", leaf) for leaf in read.leaves()] == [
+        re.sub("\u00a0+", " ", unescape_brackets(word.translate(blank))) for word in words
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (r"(S (NP It) (. :\)))", ["It", ":)"]),
+        (r"(S (-LRB- \() (NN a) (-RRB- \)))", ["(", "a", ")"]),
+        (r"(S (\( \() (NN like\(d\)))", ["(", "like(d)"]),
+        (r"(S (NN C:\) (NN \))", ["C:\\", "\\"]),  # words that end in a backslash
+        (r"(S (NN C:\) (NN -LRB-))", ["C:\\", "("]),
+        (r"(NP (CD 1\/2))", ["1\\/2"]),
+    ],
+)
+def test_brackets_that_a_backslash_escapes(line, expected):
+    (tree,) = parse_brackets(line, path="x", line=1)
+    assert tree.leaves() == expected
+    assert parse_brackets(format_brackets([tree]), path="x", line=1) == [tree]
 
 
 def test_no_parse_in_brackets():
@@ -67,6 +108,13 @@ def test_leaves_are_merged_to_surface_tokens():
     )
 
 
+def test_traces_go_with_what_is_empty_without_them():
+    line = "( (S (NP-1 (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1)))))) (X (-NONE- 0))"
+    trees, traces = without_traces(parse_brackets(line, path="x", line=1))
+    assert format_brackets(trees) == "( (S (NP-1 (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen)))))\n"
+    assert traces == 2
+
+
 def test_brackets_as_parsers_write_them(tmp_path):
     path = tmp_path / "x.trees"
     path.write_text(
@@ -74,6 +122,9 @@ def test_brackets_as_parsers_write_them(tmp_path):
         "\n"  # no words
         "(())\n"  # no parse
         "(S (X a)) (S (X b))\r\n"  # two sentences, CRLF
+        "()\n"
+        "SENTENCE_SKIPPED_OR_UNPARSABLE\n"
+        "\u3000(S (X 1\u00a01/2) (Y b\u2028))\u00a0\n"  # white space in words, and around the tree
         "(S (X c))"  # no newline at the end
     )
     units = [unit for _, unit in read_brackets(str(path))]
@@ -82,18 +133,23 @@ def test_brackets_as_parsers_write_them(tmp_path):
     assert units[1] == []
     assert units[2] == NoParse("not_stated")
     assert [t.leaves() for t in units[3]] == [["a"], ["b"]]
-    assert [t.leaves() for t in units[4]] == [["c"]]
+    assert units[4:6] == [NoParse("not_stated"), NoParse("sentence_skipped_or_unparsable")]
+    assert [t.leaves() for t in units[6]] == [["1\u00a01/2", "b\u2028"]]
+    assert [t.leaves() for t in units[7]] == [["c"]]
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("(S (X a)", r"expected 1 more '\)'"),
+        ("(S (X a)", r"expected 1 more '\)' .*written -LRB- and -RRB-"),
         ("(S (X a)))", r"expected '\(' in column 10, found '\)'"),
         ("(S (X a)) b", r"expected '\(' in column 11, found 'b'"),
         ("a b c", r"expected '\(' in column 1, found 'a'"),
         ("(S (X) (Y a))", r"in the brackets that end in column 6"),
-        ("()", r"in the brackets that end in column 2"),
+        ("(S ())", r"in the brackets that end in column 5"),
+        ("(S (VB like(d)) (. .))", r"in the brackets that end in column 14, .*written -LRB- and -RRB-"),
+        ("(S (VB like) (. :)))", r"expected '\(' in column 20, found '\)'; .*written -LRB- and -RRB-"),
+        ("(S (VB like) (. :())", r"in the brackets that end in column 19, .*written -LRB- and -RRB-"),
         ("(S (X a\x0b(Y b)", r"expected 2 more"),
     ],
 )
@@ -136,11 +192,33 @@ def test_conllu_is_written_as_it_is_read():
     assert format_conllu(DependencyTree([], [])) == "#\n\n"
 
 
+def test_conllu_that_names_its_columns():
+    names = "# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC"
+    assert parse_conllu([names, row(1, "a", 0).strip()], path="x", line=1).tokens == ["a"]
+
+
 def test_conllu_block_of_several_sentences(tmp_path):
     path = tmp_path / "x.conllu"
     path.write_text("# sentences = 2\n" + block(0, 1, 0, 3))
     ((_, tree),) = read_conllu(str(path))
     assert tree.heads == [0, 1, 0, 3]
+
+
+@pytest.mark.parametrize("form", ["", " ", "\u00a0", "\u3000 "])
+def test_conllu_tokens_of_white_space(form):
+    lines = (row(1, "a", 2) + row(2, form, 0) + row(3, "b", 2)).splitlines()
+    tree = parse_conllu(lines, path="x", line=1)
+    assert (tree.tokens, tree.heads) == (["a", form, "b"], [2, 0, 2])
+    again = parse_conllu(format_conllu(tree).splitlines()[:-1], path="x", line=1)
+    assert (again.tokens, again.heads) == (["a", " ", "b"], [2, 0, 2])
+
+
+@pytest.mark.parametrize("more", ["\t", "\t ", "\t\t"])
+def test_conllu_lines_that_end_in_a_tab(more):
+    lines = [f"{line}{more}" for line in (row(1, "a", 2) + row(2, "b", 0)).splitlines()]
+    tree = parse_conllu(lines, path="x", line=1)
+    assert (tree.tokens, tree.heads) == (["a", "b"], [2, 0])
+    assert format_conllu(tree) == row(1, "a", 2) + row(2, "b", 0) + "\n"
 
 
 def test_conllu_multi_word_tokens_and_empty_nodes(tmp_path):
@@ -179,13 +257,16 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + block(0, 1, 0), 5, "one root"),
         (block(0) + block(1), 3, "cycle through word 1"),
         ("# sentences = 2\n" + block(0, 0, 1, 2), 1, "heads that stay within the 2 sentences"),
-        (block(0) + row(1, "", 0), 3, "form of a word"),
         (block(0) + row(1, "a", "9" * 5000), 3, "number of a head"),
         ("# sentences = 2\n" + block(0, 1, 1), 4, "expected 2 roots, one a sentence, found 1"),
         ("# sentences = 2\n" + block(0, 0, 0), 4, "expected 2 roots, one a sentence, found another"),
         (block(0) + row(1, "a", "x"), 3, "number of a head, found 'x'"),
         (block(0) + row(1, "a", 0) + row(3, "b", 1), 4, "word number 2, found '3'"),
-        (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1"),
+        (block(0) + "1 a _ _ _ _ 0 _ _ _\n", 3, "10 tab-separated columns, found 1, and spaces where tabs are"),
+        (block(0) + "1\ta  _ _ _\t_ 0 _ _\t_\n", 3, "found 4, and spaces where tabs are expected: put one tab"),
+        (block(0) + row(1, "a", 0).strip() + "\tx\n", 3, "10 tab-separated columns, found 11: CoNLL-U has ID FORM "),
+        (block(0) + "1\ta" + "\t_" * 12 + "\n", 3, "found 14, as CoNLL-09 and .* have: convert the file to"),
+        ("# global.columns = ID FORM HEAD\n" + block(0), 1, "CoNLL-U Plus with the columns 'ID FORM HEAD': convert"),
         (block(0) + row("2-1", "a", "_"), 3, "rising range of words after word 0"),
         (block(0) + row("1-2", "ab", "_") + row(1, "a", 0), 3, "only 1 words"),
         (block(0) + row("1-" + "9" * 5000, "ab", "_"), 3, "rising range of words after word 0, found '1-999"),
@@ -193,7 +274,7 @@ def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
         (block(0) + row("٣-٤", "ab", "_"), 3, "rising range of words after word 0, found '٣-٤'"),
         (block(0) + row(1, "a", "²"), 3, "number of a head, found '²'"),
         (block(0) + row(1, "a", "٠"), 3, "number of a head, found '٠'"),
-        (block(0) + row("1-2", "", "_") + row(1, "a", 0), 3, "form of a word, found none"),
+        (block(0) + row("1-2", "", "_") + row(1, "a", 0), 3, "form of a token of several words, found none"),
         (block(0) + row("1.x", "a", "_"), 3, "word number 1, found '1.x'"),
         (block(0) + row("a.b", "a", "_"), 3, "word number 1, found 'a.b'"),
         ("# sentences = " + "9" * 5000 + "\n" + block(0), 1, "a number of sentences, found '999"),
