@@ -14,7 +14,13 @@ from fairseq_syntax.inference.parse_sources import LiveParses, NoParses, Parses,
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.nn.masks import UNKNOWN
-from syntax_preprocess.alignment import SUBWORDS, AlignmentError, plain_words
+from syntax_preprocess.alignment import (
+    SENTENCEPIECE_HINT,
+    SUBWORDS,
+    AlignmentError,
+    first_marked_line,
+    plain_words,
+)
 from syntax_preprocess.controls import Control
 from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
@@ -60,6 +66,8 @@ class SourceReader:
         """
         given = [self._line(self._lines + i, *line) for i, line in enumerate(zip(lines, encoded, strict=True), start=1)]
         self._lines += len(given)
+        if marked := first_marked_line(((line.number, line.marked) for line in given), self.settings.subwords):
+            logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
         sentences = [self._align(line, parses) for line, parses in zip(given, self.source.parse(given), strict=True)]
         features = {
             name: [torch.tensor(FEATURES[name].values(s, self._numberer(name))).long() for s in sentences]

@@ -9,15 +9,16 @@ from __future__ import annotations
 import codecs
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from syntax_preprocess.errors import shown
 from syntax_preprocess.folding import fold, same_folded
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _SHOWN = 8
+_LINES_TO_JUDGE_BY = 1000
 
 
 class AlignmentError(ValueError):
@@ -46,17 +47,11 @@ def plain_words(tokens: Sequence[str]) -> Subwords:
     return Subwords(list(tokens), list(tokens), list(range(len(tokens))))
 
 
-def _unmarked(tokens: Sequence[str]) -> Subwords:
-    _check_mark(tokens)
-    return plain_words(tokens)
-
-
 def subword_nmt(tokens: Sequence[str]) -> Subwords:
     """Subwords of subword-nmt, where ``@@`` ends every subword but the last of its word.
 
     Raises :class:`AlignmentError` where the line ends inside a word.
     """
-    _check_mark(tokens)
     pieces: list[str] = []
     words: list[str] = []
     word_of: list[int] = []
@@ -73,11 +68,6 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
     if word_of and word_of[-1] == len(words):
         raise AlignmentError(f"expected the line's last subword to end a word, found {shown(tokens[-1])}")
     return Subwords(pieces, words, word_of)
-
-
-def _check_mark(tokens: Sequence[str]) -> None:
-    if tokens and tokens[0].startswith("▁"):
-        raise AlignmentError(f"expected no mark of sentencepiece, found {shown(tokens[0])} (--subwords sentencepiece?)")
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
@@ -119,8 +109,28 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
 SUBWORDS: dict[str, Callable[[Sequence[str]], Subwords]] = {
     "sentencepiece": sentencepiece,
     "subword_nmt": subword_nmt,
-    "words": _unmarked,
+    "words": plain_words,
 }
+
+#: What to say of a text in which :func:`first_marked_line` finds a line.
+SENTENCEPIECE_HINT = "expected no marks of sentencepiece, found ▁ at the start of the lines: --subwords sentencepiece"
+
+
+def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str) -> int | None:
+    """The number of the first line that ▁ begins, if the lines' subwords are those of sentencepiece and `subwords`, a
+    key of :data:`SUBWORDS`, says otherwise.
+
+    ▁ begins each line of sentencepiece. It may also be a character of the text, as in ▁▂▃, at the start of some lines.
+
+    Args:
+        lines: each with its number; the first :data:`_LINES_TO_JUDGE_BY` are looked at.
+    """
+    if subwords == "sentencepiece":
+        return None
+    some = [(n, tokens) for n, tokens in islice(lines, _LINES_TO_JUDGE_BY) if tokens]
+    marked = [(n, tokens) for n, tokens in some if tokens[0].startswith("▁")]
+    marks = sum(token.startswith("▁") for _, tokens in marked for token in tokens)
+    return marked[0][0] if marks > 1 and len(marked) >= 0.9 * len(some) else None
 
 
 def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
@@ -173,7 +183,8 @@ def _difference(
         some = " ".join(map(shown, strings[at : at + _SHOWN]))
         return f"{some}{' …' * (len(strings) > at + _SHOWN)} (from word {at + 1} on)"
 
+    hint = "" if tokens else " (a line that the parser could not parse is written (()), in CoNLL-U # no_parse = REASON)"
     return (
         "expected the same text in both, found a difference: "
-        f"the text has {rest(words, text)}, the parse {rest(tokens, parse)}"
+        f"the text has {rest(words, text)}, the parse {rest(tokens, parse)}{hint}"
     )

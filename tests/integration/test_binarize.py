@@ -144,6 +144,11 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         ({"text": TEXT.replace("a b", "a b c")}, "train.en.conllu:10", "text has 'c' .from word 3 on., the parse no"),
         ({"trees": "\n" + TREES}, "train.en.trees:1", "the text has 'the' .*, the parse nothing"),
         ({"trees": TREES + "(())\n"}, "train.en.trees:4", "expected 3 parses"),
+        ({"trees": TREES + "\n\n(())\n"}, "train.en.trees:6", "expected 3 parses"),
+        ({"conllu": CONLLU + "\n# a\n\n# no_parse = x\n"}, "train.en.conllu:15", "expected 3 parses"),
+        ({"trees": TREES.replace("(())", "")}, "train.en.trees:3", r"parse nothing .*is written \(\(\)\)"),
+        ({"trees": TREES.replace("rise)", "rise) (-NONE- *)")}, "train.en.trees:1", "--parser trees --drop-traces"),
+        ({"text": "▁the ▁in crease ▁( ▁rise ▁)\n\n▁a ▁b\n"}, "train.en:1", "--subwords sentencepiece"),
         ({"trees": TREES[:-5]}, "train.en.trees", "found only 2"),
         ({"conllu": CONLLU[: CONLLU.index("1\ta")]}, "train.en.conllu", "found only 2"),
         ({"text": TEXT + "a@@\n", "trees": TREES + "\n", "conllu": CONLLU + "\n#\n"}, "train.en:4", "end a word"),
@@ -165,6 +170,33 @@ def test_broken_input_is_refused_with_file_and_line_and_loses_nothing(tmp_path, 
         run(tmp_path, "--workers", workers)
     assert f"{tmp_path}/{place}: " in str(error.value)
     assert {p.name: p.read_bytes() for p in (tmp_path / "bin").iterdir()} == before
+
+
+def test_blank_lines_and_comments_after_the_last_parse_change_nothing(tmp_path, monkeypatch):
+    run(write(tmp_path))
+    before = {feature: rows(tmp_path, feature) for feature in ("word", "distance", "head")}
+    for size in (1, 2, 1000):
+        monkeypatch.setattr(encoding, "LINES_AT_ONCE", size)
+        for control in ((), ("--control", "shuffled")):
+            run(write(tmp_path, trees=f"{TREES}\n \n\n", conllu=f"{CONLLU}\n# a\n\n# b\n"), *control)
+            assert control or {feature: rows(tmp_path, feature) for feature in before} == before
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2028", "\u3000", "\x85", "\u2009"])
+def test_white_space_in_a_leaf_changes_no_feature(tmp_path, space):
+    features = []
+    for inside in ("", space):
+        trees = f"(S (V pay) (NP (QP{inside} (CD 10{inside}000)) (N men)))\n"
+        run(write(tmp_path, text=f"pay 10{space}000 men\n", trees=trees, conllu=None), "--subwords", "words")
+        features.append([rows(tmp_path, "word"), rows(tmp_path, "distance")])
+    assert features == [[[[0, 1, 1, 2, 3]], [[2, 0, 1, INFINITE, INFINITE]]]] * 2
+
+
+def test_a_line_may_begin_with_a_block_character(tmp_path):
+    write(tmp_path, text="▁▂▃ a\nA dog\n", trees="(S ▁▂▃ a)\n(S A dog)\n", conllu=None)
+    for options in ((), ("--subwords", "words")):
+        run(tmp_path, *options)
+        assert rows(tmp_path, "word") == [[0, 1, 2]] * 2
 
 
 def test_mismatch_can_be_neutral_and_is_counted(tmp_path, capsys):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fairseq_syntax.analysis.probing.labels import Labels, labels_of
-from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords
+from syntax_preprocess.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, Subwords, first_marked_line
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.formats import FORMATS, TREES
@@ -65,8 +65,12 @@ def read_sentences(
 
     Raises:
         InputError: the files have not as many parses as there are sentences, or one of another text.
-        ValueError: the subwords are not marked so. Neither this nor another text is an error to ``skip``.
+        ValueError: the subwords are not marked so. Neither this nor another text is an error to ``skip``, unless all
+            are sentencepiece's.
     """
+    numbered = ((number, tokens) for number, (tokens, *_) in chosen.items())
+    if (marked := first_marked_line(numbered, subwords)) is not None:
+        raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()
     for number, units in _units(parses, chosen, count):
@@ -150,9 +154,10 @@ def _units(
         if number in chosen:
             yield number, units
     for kind, reader in readers.items():
-        if (more := next(reader, None)) is not None:
+        more = (line for line, unit in reader if not FORMATS[kind].blank(unit))
+        if (line := next(more, None)) is not None:
             raise InputError(
-                parses[kind], more[0], f"expected {count} parses, one for each sentence of the split, found more"
+                parses[kind], line, f"expected {count} parses, one for each sentence of the split, found more"
             )
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from syntax_preprocess.alignment import SUBWORDS, AlignmentError, Subwords, plain_words
+from syntax_preprocess.alignment import (
+    SENTENCEPIECE_HINT,
+    SUBWORDS,
+    AlignmentError,
+    Subwords,
+    first_marked_line,
+    plain_words,
+)
 from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.data_bin.mmap import MmapWriter
 from syntax_preprocess.data_bin.others_of_split import read_others, write_others
@@ -22,7 +29,7 @@ from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_preprocess.features.aligned import Settings, align_sentence
 from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.lines import tokenize_line
+from syntax_preprocess.lines import read_lines, tokenize_line
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.ranges import Range
 from syntax_preprocess.record import record_path
@@ -176,6 +183,9 @@ def write_split(
     Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
+    lines_of_text = ((number, tokenize_line(line)) for number, line in read_lines(split.text))
+    if marked := first_marked_line(lines_of_text, settings.subwords):
+        raise InputError(split.text, marked, SENTENCEPIECE_HINT)
     counts = SplitCounts.of_kinds(list(split.parses))
     writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
     others = None

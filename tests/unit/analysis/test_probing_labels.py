@@ -163,9 +163,11 @@ def test_parses_of_another_text_are_refused_or_counted(tmp_path):
 
 
 def test_subwords_that_are_marked_otherwise_are_refused_or_counted():
-    split = [(["▁a", "▁b"], False, None), (["a", "b"], False, None)]
-    with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected no mark of sentencepiece"):
+    split = [(["a@@"], False, None), (["a", "b"], False, None)]
+    with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected the line's last"):
         read(split, {})
+    with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected no marks of sentencepiece"):
+        read([(["▁a", "▁b"], False, None)], {}, on_mismatch="skip")
     found, left_out = read(split, {}, on_mismatch="skip")
     assert [s.number for s in found] == [1]
     assert left_out == {"subwords that make no words": 1}

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
-from syntax_preprocess.alignment import SUBWORDS, AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from syntax_preprocess.alignment import (
+    SUBWORDS,
+    AlignmentError,
+    align,
+    first_marked_line,
+    plain_words,
+    sentencepiece,
+    subword_nmt,
+)
 from syntax_preprocess.folding import fold
 
 words_and_cuts = st.lists(
@@ -94,6 +102,12 @@ def test_sentencepiece_words_and_bytes():
         ("\u200b a\u00ad@@ b \u200d", "ab", [0, 0, 0, 0]),
         ("a \u200b b", "a b", [0, 1, 1]),
         ("a b", "a \u200b b \u200b", [0, 2]),
+        # dashes: one is several, and those of one run belong to its last token
+        ("a — b -- c", "a -- b – c", [0, 1, 2, 3, 4]),
+        ("a - - b", "a -- B", [0, 1, 1, 2]),
+        ("a -- b", "A - - b", [0, 2, 3]),
+        # fractions and currencies as CoreNLP before 4.0 writes them
+        ("½ cup £ 5 € 6 7 ¢", "1\\/2 cup # 5 $ 6 7 cents", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
 )
 def test_texts_that_differ_only_in_form(subwords, tokens, expected):
@@ -114,10 +128,46 @@ def test_sentencepiece_to_tokens(pieces, tokens, expected):
     assert align(sentencepiece(pieces.split(" ")), tokens.split()) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("▁a ▁b", 1),
+        ("\n▁a b ▁c\n▁d", 2),
+        ("▁a\n" * 9 + "d", 1),
+        ("▁▂▃ a chart", None),  # a character of the text
+        ("▁▂▃ a chart\nA dog", None),
+        ("a ▁▂▃", None),
+        ("a\n" * 1000 + "▁a\n" * 1000 * 99, None),
+        ("", None),
+    ],
+)
+def test_sentencepiece_is_told_by_many_lines(text, expected):
+    lines = [*enumerate(map(str.split, text.split("\n")), start=1)]
+    for subwords in ("words", "subword_nmt"):
+        assert first_marked_line(lines, subwords) == expected
+    assert first_marked_line(lines, "sentencepiece") is None
+
+
 @pytest.mark.parametrize("scheme", [SUBWORDS["subword_nmt"], SUBWORDS["words"]])
-def test_marks_of_sentencepiece_are_not_words(scheme):
-    with pytest.raises(AlignmentError, match="--subwords sentencepiece"):
-        scheme(["▁a", "▁b"])
+def test_a_block_character_is_a_character(scheme):
+    subwords = scheme(["▁▂▃", "a", "chart"])
+    assert subwords.words == ["▁▂▃", "a", "chart"]
+    assert align(subwords, ["▁▂▃", "A", "chart"]) == [0, 1, 2]
+
+
+# What CoreNLP's tokenizer made of characters by default before version 4.0.
+CORENLP = {
+    "…": "...", "—": "--", "–": "--", "―": "--", "½": "1\\/2", "¼": "1\\/4", "⅔": "2\\/3",
+    "£": "#", "€": "$", "¢": "cents",
+    "(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-", "/": "\\/", "*": "\\*",
+    "“": "``", "”": "''", "«": "``", "‘": "`", "’": "'", "\u00ad": "", "‑": "-", "−": "-", "′": "'",
+}  # fmt: skip
+
+
+@given(st.lists(st.text(st.sampled_from("ab1-.&" + "".join(CORENLP)), max_size=6).map("x{}".format), min_size=1))
+def test_text_as_corenlp_writes_it_has_the_same_words(words):
+    escaped = ["".join(CORENLP.get(c, c) for c in word) for word in words]
+    assert align(plain_words(words), escaped) == list(range(len(words)))
 
 
 def test_nothing():
