@@ -196,7 +196,7 @@ def test_a_head_in_another_sentence_is_no_root(models):
 @pytest.mark.parametrize("name", ["spacy", "udpipe"])
 def test_no_character_is_lost(models, name, pretokenized):
     parser = made(name, models[name], pretokenized=pretokenized)
-    for odd in "\x00\x01\x1b\x7f\x80\u200b\ufeff\ufffd\uffff":
+    for odd in "\x00\x01\x1b\x7f\x80\x9f\u200b\ufeff\ufffd\uffff":
         texts = ["*Er wohnt.", "Er wo*hnt.", "Er * wohnt.", "Er wohnt.*", "*", "Er. ** Er."]
         lines = [Line(n, text.replace("*", odd)) for n, text in enumerate(texts, start=1)]
         for line, found in zip(lines, parser.parse(lines), strict=True):

@@ -13,6 +13,8 @@ from syntax_preprocess.folding import unescape_moses
 from syntax_preprocess.trees import DependencyTree, NoParse
 
 _WHITE_SPACE = re.compile(r"\s")
+# Of those that are no white space, NUL ends UDPipe's text, and stanza drops \x80 to \x9f.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WORD = re.compile(r"\S+")
 
 
@@ -29,7 +31,7 @@ def add_pretokenized(group: Any, parser: str) -> None:
 @dataclass(frozen=True, slots=True)
 class RawText:
     """A line as a parser gets it that splits it into tokens itself: without Moses' escapes, with spaces alone as white
-    space.
+    space, and with U+FFFD for control characters.
 
     Attributes:
         line: the line itself.
@@ -45,6 +47,7 @@ class RawText:
     def of(cls, line: str, *, single_spaces: bool = False) -> RawText:
         """Of a line; with `single_spaces` one space stands between words, and none at either end."""
         text, starts = unescape_moses(line)
+        text = _CONTROL.sub("\ufffd", text)
         if not single_spaces:
             return cls(line, _WHITE_SPACE.sub(" ", text), starts)
         spans = [match.span() for match in _WORD.finditer(text)]

@@ -108,7 +108,7 @@ class UdpipeParser(Parser):
         tokenizer = self._model.newTokenizer("ranges")
         if tokenizer is None:
             raise RuntimeError("the model of UDPipe has no tokenizer: --pretokenized")
-        tokenizer.setText(text.text.replace("\0", "\ufffd"))  # it takes NUL for the end of the text
+        tokenizer.setText(text.text)
         error = self._udpipe.ProcessingError()
         sentences = []
         while tokenizer.nextSentence(sentence := self._udpipe.Sentence(), error):

@@ -197,6 +197,13 @@ def test_stanza_reads_plain_text_and_the_parse_has_the_lines_own():
     assert found.dependencies.tokens == ["AT&amp;T", "said", "&quot;", "1 000", "&quot;"]
 
 
+@pytest.mark.parametrize("control", ["\x00", "\x1b", "\x80", "\x9f"])
+def test_control_characters_are_not_lost(control):
+    made = sentence("a\ufffd b", "a\ufffd b", range(2), None)
+    (found,) = parser(Pipeline({"a\ufffd b": [made]}), processors=["depparse"]).parse(lines(f"a{control} b"))
+    assert found.dependencies.tokens == [f"a{control}", "b"]
+
+
 def test_tokens_are_kept():
     pipeline = Pipeline()
     texts = ["a b&apos;s ( c", "", f"{'x' * 1001} d", "e"]
