@@ -183,7 +183,10 @@ def _difference(
         some = " ".join(map(shown, strings[at : at + _SHOWN]))
         return f"{some}{' …' * (len(strings) > at + _SHOWN)} (from word {at + 1} on)"
 
-    hint = "" if tokens else " (a line that the parser could not parse is written (()), in CoNLL-U # no_parse = REASON)"
+    hint = ""
+    if not tokens:
+        hint = "; where the parser failed, write (()), in CoNLL-U # no_parse = REASON; a file with blank lines between "
+        hint += "its trees goes through fairseq-syntax-parse first"
     return (
         "expected the same text in both, found a difference: "
         f"the text has {rest(words, text)}, the parse {rest(tokens, parse)}{hint}"
