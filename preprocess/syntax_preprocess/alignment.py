@@ -146,11 +146,15 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
     """
     if subwords.words == tokens:
         return subwords.word_of
-    text, in_text = fold("".join(subwords.pieces))
-    parse, in_parse = fold("".join(tokens))
+    # Where both have the same number of dashes, it is known which is which.
+    for every_dash in (True, False):
+        text, in_text = fold("".join(subwords.pieces), every_dash=every_dash)
+        parse, in_parse = fold("".join(tokens), every_dash=every_dash)
+        if same := same_folded(text, parse):
+            break
     if subwords.pieces and not (text or tokens):
         raise AlignmentError("expected a token in the parse for the invisible characters of the text, found none")
-    if not same_folded(text, parse):
+    if not same:
         raise AlignmentError(_difference(subwords.words, (text, in_text), tokens, (parse, in_parse)))
     token_starts = _starts(tokens, in_parse)
     last = len(tokens) - 1

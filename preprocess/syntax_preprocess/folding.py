@@ -93,16 +93,18 @@ def unescape_brackets(word: str) -> str:
     return _BRACKET.sub(lambda match: _BRACKETS[match.group()], word) if "-" in word else word
 
 
-def fold(text: str) -> tuple[str, list[int]]:
+def fold(text: str, *, every_dash: bool = False) -> tuple[str, list[int]]:
     """What `text` is compared by: without white space and invisible characters, without case, decomposed
     (NFKD), with the escapes of Moses and of the Penn Treebank undone, with plain quotation marks, and with one plain
-    dash for any number of dashes in a row.
+    dash for several in a row, unless `every_dash` is to stay.
 
     Returns the folded text and, for each character of `text`, the place in the folded text where what became
     of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
     """
     bare = "".join(text.split())  # escapes are found across white space, which differs between texts
     folded, places = _fold_bare(bare)
+    if not every_dash:
+        folded, places = _one_dash(folded, places)
     if len(bare) == len(text):
         return folded, places
     following = iter(places)
@@ -137,7 +139,7 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
         place += len(what)
         end = match.end()
     plain(end, len(text))
-    return _one_dash("".join(folded), [*places, place])
+    return "".join(folded), [*places, place]
 
 
 def _one_dash(folded: str, places: list[int]) -> tuple[str, list[int]]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import logging
 
-from fairseq_syntax.inference.reader import source_reader
+import pytest
+from fairseq.data import Dictionary
+
+from fairseq_syntax.inference.parse_sources import NoParses
+from fairseq_syntax.inference.reader import SourceReader, source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from syntax_preprocess.data_bin.signature import Signature
+from syntax_preprocess.features.aligned import Settings
 
 
 def config(folder, **options) -> SyntaxTranslationConfig:
@@ -26,3 +31,17 @@ def test_labels_that_the_signature_lacks_are_an_error(tmp_path, signed):
         source_reader(made, ["word", "case", "deprel"])
     source_reader(made, ["word", "case", "upos"] if signed else ["word", "case"])
     source_reader(config(tmp_path, parser="none"), ["deprel"])  # without parses there is nothing to number
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [(["▁a ▁b"], 1), (["a", "▁a", "▁b ▁c"], None), (["", "▁a", "▁b"], 2), (["▁▂▃ a"], None)],
+)
+def test_marks_of_sentencepiece_are_mentioned_where_there_should_be_none(caplog, lines, expected):
+    reader = SourceReader(NoParses(), Settings("words"), ["word"], {})
+    with caplog.at_level(logging.WARNING):
+        caplog.clear()
+        batch = reader.read(lines, lines, Dictionary())
+    assert len(batch.tokens) == len(lines)
+    said = [f"line {expected}: expected no marks of sentencepiece"] if expected else []
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == said

@@ -102,10 +102,11 @@ def test_sentencepiece_words_and_bytes():
         ("\u200b a\u00ad@@ b \u200d", "ab", [0, 0, 0, 0]),
         ("a \u200b b", "a b", [0, 1, 1]),
         ("a b", "a \u200b b \u200b", [0, 2]),
-        # dashes: one is several, and those of one run belong to its last token
+        # dashes: one is several; which is which is known where they are the same number
         ("a — b -- c", "a -- b – c", [0, 1, 2, 3, 4]),
+        ("A - - b", "a - - b", [0, 1, 2, 3]),
         ("a - - b", "a -- B", [0, 1, 1, 2]),
-        ("a -- b", "A - - b", [0, 2, 3]),
+        ("a — - b", "a -- - b", [0, 2, 2, 3]),
         # fractions and currencies as CoreNLP before 4.0 writes them
         ("½ cup £ 5 € 6 7 ¢", "1\\/2 cup # 5 $ 6 7 cents", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],
