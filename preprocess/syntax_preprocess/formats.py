@@ -49,7 +49,7 @@ class ParseFormat(Generic[U, P]):
         write: a unit as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
         sentences: how many sentences a parse has.
-        blank: whether a unit says nothing of a sentence: the parse of an empty line, or nobody's after the last one.
+        blank: whether a unit says nothing of a sentence: the parse of an empty line, or none, after the last parse.
         maker: who made the parses, if the lines of a file say so.
     """
 

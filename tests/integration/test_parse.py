@@ -852,10 +852,14 @@ def test_traces_are_dropped_and_counted(tmp_path, capsys):
 
 
 def test_escaped_brackets_in_trees_over_several_lines(tmp_path):
-    text = write(tmp_path / "x.en", "fine :)\nC:\\ ( d )\n")
-    content = "(S\n  (JJ fine)\n  (. :\\)))\n(S\n  (X C:\\)\n  (Y -LRB- d -RRB-))\n"
+    text = write(tmp_path / "x.en", "fine :)\n:) a\n\n:( b\nC:\\ ( d )\ne \\\n")
+    content = "(S\n  (JJ fine)\n  (. :\\)))\n(S\n  (. :\\))\n  (X a))\n\n(S (. :\\()\n  (X b))\n"
+    content += "(S\n  (X C:\\)\n  (Y -LRB- d -RRB-))\n(S (X e) (X \\))\n"
     run(text, "--parse-file", str(write(tmp_path / "p", content)), parser="trees")
-    assert (tmp_path / "x.en.trees").read_text() == "(S (JJ fine) (. :-RRB-))\n(S (X C:\\) (Y -LRB- d -RRB-))\n"
+    assert (tmp_path / "x.en.trees").read_text() == (
+        "(S (JJ fine) (. :-RRB-))\n(S (. :-RRB-) (X a))\n(()) empty\n(S (. :-LRB-) (X b))\n"
+        "(S (X C:\\) (Y -LRB- d -RRB-))\n(S (X e) (X \\))\n"
+    )
 
 
 def test_a_token_of_white_space_has_no_subword(tmp_path):

@@ -223,16 +223,23 @@ class TreesParser(FileParser[list[Tree]]):
         return {"drop_traces": args.drop_traces}
 
     def _unread(self) -> Iterator[tuple[int, str]]:
-        """Lines, joined until all brackets are closed, with those that a backslash escapes or without."""
+        """Lines, joined until all brackets are closed.
+
+        Where a backslash stands before brackets, they may be closed with these alone. The tree then ends before a line
+        that is not indented.
+        """
         held: list[str] = []
         first = opened = without_escaped = 0
         for place, line in read_lines(self.path):
+            if held and opened <= 0 and not (line.strip() and line[0].isspace()):
+                yield first, " ".join(held)
+                held, opened, without_escaped = [], 0, 0
             first = first if held else place
             held.append(line)
             more, more_without_escaped = still_open(line)
             opened += more
             without_escaped += more_without_escaped
-            if min(opened, without_escaped) <= 0:
+            if without_escaped <= 0:
                 yield first, " ".join(held)
                 held, opened, without_escaped = [], 0, 0
         if held:
