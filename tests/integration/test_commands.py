@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sacrebleu
 
 import fairseq_syntax
+from forked import Forked
 from places import ROOT
 
 OPTIONS = [
@@ -21,6 +25,7 @@ OPTIONS = [
 HELP = [
     "--user-dir", "fairseq_syntax", "--task", "syntax_translation", "--arch", "gated_syntax_transformer", "--help",
 ]  # fmt: skip
+OURS = sorted(name for name in entry_points(group="console_scripts").names if name.startswith("fairseq-syntax-"))
 
 
 def run(*command: object, cwd: Path) -> str:
@@ -87,3 +92,52 @@ def test_from_text_to_score_in_four_commands(corpus, tmp_path):
     score = run("sacrebleu", corpus / "test.tgt", "-i", tmp_path / "hypotheses", "-b", cwd=tmp_path)
     expected = sacrebleu.corpus_bleu([text for _, text in hypotheses], [references]).score
     assert float(score) == pytest.approx(expected, abs=0.06)
+
+
+def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -> list[object]:
+    """Arguments by which a command writes files into the folder `out`."""
+    split = ["-s", "src", "-t", "tgt", f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test"]
+    model = [trained.data, "--path", trained.checkpoint, "--cpu"]
+    text, translations = corpus / "test.src", corpus / "test.tgt"
+    words: dict[str, list[object]] = {
+        "parse": ["--input", text, "--output-prefix", out / "x", "--parser=control", "--control=random", "--workers=2"],
+        "binarize": [*split, "--destdir", out, "--workers=2"],
+        "score": ["--hypotheses", corpus / "bpe/test.tgt", "--references", translations, "--output", out / "x"],
+        "analyze": [
+            "--output", out / "page", "--hypotheses", f"x={translations}", "--references", translations,
+            "--source", text, "--parses", text,
+        ],
+        "dump": [*model, "--output", out / "x.npz"],
+        "probe": [
+            *model, "--output", out / "x.json", "--parses", trained.parses, "--gen-subset=test", "--tasks=depth",
+            "--repeats=1", "--layers=2",
+        ],
+        "average-checkpoints": ["--inputs", trained.checkpoint, "--output", out / "x.pt"],
+        "experiment": ["quickstart", "-n", "--work", out],
+    }  # fmt: skip
+    return words[command]
+
+
+@pytest.mark.parametrize("closed", [[2], [0, 1, 2]], ids=["stderr", "all"])
+@pytest.mark.parametrize("command", OURS)
+def test_commands_do_their_work_without_standard_streams(command, closed, trained, corpus, tmp_path):
+    """As under daemons, and the shell's <&- >&- 2>&-."""
+    (entry,) = entry_points(group="console_scripts", name=command)
+    main = entry.load()
+    left = {}
+    for name, without in (("open", []), ("closed", closed)):
+        out = tmp_path / name
+        out.mkdir()
+        words = _words_of(command.removeprefix("fairseq-syntax-"), trained, corpus, out)
+
+        def work(words=words, without=without):
+            sys.argv = [command, *map(str, words)]
+            for number in without:
+                os.close(number)
+                setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+            main()
+
+        process = Forked(work, tmp_path / f"{name}.log")
+        assert process.end(60) == 0, process.said
+        left[name] = {path.relative_to(out) for path in out.rglob("*")}
+    assert left["closed"] == left["open"] != set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -67,6 +68,7 @@ def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] 
     and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception
     is a fault of the program, and passes.
     """
+    _open_missing_streams()
     failures: tuple[type[Exception], ...] = (ValueError, OSError, WorkerDied, *errors)
     before = None
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -86,6 +88,23 @@ def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] 
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+def _open_missing_streams() -> None:
+    """Open the null device as each of stdin, stdout and stderr that is closed.
+
+    A process may be started without them. Then the next file that is opened gets the free descriptor, and what
+    libraries and other processes print goes into that file. And Python has ``None`` where libraries expect a stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, which is this one
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 (stays open)
+            setattr(sys, name, stream)
 
 
 def _terminate(*_: Any) -> None:
