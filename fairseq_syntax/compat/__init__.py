@@ -5,17 +5,21 @@ Each says what is wrong in which versions, where that can be read, and what the 
 
 | file | what is wrong | applied |
 | --- | --- | --- |
+| amp_unscaling | ``--amp`` divides gradients by the loss scale twice | on import |
 | buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
 | interactive_end | fairseq-interactive ends with status 0 whatever happened | on import |
 | literals | options are run as Python | on import |
 | loading | nobody is asked before a checkpoint is loaded | on import, with what models ask |
+| nan_detector | a training that diverges ends in StopIteration | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
 | safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; our commands read by it |
+| valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
 | resumption | a resumed training has other batches | by the task, as batches are made |
+| upsampling | ``train``, ``train1`` do not train together | by the task, as a split is loaded |
 | bfloat16 | ``--bf16`` means a TPU | by the task, at its start |
 | cudnn_attention | cuDNN's attention gives NaN under masks | by the task, at its start |
 | frozen_parameters | ``--fp16`` decays parameters that are to stay still | by the task, at each step |
@@ -26,7 +30,17 @@ Each says what is wrong in which versions, where that can be read, and what the 
 
 def install() -> None:
     """Applies what changes fairseq and torch themselves, for the whole process. A second call would apply it twice."""
-    from fairseq_syntax.compat import buckets, help, interactive_end, literals, rdrop, safe_loading  # after fairseq
+    from fairseq_syntax.compat import (  # after fairseq
+        amp_unscaling,
+        buckets,
+        help,
+        interactive_end,
+        literals,
+        nan_detector,
+        rdrop,
+        safe_loading,
+        valid_subsets,
+    )
 
     safe_loading.allow_safe_loading()
     literals.forbid_code()
@@ -34,3 +48,6 @@ def install() -> None:
     rdrop.repeat_whole_batches()
     buckets.allow_buckets()
     interactive_end.tell_the_end()
+    amp_unscaling.unscale_once()
+    nan_detector.look_into_nested_outputs()
+    valid_subsets.compare_names_of_sets()

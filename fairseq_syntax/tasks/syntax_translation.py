@@ -12,7 +12,15 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
-from fairseq_syntax.compat import bfloat16, cached_data, cudnn_attention, resumption, stock_models, unknown_words
+from fairseq_syntax.compat import (
+    bfloat16,
+    cached_data,
+    cudnn_attention,
+    resumption,
+    stock_models,
+    unknown_words,
+    upsampling,
+)
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
 from fairseq_syntax.data.features import features_of_epoch, log_unknown_labels
@@ -101,10 +109,14 @@ class SyntaxTranslationTask(TranslationTask):
         """Loads a split and, for all sentences of it, the features that the models built so far need.
 
         Raises:
-            ValueError: an option says where parses of new text come from.
+            ValueError: an option says where parses of new text come from; or ``--upsample-primary`` is less than 1.
         """
         if not self.for_new_text:
             refuse_options(self.cfg)
+        with upsampling.repeating_first(self.cfg, training=split == self.cfg.train_subset):
+            self._load(split, epoch, combine, **kwargs)
+
+    def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
         cached_data.prefetch_all(pairs)

@@ -216,6 +216,74 @@ def test_truncated_bucketed_and_concatenated_sources(data_bin, tmp_path):
         assert len(dataset[i]["syntax"]["word"]) <= 9
 
 
+@pytest.fixture(scope="module")
+def in_parts(corpus, tmp_path_factory):
+    """train, train1, train2, valid, valid1, valid2, test and test1, and the lines of each."""
+    data = tmp_path_factory.mktemp("parts") / "data"
+    parts = {"train": ["train", "valid", "test"], "valid": ["valid", "test", "valid"], "test": ["test", "valid"]}
+    prefixes = {kind: ",".join(f"{corpus}/bpe/{part}" for part in of_kind) for kind, of_kind in parts.items()}
+    one = {**prefixes, "train": f"{corpus}/bpe/train"}  # fairseq-preprocess takes no more; the others are copied
+    commands.preprocess_tokens(*(f"--{kind}pref={given}" for kind, given in one.items()), f"--destdir={data}")
+    for kind, name in (("valid", "train1"), ("test", "train2")):
+        for path in data.glob(f"{kind}.src-tgt.*"):
+            shutil.copy(path, data / path.name.replace(kind, name, 1))
+    given = [f"--{kind}pref={prefix}" for kind, prefix in prefixes.items()]
+    given += [f"--{kind}parse={prefix.replace('/bpe/', '/')}" for kind, prefix in prefixes.items()]
+    binarize.main(["-s", "src", "-t", "tgt", *given, f"--destdir={data}"])
+    return data, {name: len((corpus / f"{name}.src").read_text().splitlines()) for name in ("train", "valid", "test")}
+
+
+@pytest.mark.parametrize(
+    ("options", "times", "validated", "left_out"),
+    [
+        ([], 1, ["valid"], ["valid1, valid2"]),
+        (["--ignore-unused-valid-subsets"], 1, ["valid"], []),
+        (["--valid-subset=valid,valid2,valid1"], 1, ["valid", "valid2", "valid1"], []),
+        (["--valid-subset=valid,valid1", "--upsample-primary=2"], 2, ["valid", "valid1"], ["valid2"]),
+        (["--combine-val", "--upsample-primary=3"], 3, ["valid"], []),
+        (["--combine-val", "--task=translation", "--upsample-primary=1"], 1, ["valid"], []),
+    ],
+)
+def test_sets_in_parts_train_and_are_validated_on(in_parts, tmp_path, caplog, options, times, validated, left_out):
+    data, lines = in_parts
+    model = commands.STOCK if "--task=translation" in options else commands.TINY
+    with caplog.at_level("INFO"):
+        trainer = commands.train(data, tmp_path, "--max-update=1", *options, model=model)
+    task = trainer.task
+    assert len(task.dataset("train")) == times * lines["train"] + lines["valid"] + lines["test"]
+    sizes = {"valid": lines["valid"], "valid1": lines["test"], "valid2": lines["valid"]}
+    for name in validated:
+        assert len(task.dataset(name)) == (sum(sizes.values()) if "--combine-val" in options else sizes[name])
+    messages = [record.getMessage() for record in caplog.records]
+    assert [said for said in messages if "begin validation on" in said] == [
+        f'begin validation on "{name}" subset' for name in validated
+    ]
+    assert [said.partition(":")[0] for said in messages if "not validated on" in said] == left_out
+
+
+def test_a_training_in_parts_resumes_and_each_part_is_translated(in_parts, corpus, tmp_path):
+    data, lines = in_parts
+    for updates in (5, 11):
+        commands.train(data, tmp_path / "resumed", f"--max-update={updates}")
+    commands.train(data, tmp_path / "whole", "--max-update=11")
+    resumed, whole = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("resumed", "whole"))
+    assert all(torch.equal(resumed[name], weight) for name, weight in whole.items())
+    found = commands.generate(data, tmp_path / "whole/checkpoint_last.pt", more=("--gen-subset=test1",))
+    assert sorted(found) == list(range(lines["valid"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--combine-val", "--valid-subset=valid,valid1"], "expected no --valid-subset beside it, found valid,valid1"),
+        (["--upsample-primary=0"], "--upsample-primary: expected a number from 1, found 0"),
+    ],
+)
+def test_options_about_parts_that_mean_nothing_are_refused(in_parts, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        commands.train(in_parts[0], tmp_path, "--max-update=1", *options)
+
+
 def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypatch):
     # With a data loader of its own for each epoch and validation, their processes would pile up.
     alive = []

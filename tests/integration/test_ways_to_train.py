@@ -6,8 +6,10 @@ import argparse
 import copy
 import logging
 import math
+import re
 import shutil
 import subprocess
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,28 @@ def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
         assert any(not torch.equal(averaged[name], weight) for name, weight in model.state_dict().items())
     more = ("--fp16",) if "--fp16" in options else ()
     assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt", more=more)
+
+
+@pytest.mark.parametrize("model", [commands.TINY, commands.STOCK], ids=["ours", "stock"])
+def test_a_training_that_diverges_says_so_and_where(data_bin, tmp_path, model):
+    with pytest.raises(FloatingPointError, match="gradients are Nan/Inf") as ended:
+        commands.train(data_bin, tmp_path, "--lr=1e30", "--max-update=5", model=model)
+    said = "".join(traceback.format_exception(ended.value)).splitlines()
+    assert re.match(r"(NaN|Inf) detected in output of (en|de)coder\.\S+, shape: ", said[-1]), said[-3:]
+
+
+@pytest.mark.parametrize("model", [commands.TINY, commands.STOCK], ids=["ours", "stock"])
+def test_amp_updates_as_much_as_float32(data_bin, tmp_path, model, half_precision):
+    options = ["--optimizer=sgd", "--lr=1", "--max-update=1", "--dropout=0"]
+    weights = [
+        commands.train(data_bin, tmp_path / name, *options, *more, model=model, cpu=not (half_precision and more))
+        .get_model().state_dict()
+        for name, more in (("before", ["--lr=0"]), ("fp32", []), ("amp", ["--amp"]))
+    ]  # fmt: skip
+    before, *after = (torch.cat([weight.float().flatten().cpu() for weight in w.values()]) for w in weights)
+    exact, mixed = (weight - before for weight in after)
+    assert exact.norm() > 0.1
+    assert (mixed - exact).norm() < 0.02 * exact.norm()
 
 
 def test_nothing_left_to_validate_on_is_said(data_bin, tmp_path):

@@ -20,6 +20,7 @@ import torch
 from fairseq import checkpoint_utils, options
 from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
 from fairseq.data import (
+    ConcatDataset,
     FairseqDataset,
     LanguagePairDataset,
     data_utils,
@@ -27,6 +28,8 @@ from fairseq.data import (
     iterators,
     language_pair_dataset,
 )
+from fairseq.nan_detector import NanDetector
+from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.trainer import Trainer
@@ -135,6 +138,80 @@ def test_loading(tmp_path):
     resume = inspect.getsource(Trainer.load_checkpoint.__wrapped__)
     assert "self.model.load_state_dict(" in resume
     assert not [name for name in ('"cfg"', "self.task") if name in resume], mended("loading")
+
+
+def amp_step(gradient, *, fp16_init_scale=4, **options):
+    """A parameter's change by SGD with a learning rate of 1 under fairseq's --amp, and the optimizer's scaler."""
+    common = {"amp_init_scale": 128, "amp_scale_window": None, "fp16_init_scale": fp16_init_scale} | options
+    cfg = Namespace(
+        optimizer=Namespace(optimizer="sgd", lr=[1.0], momentum=0.0, weight_decay=0.0),
+        common=Namespace(min_loss_scale=1e-4, **common),
+    )
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = AMPOptimizer.build_optimizer(cfg, [parameter])
+    optimizer.backward((gradient * parameter).sum())
+    optimizer.clip_grad_norm(0.0)
+    optimizer.step()
+    return parameter.item(), optimizer.scaler
+
+
+def test_amp_unscaling(half_precision, monkeypatch):
+    change, scaler = amp_step(0.5, amp_scale_window=1)
+    assert (change, scaler.get_scale(), scaler.get_growth_interval()) == (-0.5, 256, 1)
+    assert amp_step(float("inf"))[0] == 0
+    assert amp_step(0.5, amp_init_scale=2.0**20)[1].get_growth_interval() == 2000
+    monkeypatch.setattr(AMPOptimizer, "step", AMPOptimizer.step.__wrapped__)
+    monkeypatch.setattr(AMPOptimizer, "__init__", AMPOptimizer.__init__.__wrapped__)
+    change, scaler = amp_step(0.5)
+    assert (change, scaler.get_scale()) == (-0.5 / 4, 4), mended("amp_unscaling")
+    assert amp_step(0.5, amp_scale_window=1)[1].get_growth_interval() == 128, mended("amp_unscaling")
+
+
+@pytest.mark.parametrize("arch", ["transformer", "gated_syntax_transformer"])
+def test_nan_detector(arch, caplog, monkeypatch):
+    model, net_input = small.model(arch), small.batch([random_features(Random(3), 4, 6)])
+    if arch == "transformer":
+        del net_input["src_syntax"]
+
+    def look():
+        try:
+            raise FloatingPointError
+        except FloatingPointError as error:
+            with NanDetector(model):
+                (model(**net_input)[0].sum() / 0).backward()
+            return error.__notes__
+
+    (found,) = look()
+    assert found.startswith("Inf detected in output of decoder.output_projection, ")
+    assert found.endswith("backward")
+    with torch.no_grad():
+        model.encoder.layers[0].fc1.weight[0, 0] = torch.nan
+    found, _ = look()
+    assert found.startswith("NaN detected in output of encoder.layers.0.fc1, ")
+    assert "forward" in found
+    assert found in caplog.text
+    monkeypatch.setattr(NanDetector, "add_hooks", NanDetector.add_hooks.__wrapped__)
+    with still_raises(StopIteration, file="nan_detector"):
+        look()
+
+
+def test_valid_subsets(monkeypatch, tmp_path):
+    for name in ("valid", "valid1", "valid2"):
+        (tmp_path / f"{name}.en-de.en.idx").touch()
+    dataset = {"combine_valid_subsets": None, "ignore_unused_valid_subsets": False, "disable_validation": False}
+    named = Namespace(valid_subset="valid,valid1,valid2", **dataset)
+    check = data_utils.raise_if_valid_subsets_unintentionally_ignored.__wrapped__
+    check(Namespace(dataset=named, task=Namespace(data=str(tmp_path))))
+    monkeypatch.setattr(data_utils, "_find_extra_valid_paths", data_utils._find_extra_valid_paths.__wrapped__)
+    with still_raises(ValueError, file="valid_subsets"):
+        check(Namespace(dataset=named, task=Namespace(data=str(tmp_path))))
+
+
+def test_upsampling():
+    assert TranslationConfig().upsample_primary == -1, mended("upsampling")
+    rows = Rows([[5, 2]])
+    with still_raises(ValueError, file="upsampling"):
+        _ = ConcatDataset([rows, rows], [-1, 1]).sizes
 
 
 def test_cached_data(tmp_path):
