@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -199,6 +200,14 @@ def test_a_line_may_begin_with_a_block_character(tmp_path):
         assert rows(tmp_path, "word") == [[0, 1, 2]] * 2
 
 
+def test_text_that_was_normalised_after_parsing_is_refused_with_advice(tmp_path):
+    write(tmp_path, text="He left .\n", trees="(S (N He) (V left.))\n", conllu=None)
+    run(tmp_path)  # other words of the same text are no difference
+    write(tmp_path, text="&quot; no , &quot;\n", trees='(S ("" ") (R no) ("" ") (, ,))\n', conllu=None)
+    with pytest.raises(SystemExit, match=r"normalize-punctuation .* parse the text that it wrote\)$"):
+        run(tmp_path)
+
+
 def test_mismatch_can_be_neutral_and_is_counted(tmp_path, capsys):
     run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-mismatch", "neutral")
     assert rows(tmp_path, "head")[2] == []
@@ -369,8 +378,15 @@ def test_labels_case_and_position(tmp_path, monkeypatch):
 def test_too_many_labels_are_refused(tmp_path):
     conllu = "".join(f"1\tw\t_\t_\t_\t_\t0\tl{i}\t_\t_\n\n" for i in range(256))
     write(tmp_path, text="w\n" * 256, trees=None, conllu=conllu)
-    with pytest.raises(SystemExit, match=r"conllu: deprel: expected at most 255 different labels, found more: 'l255'"):
-        run(tmp_path)
+    said = (
+        r"conllu:511: deprel: expected at most 255 different labels, found one more in this sentence: 'l255' "
+        r"\(--features (\S+) leaves deprel out\)$"
+    )
+    for workers in ("1", "2"):
+        with pytest.raises(SystemExit, match=said) as refused:
+            run(tmp_path, "--workers", workers)
+    run(tmp_path, "--features", re.search(said, str(refused.value))[1])
+    assert rows(tmp_path, "head") == [[0, 0]] * 256
 
 
 def test_text_that_is_tokenised_differently(tmp_path):

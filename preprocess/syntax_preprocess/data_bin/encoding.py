@@ -72,14 +72,15 @@ class EncodedLines:
     Attributes:
         lengths: for each feature, how many values each sentence has.
         values: for each feature, all values in a row.
-        labels: for features that are labels, the labels that the values number here, from 1.
+        labels: for features that are labels, the labels that the values number here, from 1, and the line of the parse
+            file at which the first sentence with each begins.
         text_hashes: of the sentences' subwords, ``(sentences,)``.
         counts: of the sentences.
     """
 
     lengths: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
-    labels: dict[str, list[str]]
+    labels: dict[str, dict[str, int]]
     text_hashes: np.ndarray
     counts: SplitCounts
 
@@ -92,7 +93,7 @@ class SplitEncoder:
         self.settings = settings
         self.others = others
         self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
-        self.labels: dict[str, dict[str, int]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
+        self.labels: dict[str, dict[str, tuple[int, int]]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
         self.word_hashes: list[int] = []
         self.lengths: list[int] = []
         self.counts = SplitCounts.of_kinds(list(split.parses))
@@ -112,11 +113,13 @@ class SplitEncoder:
                     self.split.parses[kind],
                     parses[kind][0],
                     f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse; "
-                    "--subwords says how words were cut)",
+                    "--subwords says how words were cut; if normalize-punctuation or another program changed the text "
+                    "after parsing, parse the text that it wrote)",
                 )
         self.counts.add(sentence)
         for name in self.split.features:
-            self.rows[name].append(FEATURES[name].values(sentence, partial(self._number, name)))
+            place, _ = parses.get(FEATURES[name].source or "", (0, None))
+            self.rows[name].append(FEATURES[name].values(sentence, partial(self._number, name, place)))
 
     def _tokens(self, number: int, text: str) -> list[str]:
         """A line's subwords, split as fairseq splits them."""
@@ -140,9 +143,9 @@ class SplitEncoder:
                 raise InputError(self.split.text, number, str(error)) from None
             return plain_words(tokens)  # no parse has these words
 
-    def _number(self, feature: str, label: str) -> int:
+    def _number(self, feature: str, place: int, label: str) -> int:
         numbers = self.labels[feature]
-        return numbers.setdefault(label, len(numbers) + 1)
+        return numbers.setdefault(label, (len(numbers) + 1, place))[0]
 
     def encoded(self) -> EncodedLines:
         """All that was added."""
@@ -152,7 +155,9 @@ class SplitEncoder:
                 name: np.fromiter(itertools.chain.from_iterable(rows), dtype=np.uint32)
                 for name, rows in self.rows.items()
             },
-            labels={name: list(numbers) for name, numbers in self.labels.items()},
+            labels={
+                name: {label: place for label, (_, place) in numbers.items()} for name, numbers in self.labels.items()
+            },
             text_hashes=text_hashes(np.array(self.word_hashes, np.uint64), np.array(self.lengths)),
             counts=self.counts,
         )
@@ -202,8 +207,7 @@ def write_split(
         for lines in workers.map_ordered(work, ranges):
             for name, values in lines.values.items():
                 if name in lines.labels:
-                    what = f"{split.parses[FEATURES[name].source or '']}: {name}"
-                    values = _renumber(values, lines.labels[name], labels[name], what)
+                    values = _renumber(values, name, lines.labels[name], labels[name], split)
                 writers[name].write(lines.lengths[name], values)
             counts.update(lines.counts)
             hashes.write(lines.text_hashes.astype(HASH).tobytes())
@@ -213,10 +217,18 @@ def write_split(
     return counts
 
 
-def _renumber(values: np.ndarray, here: list[str], everywhere: list[str], what: str) -> np.ndarray:
+def _renumber(
+    values: np.ndarray, feature: str, here: Mapping[str, int], everywhere: list[str], split: Split
+) -> np.ndarray:
     """Numbers of some lines' labels as numbers of all labels, to which new ones are added at the end."""
     everywhere += [label for label in here if label not in everywhere]
     if len(everywhere) > MOST_LABELS + 1:
-        found = shown(everywhere[-1])
-        raise ValueError(f"{what}: expected at most {MOST_LABELS} different labels, found more: {found}")
+        one_more = everywhere[MOST_LABELS + 1]
+        others = ",".join(name for name in split.features if name != feature) or "word"
+        raise InputError(
+            split.parses[FEATURES[feature].source or ""],
+            here[one_more],
+            f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
+            f"{shown(one_more)} (--features {others} leaves {feature} out)",
+        )
     return np.array([0, *map(everywhere.index, here)])[values]

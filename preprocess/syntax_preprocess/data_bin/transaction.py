@@ -108,7 +108,7 @@ def _add_labels(
                 target,
                 None,
                 f"{feature}: expected at most {MOST_LABELS} different labels in all splits, found "
-                f"{len(labels[feature]) - 1} with those of this run",
+                f"{len(labels[feature]) - 1} with those of this run (--features without {feature} leaves it out)",
             )
         numbers = np.array([labels[feature].index(label) for label in found], FEATURES[feature].dtype)
         if (numbers != np.arange(len(numbers))).any():
