@@ -2,7 +2,7 @@
 # Makes or reuses one virtual environment, installs the package into it, and runs in it
 #   bash run.sh quickstart [options]            the recipe quickstart
 #   bash run.sh experiment RECIPE [options]     a recipe of examples/experiments, or a YAML file; --help
-#   bash run.sh test [folders or files of tests, options of pytest]
+#   bash run.sh test [folders or files of tests, options of pytest; -m gpu: the tests of a GPU, which no other run sees]
 # Settings, from the environment:
 #   VENV    folder of the virtual environment (default: .venv)
 #   PYTHON  interpreter for a new one, 3.11 or newer (default: python3)

@@ -25,9 +25,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 import torch
 
-import commands
-import syntax_preprocess.commands.parse
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -35,9 +32,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test comes first, beside which all others run."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Only ``pytest -m gpu`` sees GPUs. Other tests fork, which a process that has used a GPU cannot.
+
+    fairseq counts GPUs when it is imported. So nothing here imports it before this.
+    """
+    if config.option.markexpr != "gpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest test comes first, beside which all others run. Tests in half precision are tests of a GPU."""
     items.sort(key=lambda item: item.name != "test_quickstart_table")
+    for item in items:
+        if "half_precision" in getattr(item, "fixturenames", ()):
+            item.add_marker("gpu")
+        if config.option.markexpr == "gpu" and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip(reason="there is no GPU"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,8 +60,8 @@ def elsewhere(tmp_path_factory) -> None:
 
 @pytest.fixture
 def half_precision(monkeypatch) -> bool:
-    """fairseq's --fp16 and --amp compute in float16: on a GPU if there is one (the answer), else on the CPU, where
-    fairseq, which thinks of GPUs alone, would fail with --fp16 and compute in float32 with --amp."""
+    """fairseq's --fp16 and --amp compute in float16: on a GPU under ``pytest -m gpu`` (the answer), else on the CPU,
+    where fairseq, which thinks of GPUs alone, would fail with --fp16 and compute in float32 with --amp."""
     if not torch.cuda.is_available():
         monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # the index of the device "cpu"
         monkeypatch.setattr(torch.cuda.amp, "autocast", partial(torch.autocast, "cpu", dtype=torch.float16))
@@ -98,6 +110,8 @@ def corpus(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def plain_data_bin(corpus) -> Path:
     """The corpus through fairseq-preprocess."""
+    import commands
+
     data = corpus / "plain-data-bin"
     prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
     commands.preprocess_tokens(*prefixes, "--destdir", str(data))
@@ -107,6 +121,8 @@ def plain_data_bin(corpus) -> Path:
 @pytest.fixture(scope="session")
 def data_bin(corpus, plain_data_bin) -> Path:
     """The corpus through fairseq-preprocess and fairseq-syntax-binarize."""
+    import commands
+
     data = commands.copy(plain_data_bin, corpus / "data-bin")
     commands.binarize(corpus, data)
     return data
@@ -115,12 +131,15 @@ def data_bin(corpus, plain_data_bin) -> Path:
 @pytest.fixture(scope="session")
 def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
     """A model trained for a few steps on parses of the fake parser."""
+    import commands
+    from syntax_preprocess.commands import parse
+
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(fake_parser_site))
         for name in ("train", "valid", "test"):
             text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
-            syntax_preprocess.commands.parse.main(["--input", str(text), "--parser", "fake"])
+            parse.main(["--input", str(text), "--parser", "fake"])
         data = commands.copy(plain_data_bin, folder / "data-bin")
         (folder / "bpe").mkdir()
         for name in ("train", "valid", "test"):

@@ -43,7 +43,7 @@ def assert_learns(trainer: Any, folder: Path, *, copies: float = 1) -> None:
     assert losses[1] < min(losses[0], chance), (losses, chance)
 
 
-CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (pytest -m gpu)")
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,9 @@ def short(test: str) -> str:
     return re.sub("^(gpu.)?[^.]*.", "", test)
 
 
-@pytest.mark.parametrize("test", ADAPTED, ids=short)
+@pytest.mark.parametrize(
+    "test", [pytest.param(t, marks=pytest.mark.gpu) if t.startswith("gpu.") else t for t in ADAPTED], ids=short
+)
 def test_as_written(theirs, test):
     run(cases(theirs)[test])
 

@@ -1,13 +1,15 @@
-"""Without a GPU, what one would be asked: the model on torch's meta device, which has shapes, types and no numbers."""
+"""What a GPU is asked: without one, on torch's meta device, which has shapes, types and no numbers."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from random import Random
 
 import pytest
 import torch
 import torch.nn.functional as F
+from fairseq.utils import apply_to_sample
 from torch.overrides import TorchFunctionMode
 
 import systems
@@ -121,3 +123,22 @@ def test_copies_of_a_device_are_counted():
         x.new_zeros(3).to(torch.float16).split([1, 2])
         on_host[[0, 1]].float()
     assert found.count == 1  # the index on the host, which would be one if the host were a device
+
+
+def test_no_run_of_the_tests_but_that_for_gpus_sees_one():
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (pytest -m gpu)")
+@pytest.mark.parametrize("system", systems.SYSTEMS)
+def test_a_gpu_computes_what_a_cpu_does(system):
+    random = Random(7)
+    net_input = batch([*(systems.features(random, words, words + 2) for words in (1, 5, 9)), 8])
+    found = []
+    for device in ("cpu", "cuda"):
+        net = systems.model(system).eval().to(device)
+        moved = apply_to_sample(lambda tensor, device=device: tensor.to(device), net_input)
+        net(**moved)[0].logsumexp(-1).sum().backward()
+        found.append({name: p.grad.cpu() for name, p in net.named_parameters() if p.grad is not None})
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
