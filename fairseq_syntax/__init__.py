@@ -25,7 +25,7 @@ from fairseq_syntax.compat import loading  # noqa: E402
 from fairseq_syntax.models import recorded_options  # noqa: E402
 
 compat.install()
-loading.look_before_loading(read=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
+loading.look_before_loading(look=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
 _installed.warn_of_mixture(__path__[0])
 
 __all__ = ["__version__", "criterions", "models", "tasks"]

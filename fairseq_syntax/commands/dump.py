@@ -45,7 +45,7 @@ def dump(args: argparse.Namespace) -> int:
     state, task = read_checkpoint(args.path, args.data)
     read = [args.path, *(path for path in files_of_data_bin(args.data) if not path.endswith(".npz"))]
     refuse_to_overwrite(args.output, read)
-    model = build_trained(args.path, args.data, state, task, cpu=args.cpu)
+    model = build_trained(args.path, state, task, cpu=args.cpu)
     if not isinstance(model, GatedSyntaxTransformerModel):
         raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
     load_split(task, args.data, args.gen_subset)

@@ -64,7 +64,7 @@ def run_probes(args: argparse.Namespace) -> dict[str, Any]:
     state, task = read_checkpoint(args.path, args.data, truncate_source=False)
     of_data = [path for path in files_of_data_bin(args.data) if not _is_result(path)]
     refuse_to_overwrite(args.output, [args.path, *parses.values(), *test_parses.values(), *of_data])
-    models = [build_trained(args.path, args.data, state, task, cpu=args.cpu)]
+    models = [build_trained(args.path, state, task, cpu=args.cpu)]
     if args.random_encoder:
         models.append(build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu))
     layers = _layers(args.layers, models[0])

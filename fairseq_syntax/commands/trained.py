@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, tasks, utils
+from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
 from fairseq_syntax.compat.safe_loading import weights_of
-from syntax_preprocess.errors import InputError
+from fairseq_syntax.compat.size_limit import SizeLimit
+from syntax_preprocess.errors import InputError, said
 
 
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
@@ -25,7 +27,10 @@ def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, A
     if state.get("cfg") is None:
         raise InputError(path, None, "expected a checkpoint with its configuration, found none")
     with of_data_bin(data):
-        return state, tasks.setup_task(state["cfg"].task)
+        try:
+            return state, tasks.setup_task(state["cfg"].task)
+        except OmegaConfBaseException as error:
+            raise InputError(path, None, f"expected the options of a task, found: {said(error)}") from error
 
 
 def files_of_data_bin(data: str) -> list[str]:
@@ -33,21 +38,21 @@ def files_of_data_bin(data: str) -> list[str]:
     return [os.path.join(folder, name) for folder in utils.split_paths(data) for name in os.listdir(folder)]
 
 
-def build_trained(path: str, data: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
+def build_trained(path: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
     """The checkpoint's model, ready to be evaluated, on a GPU if there is one and not `cpu`.
 
     Raises:
         InputError: the weights do not fit.
     """
-    with weights_of(path, f"its configuration and the dictionaries of {data}"):
-        (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
+    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
     return _placed(model, cpu=cpu)
 
 
 def build_untrained(path: str, data: str, state: dict[str, Any], task: Any, *, seed: int, cpu: bool) -> nn.Module:
     """The checkpoint's model as training would begin it with `seed`; else as :func:`build_trained`."""
     torch.manual_seed(seed)
-    with weights_of(path, f"its configuration and the dictionaries of {data}"):
+    with SizeLimit() as limit, weights_of(path, f"its configuration and the dictionaries of {data}"):
+        limit.of(path, state)
         return _placed(task.build_model(state["cfg"].model), cpu=cpu)
 
 
@@ -77,5 +82,5 @@ def of_data_bin(path: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # of many kinds, plain ones and assertions too
-        said = " ".join(str(error).split())
-        raise InputError(path, None, f"expected a data-bin of the model's, found: {said}") from error
+        reason = " ".join(str(error).split())
+        raise InputError(path, None, f"expected a data-bin of the model's, found: {reason}") from error

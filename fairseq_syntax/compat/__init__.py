@@ -13,7 +13,9 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | loading | nobody is asked before a checkpoint is loaded | on import, with what models ask |
 | nan_detector | a training that diverges ends in StopIteration | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
-| safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; our commands read by it |
+| recorded_files | fairseq opens what a checkpoint names | as a checkpoint is read |
+| safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; all commands read by it |
+| size_limit | a small checkpoint may be of a model without end | as models are built of checkpoints |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |

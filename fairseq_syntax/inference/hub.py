@@ -21,7 +21,7 @@ from omegaconf import open_dict
 from torch import Tensor
 
 from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
-from fairseq_syntax.compat.safe_loading import read, weights_of
+from fairseq_syntax.compat.safe_loading import naming, read
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.options import option_names
@@ -215,7 +215,7 @@ def from_pretrained(
     if "user_dir" in kwargs:  # whose masks have options of their own
         utils.import_user_module(Namespace(user_dir=kwargs["user_dir"]))
     check_options(kwargs, paths, of_model=option_names())
-    with weights_of(checkpoint_file, f"the model's configuration and the dictionaries of {data_name_or_path}"):
+    with naming(":".join(paths), "a model to translate with"):
         loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
     cfg, task = loaded["args"], loaded["task"]
     if not isinstance(task, task_type):
@@ -233,4 +233,5 @@ def from_pretrained(
         # fairseq prefers files of certain names beside the checkpoint to those that are given.
         for name in kwargs.keys() & set(cfg.bpe or ()):
             cfg.bpe[name] = kwargs[name]
-    return SyntaxHubInterface(cfg, task, loaded["models"])
+    with naming(":".join(paths), "a model to translate with"):
+        return SyntaxHubInterface(cfg, task, loaded["models"])

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import pickle
 import re
+import resource
+import zipfile
 from argparse import Namespace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import fairseq
 import numpy as np
@@ -21,9 +26,11 @@ import commands
 import small
 import syntax_preprocess.commands.average_checkpoints
 import syntax_preprocess.commands.dump
-from fairseq_syntax.compat import literals, safe_loading
+from fairseq_syntax.compat import literals, recorded_files, safe_loading
+from fairseq_syntax.compat.size_limit import SizeLimit
 from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
 from syntax_preprocess.errors import InputError
+from time_limit import within
 
 
 def test_what_fairseq_checkpoints_hold_is_loaded(tmp_path):
@@ -36,6 +43,63 @@ def test_what_fairseq_checkpoints_hold_is_loaded(tmp_path):
     loaded = torch.load(path, weights_only=True)
     assert loaded["args"] == content["args"]
     assert [array.tolist() for array in loaded["counts"]] == [[1, 2]] * 4
+
+
+@dataclass
+class Reduced:
+    """Pickled as a call of a function and, if there is one, a state."""
+
+    reduced: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.reduced
+
+
+def dtype(name: str, *state: Any) -> Reduced:
+    return Reduced((np.dtype, (name, False, True), *state))
+
+
+PLAIN = (3, "<", None, None, None, -1, -1, 0)
+#: Whose numbers numpy would take for addresses of objects.
+OF_OBJECTS = (3, "<", None, ("a",), {"a": (dtype("O"), 0)}, 8, 8, 1)
+
+
+def array(kind: Any, shape: Any = (1,), content: Any = b"A" * 8, start: Any = (np.ndarray, (0,), b"b")) -> Reduced:
+    return Reduced((np.empty(0).__reduce__()[0], start, (1, shape, kind, False, content)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        array(dtype("i8", OF_OBJECTS)),
+        array(dtype("i8", (*PLAIN[:-1], 63))),
+        array(dtype("O", PLAIN)),
+        array(dtype("V8", PLAIN)),
+        array(dtype("O", PLAIN), content=[1]),
+        array(dtype("i8", PLAIN), shape=(2,)),
+        array(dtype("i8", PLAIN), shape=(2**40,)),
+        array(dtype("i8", PLAIN), shape=(1, 1)),
+        array(dtype("i8", PLAIN), content=b"A" * 7),
+        array(dtype("i8", PLAIN), content=[1]),
+        array(None),
+        array(dtype("i8", PLAIN), start=(np.dtype, (0,), b"b")),
+        Reduced((np.ndarray, ((10**12,),))),
+        Reduced((np.ndarray, ((1,), "O"))),
+        Reduced((np.dtype, ("O",))),
+        Reduced((np.dtype, ("U9",))),
+        Reduced((type(np.dtype("i8")), ())),
+        np.array(["text"]),
+        np.array([None]),
+        np.zeros((2, 2)),
+        np.float64(1.0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_arrays_are_plain_numbers(tmp_path, value, zipped):
+    torch.save({"x": value}, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(InputError, match=r"x\.pt: expected a fairseq checkpoint, found a file that torch cannot read"):
+        safe_loading.read(str(tmp_path / "x.pt"))
 
 
 def test_anything_else_is_refused(tmp_path):
@@ -52,12 +116,110 @@ def checkpoint(data_bin, tmp_path_factory) -> Path:
     return folder / "checkpoint_last.pt"
 
 
+@pytest.fixture(scope="module")
+def scored(data_bin, tmp_path_factory) -> Path:
+    """A checkpoint with n-gram counts of BLEU."""
+    folder = tmp_path_factory.mktemp("scored")
+    bleu = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 1, "max_len_b": 5}']
+    commands.train(data_bin, folder, "--max-update=1", *bleu)
+    return folder / "checkpoint_last.pt"
+
+
+def counts(state: dict[str, Any]) -> list[list[float]]:
+    """The n-gram counts in a checkpoint."""
+    meters = [meter for found in state["extra_state"]["metrics"].values() for *_, meter in found]
+    found = [meter.get(name) for meter in meters for name in ("val", "sum")]
+    return [values.tolist() for values in found if isinstance(values, np.ndarray)]
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "before torch 1.6"])
+def test_counts_of_bleu_are_read_and_saved(data_bin, scored, tmp_path, zipped):
+    state = torch.load(scored, weights_only=False)
+    expected = counts(state)
+    assert len(expected) == 4
+    for name in ("x.pt", "y.pt"):  # the second from what was loaded
+        path = tmp_path / name
+        torch.save(state, path, _use_new_zipfile_serialization=zipped)
+        state = safe_loading.read(str(path))
+        assert counts(state) == expected
+        assert counts(torch.load(path, weights_only=False)) == expected
+        numpy_1 = path.read_bytes().replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+        if not zipped:
+            path.write_bytes(numpy_1)
+            assert counts(safe_loading.read(str(path))) == expected
+    commands.train(data_bin, tmp_path / "run", "--max-update=2", f"--restore-file={path}")
+    assert commands.generate(data_bin, path) == commands.generate(data_bin, scored)
+
+
+@pytest.mark.parametrize("place", ["x", "cfg", "model", "extra_state"])
+def test_arrays_elsewhere_are_refused(checkpoint, tmp_path, place):
+    state = torch.load(checkpoint, weights_only=True)
+    part = state if place == "x" else state[place]
+    (vars(part["model"]) if place == "cfg" else part)["x"] = np.arange(4)
+    torch.save(state, tmp_path / "x.pt")
+    with pytest.raises(InputError, match=r"x\.pt: (.*x: expected no array here|.*without a model's weights)"):
+        safe_loading.read(str(tmp_path / "x.pt"))
+
+
+def test_weights_without_all_their_numbers(checkpoint, tmp_path):
+    for weight in (torch.ones(1).expand(10**9), torch.ones(2).to_sparse(), torch.empty(10**12, device="meta")):
+        state = torch.load(checkpoint, weights_only=True)
+        state["model"]["x"] = weight
+        torch.save(state, tmp_path / "x.pt")
+        with pytest.raises(InputError, match=r"x\.pt: model\.x: expected a plain tensor"):
+            safe_loading.read(str(tmp_path / "x.pt"))
+
+
+def test_a_damaged_weight_is_noticed(checkpoint, tmp_path):
+    content = bytearray(checkpoint.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "x.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.pt: expected a fairseq checkpoint, .* damaged"):
+        safe_loading.read(str(tmp_path / "x.pt"))
+
+
+def test_compressed_parts_are_refused(checkpoint, tmp_path):
+    with zipfile.ZipFile(checkpoint) as old, zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.infolist():
+            new.writestr(part.filename, old.read(part))
+    with pytest.raises(InputError, match=r"x\.pt: expected a fairseq checkpoint, .* compressed"):
+        safe_loading.read(str(tmp_path / "x.pt"), mmap=True)
+
+
+@pytest.mark.parametrize("kind", ["deep", "loop", "shared"])
+def test_values_without_end(checkpoint, tmp_path, kind):
+    value: Any = []
+    if kind == "loop":
+        value.append(value)
+    for _ in range(100 if kind == "deep" else 25):
+        value = [value, value] if kind == "shared" else [value]
+    path = changed(checkpoint, tmp_path / "x.pt", "common", x=value)
+    with pytest.raises(InputError, match=r"x\.pt: .* found (more than|one that is nested)"), within(20):
+        safe_loading.read(str(path))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.pop("exp_avg"),
+        lambda state: state.update(exp_avg=torch.ones(3)),
+        lambda state: state.update(step="x"),
+    ],
+)
+def test_an_optimizers_state_that_does_not_fit(data_bin, checkpoint, tmp_path, change):
+    state = torch.load(checkpoint, weights_only=True)
+    change(state["last_optimizer_state"]["state"][1])
+    torch.save(state, tmp_path / "x.pt")
+    with pytest.raises(InputError, match=r"x\.pt: expected a checkpoint that this training can begin with, found: "):
+        LOADS["restore"](data_bin, tmp_path / "x.pt")
+
+
 def running(flag: Path) -> str:
     """A value of an option that makes a file, when it is run."""
     return f"__import__('pathlib').Path({str(flag)!r}).touch() or [10, 20]"
 
 
-def changed(checkpoint: Path, path: Path, part: str, **options: object) -> Path:
+def changed(checkpoint: Path, path: Path, part: str, /, **options: object) -> Path:
     """The checkpoint with other options in a part of its configuration."""
     state = torch.load(checkpoint, weights_only=True)
     found = state["cfg"].setdefault(part, {})
@@ -70,6 +232,7 @@ def changed(checkpoint: Path, path: Path, part: str, **options: object) -> Path:
 
 
 LOADS = {
+    "load": lambda data, path: checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)}),
     "generate": lambda data, path: commands.generate(data, path),
     "interactive": lambda data, path: commands.interactive(["a"], data, path, folder=path.parent),
     "validate": lambda data, path: commands.validate(data, path),
@@ -169,6 +332,59 @@ def test_a_model_that_cannot_be_built(data_bin, checkpoint, tmp_path, load):
         path = changed(checkpoint, tmp_path / "x.pt", "model", **{option: value})
         with pytest.raises((ValueError, SystemExit), match=r"x\.pt: expected weights that fit .*, found: "):
             LOADS[load](data_bin, path)
+
+
+@pytest.mark.parametrize("load", ["generate", "python", "dump", "average"])
+def test_files_that_a_checkpoint_names_are_not_opened(data_bin, checkpoint, tmp_path, load):
+    os.mkfifo(tmp_path / "fifo")  # nobody writes to it: opening it never ends
+    named = dict.fromkeys([*recorded_files.OPENED, *recorded_files.OF_COMMANDS], str(tmp_path / "fifo"))
+    named["wer_args"] = repr(("x", str(tmp_path / "fifo"), 0, 0))
+    changed(checkpoint, tmp_path / "x.pt", "model", **named)
+    path = changed(tmp_path / "x.pt", tmp_path / "x.pt", "task", data="elsewhere", stanza_dir=str(tmp_path / "fifo"))
+    with within(20):
+        LOADS[load](data_bin, path)
+    assert commands.generate(data_bin, path) == commands.generate(data_bin, checkpoint)
+
+
+_UPOS = {"feature_embeddings": "upos", "feature_merge": "sum"}
+HUGE = [
+    {"encoder_layers": 10**9},
+    {"decoder_layers": 10**9},
+    {"encoder_embed_dim": 10**6},
+    {"decoder_embed_dim": 10**9},
+    {"encoder_ffn_embed_dim": 10**9},
+    {"decoder_ffn_embed_dim": 2**62},
+    {"encoder_attention_heads": 10**6},
+    {"decoder_output_dim": 10**9},
+    {"gate_hidden_dim": 10**8},
+    {**_UPOS, "upos_labels": " ".join(map(str, range(10**6)))},
+    {**_UPOS, "upos_labels": "x", "feature_embed_dim": 10**9},
+    {"encoder_learned_pos": True, "max_source_positions": 10**7},
+    {"max_target_positions": 10**8},
+    {"max_source_positions": 10**9},
+]
+
+
+@pytest.mark.parametrize(
+    ("load", "options"), [("load", HUGE), *((name, HUGE[-1:]) for name in ("generate", "python", "dump"))]
+)
+def test_a_model_that_is_far_larger_than_its_weights_is_not_built(data_bin, checkpoint, tmp_path, load, options):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for huge in options:
+        path = changed(checkpoint, tmp_path / "x.pt", "model", **huge)
+        with pytest.raises((ValueError, SystemExit), match=r"x\.pt: .*expected"), within(20):
+            LOADS[load](data_bin, path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # KB
+
+
+@pytest.mark.parametrize(
+    ("arch", "option"), [("transformer", "layers"), ("transformer_lm", "embed_dim"), ("lstm", "layers")]
+)
+def test_stock_models_have_the_limit_too(arch, option):
+    with SizeLimit() as limit, within(20):
+        limit.of("x.pt", {"model": {"x": torch.ones(1000)}})
+        with pytest.raises(InputError, match=r"x\.pt: expected options of a model that is as large as its weights"):
+            small.model(arch, **{f"{side}_{option}": 10**8 for side in ("encoder", "decoder")})
 
 
 SECRET = "http://127.0.0.1:9/${oc.env:HOME}"

@@ -11,26 +11,36 @@ import io
 import itertools
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+import attacked_checkpoints
+import commands
+import syntax_preprocess.commands.average_checkpoints
 import syntax_preprocess.commands.binarize
+import syntax_preprocess.commands.dump
 import syntax_preprocess.commands.parse
 import syntax_preprocess.commands.score
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
+from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from forked import Forked
 from syntax_preprocess.analysis.dumps import Dump
 from syntax_preprocess.analysis.history import read_log, read_run
 from syntax_preprocess.analysis.sentence import attention_and_masks, attention_of_heads
@@ -241,7 +251,7 @@ FILES = [
     "train.de-en.de.text_hashes.bin",
 ]
 VERIFY = ["--verify", "-s", "de", "-t", "en", "--destdir"]
-COUNT = 14  # of the tests that take time as long as they may
+COUNT = 15  # of the tests that take time as long as they may
 
 
 @pytest.mark.parametrize("name", PARSES)
@@ -427,3 +437,98 @@ def test_what_is_drawn(name, attack):
             assert_place(error, folder)
 
     attack(name, law)
+
+
+def load(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
+    return model.state_dict()
+
+
+def load_from_python(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    return GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)).models[0].state_dict()
+
+
+def average(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    to = path.parent / "average.pt"
+    to.unlink(missing_ok=True)
+    syntax_preprocess.commands.average_checkpoints.main(["--inputs", str(path), "--output", str(to)])
+    return torch.load(to, weights_only=True)["model"]
+
+
+def dump(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    options = ["--cpu", "--output", str(path.parent / "dump.npz")]
+    syntax_preprocess.commands.dump.main([str(data), "--path", str(path), *options])
+    return {}
+
+
+def generate(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    commands.generate(data, path)
+    return {}
+
+
+def resume(data: Path, path: Path) -> dict[str, torch.Tensor]:
+    shutil.rmtree(path.parent / "run", ignore_errors=True)
+    commands.train(data, path.parent / "run", "--max-update=1", f"--restore-file={path}")
+    return {}
+
+
+#: Ways to load a checkpoint, the fast ones more often. They return the weights as they were loaded, if they can.
+WAYS = [load] * 8 + [load_from_python] * 4 + [average] * 4 + [dump] * 2 + [generate, resume]
+
+
+def outcome(way: Callable[[Path, Path], dict[str, torch.Tensor]], data: Path, path: Path) -> str:
+    """What a way to load a checkpoint ends with: "loaded", with its weights; "refused", by a line that names it; else
+    what is wrong."""
+    try:
+        with within(20):
+            found = way(data, path)
+    except (InputError, SystemExit) as error:
+        said = str(error)
+        return (
+            "refused"
+            if (str(path) in said or str(data) in said) and "\n" not in said and len(said) < 1500
+            else f"said {said!r}"
+        )
+    except BaseException as error:
+        return f"raised {type(error).__name__} {str(error)!r}"
+    try:
+        expected = torch.load(path, weights_only=True)["model"]
+    except Exception as error:
+        return f"loaded what torch does not: {error}"
+    wrong = [name for name in found if name in expected and not same(found[name], expected[name])]
+    return f"loaded other weights {wrong}" if wrong else "loaded"
+
+
+def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return torch.equal(found.nan_to_num(), expected.to(found.dtype).nan_to_num())
+
+
+def test_checkpoints(data_bin, tmp_path, request):
+    """A signal would end the process, so they are loaded in a copy of it."""
+    scoring = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 1, "max_len_b": 5}']
+    commands.train(data_bin, tmp_path / "first", "--max-update=1", *scoring)
+    state = torch.load(tmp_path / "first/checkpoint_last.pt", weights_only=True)
+    os.mkfifo(tmp_path / "fifo")
+    share = request.config.getoption("fuzz_seconds") / COUNT
+
+    def load_all() -> None:
+        begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for k in itertools.count():
+            if k >= 250 and time.monotonic() > begin + share:
+                break
+            random, path = Random(k), tmp_path / "x.pt"
+            how, content = attacked_checkpoints.attacked(random, state, tmp_path / "fifo")
+            path.write_bytes(content)
+            way = random.choice(WAYS)
+            print(f"\n@{k}: {how}, {way.__name__}: ", end="", flush=True)
+            print(f"\n@@{outcome(way, data_bin, path)}", flush=True)
+        print(f"\n@more memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before} KB")
+
+    child = Forked(load_all, tmp_path / "log")
+    status = child.end(600 + share)
+    said = [line for line in child.said.splitlines() if line.startswith("@")]
+    assert status == 0, (status, said[-2:])
+    found = list(zip(said[:-1:2], said[1:-1:2], strict=True))
+    assert not [line for line in found if line[1] not in ("@@loaded", "@@refused")]
+    assert min(sum(line[1] == f"@@{end}" for line in found) for end in ("loaded", "refused")) > 25
+    assert int(said[-1].split()[-2]) < 500_000, said[-1]

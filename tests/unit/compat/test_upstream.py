@@ -13,6 +13,7 @@ import pkgutil
 from argparse import Namespace
 from contextlib import contextmanager
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq.trainer import Trainer
+from omegaconf import OmegaConf
 from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_globals
 
 import small
@@ -212,6 +214,25 @@ def test_upsampling():
     rows = Rows([[5, 2]])
     with still_raises(ValueError, file="upsampling"):
         _ = ConcatDataset([rows, rows], [-1, 1]).sizes
+
+
+def test_recorded_files(tmp_path):
+    with still_raises(FileNotFoundError, file="recorded_files"):
+        small.model("transformer", encoder_embed_path=str(tmp_path / "none"))
+
+
+def test_size_limit():
+    class Built(Exception):
+        pass
+
+    def build_model(*_):
+        raise Built
+
+    state = {"model": {}, "cfg": OmegaConf.create({"model": {"encoder_layers": 10**9}})}
+    with still_raises(Built, file="size_limit"):
+        checkpoint_utils.load_model_ensemble_and_task.__wrapped__(
+            [str(__file__)], task=SimpleNamespace(build_model=build_model), state=state
+        )
 
 
 def test_cached_data(tmp_path):

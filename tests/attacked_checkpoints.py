@@ -1,0 +1,234 @@
+"""Checkpoints changed at random, by a seed: what somebody could do who wants more than to have one loaded."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import pickletools
+import zipfile
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairseq_syntax.compat import recorded_files
+
+State = dict[str, Any]
+
+#: What torch's safe loading knows, by the names in a file.
+_GLOBALS = [
+    "numpy dtype", "numpy ndarray", "numpy._core.multiarray _reconstruct", "numpy.core.multiarray _reconstruct",
+    "argparse Namespace", "collections OrderedDict", "collections Counter", "torch._utils _rebuild_tensor_v2",
+    "torch._utils _rebuild_parameter", "torch._utils _rebuild_sparse_tensor", "torch._utils _rebuild_qtensor",
+    "torch._utils _rebuild_meta_tensor_no_storage", "torch._utils _rebuild_wrapper_subclass", "torch Tensor",
+    "torch._utils _rebuild_device_tensor_from_numpy", "torch._tensor _rebuild_from_type_v2", "torch FloatStorage",
+    "torch HalfStorage", "torch LongStorage", "torch BoolStorage", "torch Size", "torch device", "torch float64",
+    "builtins bytearray", "builtins set", "builtins complex", "_codecs encode", "torch.nn.parameter Parameter",
+    "os system", "builtins eval",
+]  # fmt: skip
+_ODD: list[Any] = [
+    None, True, -1, 0, 1, 7, 10**6, 10**9, 2**31, 2**63, 10**30, 1e308, float("nan"), "", "x", "9" * 40, "[1]", "1-9",
+    "${oc.env:HOME}", "${common.seed}", "???", "/dev/zero", "a\0b", "\ud800", "a\nb", "../..", "x" * 5000, "none,none",
+    "top", "__import__('os').abort()", "[0] * 10000", [], [1] * 3, ["x"], {}, {"x": 1}, (), (1,), [[[]]], b"x",
+    Namespace(), torch.ones(2), torch.ones(0), np.arange(3), np.arange(3.0), [np.arange(3)], torch.float16,
+]  # fmt: skip
+_SIZES = [10**5, 10**6, 10**9, 10**12, 2**31, 2**63, -1, 0, 1, 3]
+
+
+class _Call:
+    """Pickled as a call of a function, and its state, if there is one."""
+
+    def __init__(self, *reduced: Any):
+        self.reduced = reduced
+
+    def __reduce__(self) -> Any:
+        return self.reduced
+
+
+def _array(random: Random) -> _Call:
+    """An array whose dtype, shape or buffer may be no array's."""
+    name = random.choice(["i8", "i4", "f8", "f4", "O", "V8", "S8", "M8", "?", "i8,O", ""])
+    inner = _Call(np.dtype, ("O", False, True))
+    fields = random.choice([None, {"a": (inner, 0)}, {}, ("a",)])
+    state = (3, random.choice("<>|="), None, random.choice([None, ("a",)]), fields)
+    state += (random.choice([-1, 8, 0, 2**40]), random.choice([-1, 8]), random.choice([0, 1, 63]))
+    likely = random.random()
+    if likely < 0.4:
+        state = (3, "<", None, None, None, -1, -1, 0)
+    elif likely < 0.7:  # numpy takes the numbers of such an array for addresses of objects
+        name, state = "i8", (3, "<", None, ("a",), {"a": (inner, 0)}, 8, 8, 1)
+    kind = _Call(np.dtype, (name, False, True), *[state] * (random.random() < 0.9))
+    shape = random.choice([(1,), (1,), (1,), (2,), (0,), (2**40,), (-1,), (), (1, 1), (1,) * 70, (1.0,), 1, None])
+    content = random.choice(
+        [b"A" * 8, b"A" * 8, b"A" * 8, b"", b"A" * 16, [1], [_Call(np.dtype, ("O", False, True))], "AAAAAAAA"]
+    )
+    state = (1, shape, random.choice([kind, kind, kind, None, 1]), random.random() < 0.5, content)
+    reconstruct = np.empty(0).__reduce__()[0]
+    begun = random.choice([(np.ndarray, (0,), b"b")] * 4 + [(np.ndarray, (2**40,), b"b"), (np.dtype, (0,), b"b")])
+    return _Call(reconstruct, begun, state)
+
+
+def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
+    """All containers in a state and their keys."""
+    value = vars(value) if isinstance(value, Namespace) else value
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from _leaves(value[key])
+
+
+def _options(state: State) -> list[tuple[dict[str, Any], str]]:
+    """The parts of the configuration and the names of their options."""
+    return [(part, name) for part, name in _leaves(state["cfg"]) if isinstance(part, dict)]
+
+
+def odd_option(random: Random, state: State, _: Path) -> None:
+    for _ in range(random.randint(1, 2)):
+        part, name = random.choice(_options(state))
+        part[name] = copy.deepcopy(random.choice(_ODD))
+
+
+def size(random: Random, state: State, _: Path) -> None:
+    model = vars(state["cfg"]["model"])
+    sizes = [name for name, value in model.items() if type(value) is int]
+    sizes += ["gate_hidden_dim", "feature_embed_dim", "decoder_output_dim", "decoder_input_dim", "syntax_heads"]
+    model[random.choice(sizes)] = random.choice(_SIZES)
+    if random.random() < 0.2:
+        model["feature_embeddings"] = "upos"
+        model["upos_labels"] = " ".join(map(str, range(random.choice([1, 50, 10**5]))))
+    if random.random() < 0.2:
+        model["adaptive_softmax_cutoff"] = random.choice(["[1,2]", [10**9], [5] * 1000, "[1] * 10000"])
+
+
+def path(random: Random, state: State, fifo: Path) -> None:
+    """Opening a named pipe that nobody writes to would never end."""
+    name = random.choice([*recorded_files.OPENED, *recorded_files.OF_COMMANDS])
+    where = random.choice([str(fifo), f"{fifo}:{fifo}", [str(fifo)], "/dev/zero", "http://127.0.0.1:9/x"])
+    for part in [vars(state["cfg"]["model"]), *(part for part in state["cfg"].values() if isinstance(part, dict))]:
+        part[name] = where
+    if random.random() < 0.3:
+        state["cfg"]["bpe"] = {
+            "_name": random.choice(["gpt2", "subword_nmt", "sentencepiece", "hf_byte_bpe"]),
+            name: where,
+        }
+
+
+def array(random: Random, state: State, _: Path) -> None:
+    part, name = random.choice(
+        [random.choice([*_leaves(state)]), (vars(state["cfg"]["model"]), "dropout"), (state, "x")]
+    )
+    if random.random() < 0.4:
+        counts = [meter for meter in state["extra_state"]["metrics"]["train"] if meter[2] == "AverageMeter"]
+        part, name = random.choice(counts)[3], random.choice(["val", "sum"])
+    part[name] = _array(random)
+    if random.random() < 0.3:
+        vars(state["cfg"]["model"])["syntax_layers"] = "1-2,top"
+
+
+def weight(random: Random, state: State, _: Path) -> None:
+    weights = random.choice([state["model"], state["model"], state["last_optimizer_state"]["state"][0]])
+    name = random.choice([*weights])
+    changes: list[Callable[[torch.Tensor], Any]] = [
+        lambda w: w[:0], lambda w: w.flatten(), lambda w: w.flatten()[:1].expand(10**9), lambda w: w.flatten()[0],
+        lambda w: w.half(), lambda w: w.double(), lambda w: w.int(), lambda w: w.to(torch.complex64), lambda w: None,
+        lambda w: w.to_sparse(), lambda w: w.to("meta"), lambda w: w * float("nan"), lambda w: w.new_zeros(w.shape),
+        lambda w: torch.empty(2**40, device="meta"), lambda w: torch.nn.Parameter(w.float()), lambda w: w.tolist(),
+        lambda w: torch.quantize_per_tensor(w.float(), 1.0, 0, torch.qint8), lambda w: w.T.contiguous().T,
+        lambda w: w.flatten().as_strided([1000, 1000], [0, 0]), lambda w: w > 0, lambda w: w.numpy(), lambda w: w.dtype,
+    ]  # fmt: skip
+    if not isinstance(weights[name], torch.Tensor) or random.random() < 0.1:
+        del weights[name]
+    else:
+        weights[random.choice([name, name, "x", 5, random.choice([*weights])])] = random.choice(changes)(weights[name])
+
+
+def part(random: Random, state: State, _: Path) -> None:
+    container, key = random.choice([random.choice([*_leaves(state)]), (state, random.choice([*state]))])
+    loop: list[Any] = []
+    loop.append(loop)
+    shared: Any = ["x"]
+    for _ in range(60):
+        shared = [shared, shared]
+    deep: Any = []
+    for _ in range(random.choice([40, 200])):
+        deep = [deep]
+    value = random.choice([*_ODD, loop, shared, deep])
+    if random.random() < 0.2 and isinstance(container, dict):
+        del container[key]
+    else:
+        container[key] = value
+
+
+CHANGES = [odd_option, size, path, array, weight, part]
+
+
+def _pickle(random: Random, content: bytes) -> bytes:
+    """A pickle with some operations left out, doubled, swapped, of others, or with other bytes."""
+    ends = [place for _, _, place in pickletools.genops(content) if place is not None] + [len(content)]
+    parts = [content[a:b] for a, b in itertools.pairwise(ends)]
+    for _ in range(random.randint(1, 3)):
+        a, b = random.randrange(len(parts)), random.randrange(len(parts))
+        kind = random.choice(["global", "global", "drop", "double", "swap", "copy", "byte"])
+        if kind == "global":
+            calls = [i for i, part in enumerate(parts) if part.startswith(b"c")]
+            parts[random.choice(calls)] = b"c" + random.choice(_GLOBALS).replace(" ", "\n").encode() + b"\n"
+        elif kind == "drop":
+            parts[a] = b""
+        elif kind == "double":
+            parts[a] *= 2
+        elif kind == "swap":
+            parts[a], parts[b] = parts[b], parts[a]
+        elif kind == "copy":
+            parts[a] = parts[b]
+        elif parts[a]:
+            i = random.randrange(len(parts[a]))
+            parts[a] = parts[a][:i] + bytes([random.randrange(256)]) + parts[a][i + 1 :]
+    return b"".join(parts)
+
+
+def _bytes(random: Random, content: bytes) -> bytes:
+    """Other bytes, or less of them; the beginning and the end, where a format has its tables, more often."""
+    changed = bytearray(content)
+    for _ in range(random.randint(1, 4)):
+        place = random.choice(
+            [random.randrange(len(changed)), random.randrange(2000), len(changed) - 1 - random.randrange(2000)]
+        )
+        changed[place] = random.choice([0, 255, random.randrange(256)])
+    return bytes(changed[: random.randrange(len(changed))] if random.random() < 0.1 else changed)
+
+
+def _archive(random: Random, content: bytes) -> bytes:
+    """A checkpoint as a zip file, its pickle changed."""
+    to = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(to, "w") as new:
+        for entry in old.infolist():
+            inner = old.read(entry)
+            if entry.filename.endswith("data.pkl"):
+                inner = _pickle(random, inner)
+            how = zipfile.ZIP_DEFLATED if random.random() < 0.001 else zipfile.ZIP_STORED
+            new.writestr(entry.filename, inner, how)
+    return to.getvalue()
+
+
+def attacked(random: Random, state: State, fifo: Path) -> tuple[str, bytes]:
+    """What was done, and the checkpoint's bytes. `fifo` is a named pipe that nobody writes to."""
+    state = copy.deepcopy(state)
+    how = random.choice([*(change.__name__ for change in CHANGES), "pickle", "bytes"])
+    for change in CHANGES:
+        if change.__name__ == how:
+            change(random, state, fifo)
+    old_format = random.random() < 0.2
+    out = io.BytesIO()
+    torch.save(state, out, _use_new_zipfile_serialization=not old_format)
+    content = out.getvalue()
+    if how == "bytes":
+        content = _bytes(random, content)
+    elif how == "pickle" and not old_format:
+        content = _archive(random, content)
+    elif how == "pickle":
+        content = _bytes(random, content[:3000]) + content[3000:]
+    return f"{how}{' (old format)' if old_format else ''}", content
