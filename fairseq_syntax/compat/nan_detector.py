@@ -43,8 +43,8 @@ def look_into_nested_outputs() -> None:
     @functools.wraps(leave)
     def __exit__(self: Any, *raised: Any) -> None:
         leave(self, *raised)
-        error = sys.exception()  # fairseq's, which brought it to look
-        if error is not None:
+        error = sys.exception()  # fairseq's, after which it looked
+        if error is not None and raised[0] is None:
             for found in getattr(self, "found", ["no NaN or Inf in the output of a module or in its gradient"]):
                 error.add_note(found)
 

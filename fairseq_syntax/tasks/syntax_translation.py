@@ -113,7 +113,8 @@ class SyntaxTranslationTask(TranslationTask):
         """
         if not self.for_new_text:
             refuse_options(self.cfg)
-        with upsampling.repeating_first(self.cfg, training=split == self.cfg.train_subset):
+        training = split == self.cfg.train_subset or split != "valid"  # which alone --combine-val loads
+        with upsampling.repeating_first(self.cfg, training=training):
             self._load(split, epoch, combine, **kwargs)
 
     def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
