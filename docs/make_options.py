@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
+from fairseq.dataclass.utils import interpret_dc_type
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers masks)
@@ -85,8 +86,9 @@ def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
         if field.name in theirs or "help" not in field.metadata:
             continue
         values = "X" if field.type is float else "TEXT"
-        if isinstance(field.type, type) and issubclass(field.type, Enum):
-            values = _one_of([str(choice.value) for choice in field.type])
+        kind = interpret_dc_type(field.type)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            values = _one_of([str(choice.value) for choice in kind])
         flag = f"--{field.name.replace('_', '-')}"
         if field.type is bool:
             yield f"`{flag}`", *_meaning_and_default(field.metadata["help"], None)

@@ -182,7 +182,7 @@ class _Part:
             parses,
             count=len(dataset),
             subwords=args.subwords or marks or "subword_nmt",
-            on_mismatch=args.on_mismatch,
+            on_bad_parse=args.on_bad_parse,
             most_tokens=most_tokens,
         )
         if not self.sentences:

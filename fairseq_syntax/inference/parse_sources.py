@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from syntax_preprocess.alignment import AlignmentError, Subwords
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.bad_parses import BadParses
+from syntax_preprocess.errors import BadParse, InputError
 from syntax_preprocess.formats import FORMATS
+from syntax_preprocess.lines import read_lines
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.parsers import MAX_INITIAL_FAILURES, Line, Parse, Parser, default_characters, parse_lines
 from syntax_preprocess.trees import NoParse
@@ -160,20 +162,20 @@ class SideFiles(ParseSource):
     Args:
         prefix: of the files.
         kinds: which of them to read.
-        on_mismatch: ``fail`` or ``neutral``, see fairseq-syntax-binarize.
+        bad: what becomes of bad parses; each is logged.
         text: path of the input, or whatever fairseq has in its place.
     """
 
-    def __init__(self, prefix: str, kinds: Sequence[str], on_mismatch: str, text: str):
+    def __init__(self, prefix: str, kinds: Sequence[str], bad: BadParses, text: str):
         self.paths = {kind: FORMATS[kind].path(prefix) for kind in kinds}
-        self.on_mismatch = on_mismatch
+        self._bad = bad
         for path in self.paths.values():
             if not os.path.isfile(path):
                 raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
         if os.path.isfile(text):
             for _ in in_lockstep(text, self.paths, units=1 << 20):
                 pass
-        self._parses = {kind: FORMATS[kind].read(path) for kind, path in self.paths.items()}
+        self._units = {kind: FORMATS[kind].units(read_lines(path)) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
 
@@ -182,24 +184,31 @@ class SideFiles(ParseSource):
         return [{kind: self._next(kind, line) for kind in self.paths} for line in lines]
 
     def _next(self, kind: str, line: SourceLine) -> Any:
-        place, parse = next(self._parses[kind], (0, None))
-        if parse is None:
+        place, unit = next(self._units[kind], (0, None))
+        if unit is None:
             message = f"expected a parse for every line of the input, found none for line {line.number}"
             raise InputError(self.paths[kind], None, message)
         self._read = line.number
         self._places[kind, line.number] = place
-        return parse
+        try:
+            return FORMATS[kind].parse(unit, path=self.paths[kind], line=place)
+        except BadParse as error:
+            return self._no_parse(line, kind, error)
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        if self.on_mismatch == "fail":
-            place = self._places[kind, line.number]
-            raise InputError(self.paths[kind], place, f"line {line.number} of the input: {error}") from None
+        message = f"line {line.number} of the input: {error}"
+        place = self._places[kind, line.number]
+        self._no_parse(line, kind, BadParse(self.paths[kind], place, message, "mismatch"))
+
+    def _no_parse(self, line: SourceLine, kind: str, error: BadParse) -> NoParse:
+        no_parse = self._bad.no_parse(error)
         _warn(line, [kind], error)
+        return no_parse
 
     def end(self) -> None:
-        for kind, parses in self._parses.items():
+        for kind, units in self._units.items():
             # A blank line or a comment after the last parse is none.
-            left = (place for place, p in parses if isinstance(p, NoParse) or FORMATS[kind].tokens(p))
+            left = (place for place, unit in units if not FORMATS[kind].blank(unit))
             if place := next(left, 0):
                 message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
                 raise InputError(self.paths[kind], place, message)

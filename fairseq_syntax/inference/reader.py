@@ -21,6 +21,7 @@ from syntax_preprocess.alignment import (
     first_marked_line,
     plain_words,
 )
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.controls import Control
 from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
@@ -29,7 +30,7 @@ from syntax_preprocess.lines import tokenize_line
 logger = logging.getLogger(__name__)
 
 #: The task's options that say where parses of new text come from.
-NEW_TEXT_OPTIONS = ("parser", "stanza_dir", "parser_device", "input_parses")
+NEW_TEXT_OPTIONS = ("parser", "stanza_dir", "parser_device", "input_parses", "on_bad_parse")
 
 
 class SourceReader:
@@ -144,7 +145,8 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     if cfg.input_parses is not None:
         if cfg.parser is not None:
             raise ValueError("expected --input-parses or --parser, found both")
-        source = SideFiles(cfg.input_parses, kinds, settings.on_mismatch, str(cfg.interactive_input))
+        bad = BadParses(cfg.on_bad_parse or settings.on_bad_parse)
+        source = SideFiles(cfg.input_parses, kinds, bad, str(cfg.interactive_input))
     elif cfg.parser == "none" or (control and control.kind == "no-parse"):
         source = NoParses("--parser none" if cfg.parser == "none" else f"--control {control} of the training data")
     else:

@@ -9,6 +9,8 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
+from syntax_preprocess.bad_parses import ON_BAD_PARSE
+
 
 @dataclass
 class SyntaxTranslationConfig(TranslationConfig):
@@ -35,6 +37,14 @@ class SyntaxTranslationConfig(TranslationConfig):
         metadata={
             "help": "prefix of files PREFIX.trees and PREFIX.conllu with a parse for each line of new text, in its "
             "order (default: a parser runs)"
+        },
+    )
+    on_bad_parse: Optional[ChoiceEnum(ON_BAD_PARSE)] = field(  # type: ignore[valid-type]
+        default=None,
+        metadata={
+            "help": "a parse of --input-parses that is broken, or of another text than its line: an error, or skip it, "
+            "so that the line is translated without it, and counted (default: as the features of the training data "
+            "were made)"
         },
     )
 

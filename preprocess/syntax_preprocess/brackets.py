@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import BadParse, shown
 from syntax_preprocess.folding import escape_brackets, unescape_brackets
 from syntax_preprocess.trees import NoParse, Tree
 
@@ -30,7 +30,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
     """Reads the bracketed trees on one line.
 
     Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
-    that there is no parse. Raises :class:`InputError` for brackets that do not balance.
+    that there is no parse. Raises :class:`BadParse` for brackets that do not balance.
 
     nltk writes the brackets of words as ``\\(`` and ``\\)``. They are read so where the other brackets balance then.
     Elsewhere a word ends in a backslash.
@@ -54,25 +54,27 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
         elif not stack:
             if token.isspace():
                 continue
-            raise InputError(
-                path, line, f"expected '(' in column {match.start() + 1}, found {shown(token)}{_BRACKETS_AS_WORDS}"
-            )
+            message = f"expected '(' in column {match.start() + 1}, found {shown(token)}{_BRACKETS_AS_WORDS}"
+            raise BadParse(path, line, message, "unbalanced" if token == ")" else "outside_brackets")
         elif token != ")":
             stack[-1].append(unescape_brackets(_ESCAPE.sub(r"\1", token) if escapes else token))
         elif not stack.pop():
-            raise InputError(
+            raise BadParse(
                 path,
                 line,
                 f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none"
                 f"{_BRACKETS_AS_WORDS}",
+                "empty_tree",
             )
     if stack:
-        raise InputError(
-            path,
-            line,
-            f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}",
-        )
+        message = f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}"
+        raise BadParse(path, line, message, "unbalanced")
     return trees
+
+
+def words_in_brackets(text: str) -> list[str]:
+    """The words of a line of trees, whatever is wrong with its brackets."""
+    return [unescape_brackets(token) for _, token in _TOKEN.findall(text) if token not in ("", ")")]
 
 
 def still_open(text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import BadParse, shown
 from syntax_preprocess.trees import DependencyTree, NoParse, depths, sentence_sizes
 
 _STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
@@ -64,7 +64,7 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
 
     Words are numbered through the whole unit, also where a comment says that it holds several sentences.
 
-    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`InputError` for a line
+    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
     without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
     head out of range, a cycle, or other than one root a sentence.
     """
@@ -83,23 +83,23 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                     try:
                         no_parse = NoParse(value or "not_stated")
                     except ValueError as error:
-                        raise InputError(path, number, str(error)) from None
+                        raise BadParse(path, number, str(error), "comment") from None
                 elif key == "global.columns":
                     if value.split() != _COLUMNS.split():
-                        raise InputError(
-                            path,
-                            number,
+                        message = (
                             f"expected CoNLL-U, found CoNLL-U Plus with the columns {shown(value)}: convert the file "
-                            f"to the ten columns {_COLUMNS}",
                         )
+                        raise BadParse(path, number, f"{message}to the ten columns {_COLUMNS}", "columns")
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
-                    raise InputError(path, number, f"expected a number of sentences, found {shown(value)}")
+                    message = f"expected a number of sentences, found {shown(value)}"
+                    raise BadParse(path, number, message, "comment")
             continue
         columns = text.split("\t", 10)
         if len(columns) != 10 and (len(columns) != 11 or columns.pop().strip()):
-            raise InputError(path, number, f"expected 10 tab-separated columns, found {_other_columns(text)}")
+            message = f"expected 10 tab-separated columns, found {_other_columns(text)}"
+            raise BadParse(path, number, message, "columns")
         identifier, form, head = columns[0], columns[1], columns[_HEAD]
         if _EMPTY_NODE.fullmatch(identifier):
             continue
@@ -107,19 +107,21 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
             first, _, last = identifier.partition("-")
             numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
             if not (numbers and len(forms) < int(first) < int(last)):
-                raise InputError(
+                raise BadParse(
                     path,
                     number,
                     f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
+                    "word_numbers",
                 )
             if not form.strip():
-                raise InputError(path, number, "expected the form of a token of several words, found none")
+                raise BadParse(path, number, "expected the form of a token of several words, found none", "no_form")
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
-            raise InputError(path, number, f"expected word number {len(forms) + 1}, found {shown(identifier)}")
+            message = f"expected word number {len(forms) + 1}, found {shown(identifier)}"
+            raise BadParse(path, number, message, "word_numbers")
         if not _NUMBER.fullmatch(head):
-            raise InputError(path, number, f"expected the number of a head, found {shown(head)}")
+            raise BadParse(path, number, f"expected the number of a head, found {shown(head)}", "no_head")
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
@@ -129,9 +131,8 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     _check_roots(heads, sentences, path=path, lines=lines)
     depth_of = depths(heads, path=path, lines=lines)
     if sentences > 1 and len(sentence_sizes(heads)) != sentences:
-        raise InputError(
-            path, line, f"expected heads that stay within the {sentences} sentences, found some that do not"
-        )
+        message = f"expected heads that stay within the {sentences} sentences, found some that do not"
+        raise BadParse(path, line, message, "sentences")
     depth = max(depth_of, default=0)
     if not spans:
         return DependencyTree(forms, heads, rows, sentences, depth=depth)
@@ -156,6 +157,19 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
         depth=depth,
         head_words=head_words,
     )
+
+
+def words_in_conllu(unit: list[str]) -> list[str]:
+    """The surface tokens of a unit as far as they can be read, whatever is wrong with it."""
+    tokens = []
+    end = 0  # the last word of the multi-word tokens so far
+    for text in unit:
+        identifier, form, *_ = [*text.split("\t", 2), ""]
+        if _NUMBER.fullmatch(last := identifier.rpartition("-")[2]) and int(last) > end and form:
+            tokens.append(form)
+            if last != identifier:
+                end = int(last)
+    return tokens
 
 
 def _other_columns(text: str) -> str:
@@ -188,13 +202,14 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
     roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
     due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
     if len(roots) > sentences:
-        raise InputError(
+        raise BadParse(
             path,
             roots[sentences],
             f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
+            "several_roots",
         )
     if sentences > 1 and len(roots) < sentences and heads:
-        raise InputError(path, lines[-1], f"expected {due}, found {len(roots)}")
+        raise BadParse(path, lines[-1], f"expected {due}, found {len(roots)}", "sentences")
 
 
 def _group(
@@ -210,10 +225,11 @@ def _group(
         if span and word == span[0]:
             last = span[1]
             if last > len(forms):
-                raise InputError(
+                raise BadParse(
                     path,
                     line,
                     f"expected words {word} to {last} of {shown(span[2])}, found only {len(forms)} words",
+                    "word_numbers",
                 )
             tokens.append(span[2])
             groups.append(range(word - 1, last))
@@ -224,5 +240,6 @@ def _group(
             groups.append(range(word - 1, word))
             word += 1
     if span:
-        raise InputError(path, line, f"expected multi-word tokens that do not overlap, found {shown(span[2])}")
+        message = f"expected multi-word tokens that do not overlap, found {shown(span[2])}"
+        raise BadParse(path, line, message, "word_numbers")
     return tokens, groups

@@ -1,4 +1,4 @@
-"""The one exception that broken input raises, and what messages show of it."""
+"""The exceptions that broken input raises, and what messages show of it."""
 
 from __future__ import annotations
 
@@ -41,3 +41,16 @@ class InputError(ValueError):
     def __str__(self) -> str:
         place = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{place}: {self.message}"
+
+
+class BadParse(InputError):
+    """A unit that is no parse of its line, though where it begins and ends is known: no other unit is touched.
+
+    Attributes:
+        reason: in a word, as reports count it.
+    """
+
+    def __init__(self, path: str, line: int | None, message: str, reason: str):
+        super().__init__(path, line, message)
+        self.args = (path, line, message, reason)  # for pickling
+        self.reason = reason

@@ -15,8 +15,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from syntax_preprocess.brackets import format_brackets, parse_brackets
-from syntax_preprocess.conllu import conllu_units, format_conllu, generator_comment, is_comment, parse_conllu
+from syntax_preprocess.brackets import format_brackets, parse_brackets, words_in_brackets
+from syntax_preprocess.conllu import (
+    conllu_units,
+    format_conllu,
+    generator_comment,
+    is_comment,
+    parse_conllu,
+    words_in_conllu,
+)
 from syntax_preprocess.lines import read_lines
 from syntax_preprocess.ranges import Range, conllu_unit_ranges, line_unit_ranges
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree
@@ -31,7 +38,7 @@ NumberedLines = Iterable[tuple[int, str]]
 
 
 class ParseUnit(Protocol[U_contra, P_co]):
-    """Reads a unit whose first line is line `line` of `path`; raises :class:`InputError` where it is broken."""
+    """Reads a unit whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken."""
 
     def __call__(self, unit: U_contra, /, *, path: str, line: int) -> P_co | NoParse: ...
 
@@ -46,6 +53,7 @@ class ParseFormat(Generic[U, P]):
         ranges: cuts a file into byte ranges of so many units.
         units: the units among the lines of a file or range, each with the number of its first line.
         parse: reads a unit.
+        words: the surface tokens of a unit as far as they can be read, though `parse` cannot read it.
         write: a unit as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
         sentences: how many sentences a parse has.
@@ -58,6 +66,7 @@ class ParseFormat(Generic[U, P]):
     ranges: Callable[[str, int], Iterator[Range]]
     units: Callable[[NumberedLines], Iterator[tuple[int, U]]]
     parse: ParseUnit[U, P]
+    words: Callable[[U], list[str]]
     write: Callable[[P | NoParse], str]
     tokens: Callable[[P], list[str]]
     sentences: Callable[[P], int]
@@ -96,6 +105,7 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     ranges=line_unit_ranges,
     units=iter,
     parse=parse_brackets,
+    words=words_in_brackets,
     write=format_brackets,
     tokens=_leaves,
     sentences=len,
@@ -107,6 +117,7 @@ CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     ranges=conllu_unit_ranges,
     units=conllu_units,
     parse=parse_conllu,
+    words=words_in_conllu,
     write=format_conllu,
     tokens=_tokens,
     sentences=_sentences,

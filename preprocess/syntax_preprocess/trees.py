@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import BadParse, shown
 
 _UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
@@ -130,11 +130,12 @@ def depth(heads: list[int]) -> int:
 def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
     """Distance of each word from its root (1 for a root itself).
 
-    Raises :class:`InputError` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
+    Raises :class:`BadParse` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
     """
     for head, line in zip(heads, lines, strict=True):
         if head > len(heads):
-            raise InputError(path, line, f"expected a head between 0 and {len(heads)}, found {head} (out of range)")
+            message = f"expected a head between 0 and {len(heads)}, found {head} (out of range)"
+            raise BadParse(path, line, message, "head_out_of_range")
     found = [0] * len(heads)
     for start in range(len(heads)):
         path_up = []
@@ -144,7 +145,7 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
             path_up.append(word)
             word = heads[word] - 1
         if word >= 0 and found[word] == -1:
-            raise InputError(path, lines[word], f"expected a tree, found a cycle through word {word + 1}")
+            raise BadParse(path, lines[word], f"expected a tree, found a cycle through word {word + 1}", "cycle")
         depth = found[word] if word >= 0 else 0
         for below in reversed(path_up):
             depth += 1

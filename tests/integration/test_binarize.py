@@ -208,8 +208,8 @@ def test_text_that_was_normalised_after_parsing_is_refused_with_advice(tmp_path)
         run(tmp_path)
 
 
-def test_mismatch_can_be_neutral_and_is_counted(tmp_path, capsys):
-    run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-mismatch", "neutral")
+def test_bad_parses_can_be_skipped_and_are_counted(tmp_path, capsys):
+    run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-bad-parse", "skip")
     assert rows(tmp_path, "head")[2] == []
     assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
 
@@ -220,8 +220,8 @@ def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):
     assert rows(tmp_path, "distance") == [[], []]
 
 
-def test_a_line_that_ends_inside_a_word_can_be_neutral(tmp_path, capsys):
-    run(write(tmp_path, text=TEXT.replace("a b", "a b @@")), "--on-mismatch", "neutral")
+def test_a_line_that_ends_inside_a_word_can_be_skipped(tmp_path, capsys):
+    run(write(tmp_path, text=TEXT.replace("a b", "a b @@")), "--on-bad-parse", "skip")
     assert rows(tmp_path, "word")[2] == [0, 1, 2, 3]
     assert rows(tmp_path, "head")[2] == []
     assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
@@ -414,7 +414,7 @@ def test_trees_that_are_changed(tmp_path, options, distance, head):
     assert rows(tmp_path, "distance") == [[*distance, INFINITE, INFINITE]]
     assert rows(tmp_path, "head") == [head]
     settings = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]["settings"]
-    assert set(settings) == {"subwords", "on_mismatch", "binarize_trees", "control"}
+    assert set(settings) == {"subwords", "on_bad_parse", "binarize_trees", "control"}
     assert not options or options[1] in settings.values()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -190,6 +191,37 @@ def test_side_files_that_do_not_fit(trained, tmp_path, caplog):
         interactive(trained, trained.lines, tmp_path, f"--input-parses={tmp_path / 'elsewhere'}")
     with pytest.raises(ValueError, match="expected --input-parses or --parser, found both"):
         interactive(trained, trained.lines, tmp_path, *side, "--parser=fake")
+
+
+def test_bad_parses_of_side_files_are_an_error_or_skipped(trained, tmp_path, capsys):
+    trees = Path(f"{trained.parses}.trees").read_text().splitlines(keepends=True)
+    units = Path(f"{trained.parses}.conllu").read_text().split("\n\n")
+    trees[1] = trees[1].replace(")", "", 1)
+    units[3] = units[3].replace("\t1\t", "\t0\t", 1)
+    trees[5] = "(S other)\n"
+    (tmp_path / "side.trees").write_text("".join(trees))
+    (tmp_path / "side.conllu").write_text("\n\n".join(units))
+    expected = commands.generate_scored(trained.data, trained.checkpoint)
+    options = *trained.bpe, f"--input-parses={tmp_path / 'side'}"
+    with pytest.raises(InputError, match=r"side\.trees:2: expected .*--on-bad-parse skip"):
+        interactive(trained, trained.lines, tmp_path, *options)
+    found, printed = interactive(trained, trained.lines, tmp_path, *options, "--on-bad-parse=skip", "--buffer-size=4")
+    good = {n: text for n, text in expected.items() if n not in (1, 3, 5)}
+    commands.assert_same({n: found[n] for n in good}, good)
+    assert found.keys() == expected.keys()
+    for said in (
+        r"2 has no parse \(trees\)",
+        r"4 has no parse \(conllu\): .*expected one",
+        r"6 has no parse \(trees\): ",
+    ):
+        assert re.search(f"line {said}", printed)
+    total = f"3 of {len(trained.lines)} lines were translated without a parse"
+    assert f"{total} (unbalanced: 1, several_roots: 1, mismatch: 1)" in capsys.readouterr().err
+    model = commands.hub(trained, input_parses=str(tmp_path / "side"), on_bad_parse="skip")
+    assert model.read(trained.lines[:4]).without_parse == {"unbalanced": 1, "several_roots": 1}
+    model = commands.hub(trained, input_parses=str(tmp_path / "side"))
+    with pytest.raises(InputError, match="--on-bad-parse skip"):
+        model.translate(trained.lines[:2])
 
 
 def pipe(monkeypatch, lines: list[str]) -> tuple[str]:

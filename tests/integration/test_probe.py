@@ -165,7 +165,7 @@ def test_a_parse_cannot_tell_that_words_were_exchanged(data_bin, plain_data_bin,
     [
         (["--parses={corpus}/none"], "none: expected .*none.trees or .*none.conllu, found neither"),
         (["--parses={corpus}/valid.src"], r"valid.src.trees:1: sentence 0 .*: expected the same text"),
-        (["--parses={corpus}/valid.src", "--on-mismatch=skip"], "expected 120 parses, .* of the split, found 15"),
+        (["--parses={corpus}/valid.src", "--on-bad-parse=skip"], "expected 120 parses, .* of the split, found 15"),
         (["--tasks=head"], "--tasks: head needs parses in .conllu"),
         (["--tasks=tense"], "--tasks: expected some of depth,.*, found 'tense'"),
         (["--tasks=bigram-shift", "--layers=3"], "--layers: expected numbers from 0 to 2, such as 0,2, found '3'"),

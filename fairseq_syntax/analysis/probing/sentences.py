@@ -10,7 +10,8 @@ import numpy as np
 
 from fairseq_syntax.analysis.probing.labels import Labels, labels_of
 from syntax_preprocess.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, Subwords, first_marked_line
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.bad_parses import BadParses
+from syntax_preprocess.errors import BadParse, InputError
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.formats import FORMATS, TREES
 from syntax_preprocess.lines import read_lines
@@ -47,7 +48,7 @@ def read_sentences(
     *,
     count: int,
     subwords: str,
-    on_mismatch: str,
+    on_bad_parse: str,
     most_tokens: int,
 ) -> tuple[list[Sentence], Counter[str]]:
     """Of the chosen sentences of a split those that can be probed, and how many others there are, by reason.
@@ -60,28 +61,33 @@ def read_sentences(
         parses: by format, the file that has a parse for each sentence of the split; may be empty.
         count: how many sentences the split has.
         subwords: how they are marked; a key of :data:`~syntax_preprocess.alignment.SUBWORDS`.
-        on_mismatch: ``fail``, or ``skip`` the sentence.
+        on_bad_parse: ``error``, or ``skip`` the sentence.
         most_tokens: that the encoder takes, ``</s>`` included.
 
     Raises:
-        InputError: the files have not as many parses as there are sentences, or one of another text.
-        ValueError: the subwords are not marked so. Neither this nor another text is an error to ``skip``, unless all
-            are sentencepiece's.
+        InputError: the files have not as many parses as there are sentences.
+        BadParse: a parse is broken, or of another text.
+        ValueError: the subwords are not marked so. Neither this nor a bad parse is an error to ``skip``, unless all
+            subwords are sentencepiece's.
     """
     numbered = ((number, tokens) for number, (tokens, *_) in chosen.items())
     if (marked := first_marked_line(numbered, subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()
-    for number, units in _units(parses, chosen, count):
+    bad = BadParses(on_bad_parse)
+    for number, units in _units(parses, chosen, count, bad):
         tokens = chosen[number]
         if reason := _unusable(tokens, most_tokens):
             left_out[reason] += 1
             continue
+        if broken := next((parse.reason for _, parse in units.values() if isinstance(parse, BadParse)), None):
+            left_out[f"a broken parse: {broken}"] += 1
+            continue
         try:
             aligned = _align(*tokens, {kind: parse for kind, (_, parse) in units.items()}, subwords)
         except AlignmentError as error:
-            if on_mismatch == "fail":
+            if not bad.skips:
                 raise ValueError(f"sentence {number} of the split (from 0): {error}") from None
             left_out["subwords that make no words"] += 1
             continue
@@ -89,8 +95,9 @@ def read_sentences(
             left_out[_UNKNOWN] += 1
             continue
         for kind, mismatch in aligned.mismatches.items():
-            if on_mismatch == "fail" and not tokens[1]:
-                raise InputError(parses[kind], units[kind][0], f"sentence {number} of the split (from 0): {mismatch}")
+            if not tokens[1]:
+                message = f"sentence {number} of the split (from 0): {mismatch}"
+                bad.no_parse(BadParse(parses[kind], units[kind][0], message, "mismatch"))
         if aligned.mismatches:
             left_out[_UNKNOWN if tokens[1] else "a parse of another text"] += 1
         elif isinstance(aligned.trees, list) and _differ(aligned):
@@ -137,9 +144,10 @@ def _words(parses: Mapping[str, object]) -> list[str] | None:
 
 
 def _units(
-    parses: Mapping[str, str], chosen: Mapping[int, object], count: int
+    parses: Mapping[str, str], chosen: Mapping[int, object], count: int, bad: BadParses
 ) -> Iterator[tuple[int, dict[str, tuple[int, object]]]]:
-    """For each chosen one of `count` sentences the unit of each file, read, with the number of its first line."""
+    """For each chosen one of `count` sentences the unit of each file, read, with the number of its first line;
+    a bad one that is skipped is its :class:`BadParse`."""
     readers = {kind: iter(FORMATS[kind].units(read_lines(path))) for kind, path in parses.items()}
     for number in range(count):
         units = {}
@@ -150,7 +158,11 @@ def _units(
                     parses[kind], None, f"expected {count} parses, one for each sentence of the split, found {number}"
                 )
             if number in chosen:
-                units[kind] = line, FORMATS[kind].parse(unit, path=parses[kind], line=line)
+                try:
+                    units[kind] = line, FORMATS[kind].parse(unit, path=parses[kind], line=line)
+                except BadParse as error:
+                    bad.no_parse(error)
+                    units[kind] = line, error
         if number in chosen:
             yield number, units
     for kind, reader in readers.items():

@@ -31,6 +31,7 @@ from importlib import metadata
 from typing import Any
 
 import syntax_preprocess
+from syntax_preprocess import bad_parses
 from syntax_preprocess.alignment import SUBWORDS
 from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.controls import Control
@@ -79,13 +80,7 @@ def get_parser() -> argparse.ArgumentParser:
         metavar="LIST",
         help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
     )
-    parser.add_argument(
-        "--on-mismatch",
-        choices=["fail", "neutral"],
-        default="fail",
-        help="a parse of another text than that of its line: fail, or treat the sentence as one without a "
-        "parse and count it (default: fail)",
-    )
+    bad_parses.add_option(parser)
     parser.add_argument(
         "--binarize-trees",
         choices=["none", "left", "right"],
@@ -202,7 +197,7 @@ def binarize(args: argparse.Namespace) -> None:
     found = (TokenFiles.find(args.destdir, split.name, *languages) for split in splits)
     pair = next((files.pair for files in found if files), languages)
     places = [TokenFiles(args.destdir, split.name, pair, args.source_lang) for split in splits]
-    settings = Settings(args.subwords, args.on_mismatch, args.binarize_trees, control)
+    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control)
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(splits, places, target)
     make_folder(args.destdir)

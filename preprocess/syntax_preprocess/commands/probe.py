@@ -24,6 +24,7 @@ import argparse
 import importlib
 
 from syntax_preprocess.alignment import SUBWORDS
+from syntax_preprocess.bad_parses import ON_BAD_PARSE
 from syntax_preprocess.commands.main import command_line, run
 
 
@@ -96,10 +97,11 @@ def get_parser() -> argparse.ArgumentParser:
         help="how the text marks subwords (default: as the data-bin's features were made, else subword_nmt)",
     )
     parser.add_argument(
-        "--on-mismatch",
-        choices=["fail", "skip"],
-        default="fail",
-        help="a parse of another text than its sentence: fail, or leave the sentence out and count it (default: fail)",
+        "--on-bad-parse",
+        choices=ON_BAD_PARSE,
+        default="error",
+        help="a parse that is broken, or of another text than its sentence: an error, or skip the sentence and count "
+        "it (default: error)",
     )
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +20,14 @@ from syntax_preprocess.alignment import (
     first_marked_line,
     plain_words,
 )
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.data_bin.mmap import MmapWriter
 from syntax_preprocess.data_bin.others_of_split import read_others, write_others
 from syntax_preprocess.data_bin.places import TokenFiles
 from syntax_preprocess.data_bin.split_counts import SplitCounts
 from syntax_preprocess.data_bin.text_hashes import HASH, text_hashes, word_hash
-from syntax_preprocess.errors import InputError, shown
+from syntax_preprocess.errors import BadParse, InputError, shown
 from syntax_preprocess.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_preprocess.features.aligned import Settings, align_sentence
 from syntax_preprocess.formats import FORMATS
@@ -76,6 +78,7 @@ class EncodedLines:
             file at which the first sentence with each begins.
         text_hashes: of the sentences' subwords, ``(sentences,)``.
         counts: of the sentences.
+        bad: the first bad parse of each file and reason that was skipped.
     """
 
     lengths: dict[str, np.ndarray]
@@ -83,6 +86,7 @@ class EncodedLines:
     labels: dict[str, dict[str, int]]
     text_hashes: np.ndarray
     counts: SplitCounts
+    bad: list[BadParse]
 
 
 class SplitEncoder:
@@ -92,6 +96,8 @@ class SplitEncoder:
         self.split = split
         self.settings = settings
         self.others = others
+        self.bad: list[BadParse] = []
+        self._bad = BadParses(settings.on_bad_parse, self.bad.append)
         self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
         self.labels: dict[str, dict[str, tuple[int, int]]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
         self.word_hashes: list[int] = []
@@ -103,19 +109,16 @@ class SplitEncoder:
         tokens = self._tokens(number, text)
         subwords = self._subwords(number, tokens)
         found = {
-            kind: FORMATS[kind].parse(unit, path=self.split.parses[kind], line=place)
+            kind: self._bad.read(FORMATS[kind].parse, unit, path=self.split.parses[kind], line=place)
             for kind, (place, unit) in parses.items()
         }
         sentence = align_sentence(text, subwords, found, settings=self.settings, others=self.others)
-        if self.settings.on_mismatch == "fail":
-            for kind, error in sentence.mismatches.items():
-                raise InputError(
-                    self.split.parses[kind],
-                    parses[kind][0],
-                    f"{self.split.text}:{number}: {error} (--on-mismatch neutral takes the sentence without its parse; "
-                    "--subwords says how words were cut; if normalize-punctuation or another program changed the text "
-                    "after parsing, parse the text that it wrote)",
-                )
+        for kind, error in sentence.mismatches.items():
+            message = (
+                f"{self.split.text}:{number}: {error} (--subwords says how words were cut; if normalize-punctuation or "
+                "another program changed the text after parsing, parse the text that it wrote)"
+            )
+            self._bad.no_parse(BadParse(self.split.parses[kind], parses[kind][0], message, "mismatch"))
         self.counts.add(sentence)
         for name in self.split.features:
             place, _ = parses.get(FEATURES[name].source or "", (0, None))
@@ -139,8 +142,7 @@ class SplitEncoder:
         try:
             return SUBWORDS[self.settings.subwords](tokens)
         except AlignmentError as error:
-            if self.settings.on_mismatch == "fail":
-                raise InputError(self.split.text, number, str(error)) from None
+            self._bad.no_parse(BadParse(self.split.text, number, str(error), "mismatch"))
             return plain_words(tokens)  # no parse has these words
 
     def _number(self, feature: str, place: int, label: str) -> int:
@@ -160,6 +162,7 @@ class SplitEncoder:
             },
             text_hashes=text_hashes(np.array(self.word_hashes, np.uint64), np.array(self.lengths)),
             counts=self.counts,
+            bad=self.bad,
         )
 
 
@@ -195,7 +198,9 @@ def write_split(
     writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
     others = None
     if settings.control and Control.read(settings.control).kind == "shuffled":
-        others = write_others(files.data, split.text, split.parses, units=LINES_AT_ONCE, workers=workers)
+        others = write_others(
+            files.data, split.text, split.parses, settings=settings, units=LINES_AT_ONCE, workers=workers
+        )
     work = partial(encode_lines, split=split, settings=settings, others=others)
     ranges = in_lockstep(split.text, split.parses, LINES_AT_ONCE)
     with open(split.text, "rb") as file:
@@ -204,7 +209,10 @@ def write_split(
         open(files.text_hashes, "wb") as hashes,
         tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
     ):
+        shown_once = BadParses("skip", lambda error: progress.write(f"skipped ({error.reason}): {error}", sys.stderr))
         for lines in workers.map_ordered(work, ranges):
+            for error in lines.bad:
+                shown_once.show(error)
             for name, values in lines.values.items():
                 if name in lines.labels:
                     values = _renumber(values, name, lines.labels[name], labels[name], split)

@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.controls import Others
+from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.ranges import Range
@@ -15,7 +17,9 @@ from syntax_preprocess.system.workers import Workers
 from syntax_preprocess.trees import NoParse
 
 
-def write_others(folder: str, text: str, parses: Mapping[str, str], *, units: int, workers: Workers) -> str:
+def write_others(
+    folder: str, text: str, parses: Mapping[str, str], *, settings: Settings, units: int, workers: Workers
+) -> str:
     """Reads all parses of a split, writes what is drawn from to a new file, where each worker finds it, and returns its
     path.
 
@@ -23,10 +27,12 @@ def write_others(folder: str, text: str, parses: Mapping[str, str], *, units: in
         folder: of the new file.
         text: path of the split's text.
         parses: of its parses, by kind.
+        settings: say what becomes of bad parses.
         units: how many lines a worker gets at a time.
     """
     others = Others()
-    for some in workers.map_ordered(partial(_gather, parses=parses), in_lockstep(text, parses, units)):
+    gather = partial(_gather, parses=parses, bad=BadParses(settings.on_bad_parse))
+    for some in workers.map_ordered(gather, in_lockstep(text, parses, units)):
         others.update(some)
     with tempfile.NamedTemporaryFile(dir=folder, prefix="others.", delete=False) as file:
         pickle.dump(others, file, pickle.HIGHEST_PROTOCOL)
@@ -41,13 +47,13 @@ def read_others(path: str) -> Others:
     return others
 
 
-def _gather(ranges: Mapping[str, Range], *, parses: Mapping[str, str]) -> Others:
+def _gather(ranges: Mapping[str, Range], *, parses: Mapping[str, str], bad: BadParses) -> Others:
     others = Others()
     rows = {kind: FORMATS[kind].units(ranges[kind].lines()) for kind in parses}
     for (number, _), *row in zip(ranges["text"].lines(), *rows.values(), strict=False):
         found = {}
         for kind, (line, unit) in zip(rows, row, strict=True):
-            parse = FORMATS[kind].parse(unit, path=parses[kind], line=line)
+            parse = bad.read(FORMATS[kind].parse, unit, path=parses[kind], line=line)
             found[kind] = None if isinstance(parse, NoParse) else parse
         others.add(number, found.get(TREES.name), found.get(CONLLU.name))
     return others

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from syntax_preprocess.alignment import SUBWORDS
+from syntax_preprocess.bad_parses import ON_BAD_PARSE
 from syntax_preprocess.controls import Control
 from syntax_preprocess.data_bin.mmap import check_size
 from syntax_preprocess.errors import InputError, shown
@@ -93,6 +94,8 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
     check_types(f"settings of {split}", settings, types)
     if settings["subwords"] not in SUBWORDS:
         raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
+    if settings["on_bad_parse"] not in ON_BAD_PARSE:
+        raise ValueError(f"{shown(settings['on_bad_parse'])} in the place of what {split} does on a bad parse")
     if control is not None:
         try:
             Control.read(control)

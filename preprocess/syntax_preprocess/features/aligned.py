@@ -19,7 +19,7 @@ class Settings:
     """What the features depend on beside text and parses; see fairseq-syntax-binarize's options of these names."""
 
     subwords: str = "subword_nmt"
-    on_mismatch: str = "fail"
+    on_bad_parse: str = "error"
     binarize_trees: str = "none"
     control: str | None = None
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
+from tqdm import tqdm
+
+from syntax_preprocess import bad_parses
 from syntax_preprocess.alignment import AlignmentError, align, plain_words
-from syntax_preprocess.brackets import parse_brackets, still_open
-from syntax_preprocess.errors import InputError
+from syntax_preprocess.bad_parses import BadParses
+from syntax_preprocess.brackets import still_open
+from syntax_preprocess.errors import BadParse, InputError
 from syntax_preprocess.folding import fold, marks_in_order
 from syntax_preprocess.formats import CONLLU, TREES, ParseFormat
 from syntax_preprocess.lines import read_lines
@@ -22,6 +30,14 @@ from syntax_preprocess.trees import DependencyTree, NoParse, Tree, trace_hint, w
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class _Broken:
+    """A unit that cannot be read: why, and its words as far as they can be."""
+
+    error: BadParse
+    words: list[str]
+
+
 class FileParser(Parser, Generic[T]):
     """Reads a file of parses of a text, and checks that they are that text's.
 
@@ -30,24 +46,33 @@ class FileParser(Parser, Generic[T]):
     of text may have an empty unit or none; one without a parse is taken for the empty line's if it says so
     (``empty``), or if there are as many units as lines.
 
+    A bad parse is skipped where the units of the lines after it are known: if as many units are left as lines, each
+    line has one; else a broken unit's words must be the next words of the text.
+
     Args:
         path: of the file.
         text: path of the text, for messages.
         name: who made the parses, for the record.
+        bad: what becomes of bad parses.
     """
 
     sequential = True
     default_max_tokens = None  # long lines cost no memory here
     format: ClassVar[ParseFormat[Any, Any]]
 
-    def __init__(self, path: str, text: str, name: str | None = None):
+    def __init__(self, path: str, text: str, name: str | None = None, *, bad: BadParses):
         self.path = path
         self.name = name
         self.text = text
         for needed in (path, text):
             if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
                 raise InputError(needed, None, "expected a file, found none")
-        self._paired = self._count() == sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
+        self._bad = bad
+        self._lines = sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
+        self._more_units = self._count() - self._lines  # than lines, from this line on
+        self._paired = not self._more_units
+        self._more_taken = 0  # units with words than lines with words, before this line
+        self._taken: list[tuple[int, T | NoParse | _Broken]] = []  # of this line
         self._units = self._read()
         self._next = next(self._units, None)
 
@@ -55,6 +80,7 @@ class FileParser(Parser, Generic[T]):
     def add_arguments(cls, group: Any) -> None:
         group.add_argument("--parse-file", required=True, metavar="FILE", help="the parses of the text, in its order")
         group.add_argument("--parser-name", metavar="NAME", help="name and version of the parser, for the record")
+        bad_parses.add_option(group)
 
     @classmethod
     def input_files(cls, args: argparse.Namespace) -> Sequence[str]:
@@ -62,7 +88,8 @@ class FileParser(Parser, Generic[T]):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
-        return cls(args.parse_file, args.input, args.parser_name, **cls._own_options(args))
+        bad = BadParses(args.on_bad_parse, lambda error: tqdm.write(f"skipped ({error.reason}): {error}", sys.stderr))
+        return cls(args.parse_file, args.input, args.parser_name, bad=bad, **cls._own_options(args))
 
     @classmethod
     def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
@@ -87,37 +114,61 @@ class FileParser(Parser, Generic[T]):
 
     def _parse(self, line: Line) -> Parse | NoParse:
         expected, _ = fold(line.text)
-        if not expected:
-            if self._next and self._is_empty(self._next[1]):
+        try:
+            if expected:
+                return self._parse_words(line, marks_in_order(expected))
+            if self._next and self._is_empty(unit := self._next[1]):
                 self._advance()
+                if isinstance(unit, _Broken):
+                    raise unit.error
             return NoParse("empty")
-        expected = marks_in_order(expected)
+        except BadParse as error:
+            if self._bad.skips and not self._one_each():
+                message = f"{error.message}; it is not known which parses are those of the lines after it, since there "
+                message += f"are more or fewer than lines of {self.text}: expected one for each"
+                raise InputError(error.path, error.line, message) from None
+            no_parse = self._bad.no_parse(error)
+            with_words = (i for i, (_, unit) in enumerate(self._taken) if self._has_words(unit))
+            own = next(with_words, 0) if self._more_units else 0
+            while len(self._taken) > own + 1:
+                self._give_back()
+            return no_parse
+        finally:
+            self._more_units -= len(self._taken) - 1
+            self._more_taken += sum(self._has_words(unit) for _, unit in self._taken) - bool(expected)
+            self._taken.clear()
+
+    def _parse_words(self, line: Line, expected: str) -> Parse | NoParse:
+        """The parse of a line, which is folded to `expected`. Raises :class:`BadParse` if it is none."""
         units: list[T] = []
         tokens: list[str] = []
         blank = None  # where a unit before them says nothing
+        broken: BadParse | None = None
         found = 0  # characters of what is expected
         while found < len(expected):
             if self._next is None:
-                missing = "the rest of it" if units else "it"
-                raise InputError(
-                    self.path,
-                    None,
-                    f"expected a parse of {self.text}:{line.number}, found none of {missing}{self._blank_hint(blank)}",
-                )
+                missing = "the rest of it" if tokens else "it"
+                message = f"expected a parse of {self.text}:{line.number}, found none of {missing}"
+                message += self._blank_hint(blank)
+                raise BadParse(self.path, None, message, "mismatch") if tokens else InputError(self.path, None, message)
             place, unit = self._next
-            if isinstance(unit, NoParse):
-                if units:
-                    raise InputError(
-                        self.path, place, f"expected the rest of {self.text}:{line.number}, found no parse"
-                    )
-                self._advance()
-                return unit
+            if tokens and (isinstance(unit, NoParse) or (isinstance(unit, _Broken) and self._one_each())):
+                message = f"expected the rest of {self.text}:{line.number}, found no parse"
+                raise BadParse(self.path, place, message, "mismatch")
             self._advance()
-            more = self.format.tokens(unit)
-            if not more:  # comments
-                blank = blank or (place if not units else None)
-                continue
-            units.append(unit)
+            if isinstance(unit, NoParse):
+                return unit
+            if isinstance(unit, _Broken):
+                broken = broken or unit.error
+                if not (self._bad.skips and unit.words) or self._one_each():
+                    raise broken
+                more = unit.words
+            else:
+                more = self.format.tokens(unit)
+                if not more:  # comments
+                    blank = blank or (None if tokens else place)
+                    continue
+                units.append(unit)
             tokens += more
             folded = _folded(more)
             if expected.startswith(folded, found) and found + len(folded) < len(expected):
@@ -130,9 +181,9 @@ class FileParser(Parser, Generic[T]):
                 try:
                     align(plain_words(line.text.split()), tokens)
                 except AlignmentError as error:
-                    hint = f"{self._hint(units)}{self._blank_hint(blank)}"
-                    raise InputError(self.path, place, f"{self.text}:{line.number}: {error}{hint}") from None
-        return self._join(units)
+                    message = f"{self.text}:{line.number}: {error}{self._hint(units)}{self._blank_hint(blank)}"
+                    raise broken or BadParse(self.path, place, message, "mismatch") from None
+        return self._bad.no_parse(broken) if broken else self._join(units)
 
     def _blank_hint(self, place: int | None) -> str:
         """What to do if a blank unit stands where the parser failed."""
@@ -146,29 +197,66 @@ class FileParser(Parser, Generic[T]):
         return ""
 
     def _advance(self) -> None:
+        assert self._next is not None
+        self._taken.append(self._next)
         self._next = next(self._units, None)
 
-    def _is_empty(self, unit: T | NoParse) -> bool:
+    def _give_back(self) -> None:
+        """Undoes the last :meth:`_advance`."""
+        if self._next is not None:
+            self._units = itertools.chain([self._next], self._units)
+        self._next = self._taken.pop()
+
+    def _one_each(self) -> bool:
+        """Whether from this line on there is one unit for each line, or for each with words one with words. Nothing
+        depends on it unless bad parses are skipped."""
+        return self._bad.skips and (not self._more_units or self._more_with_words == self._more_taken)
+
+    @cached_property
+    def _more_with_words(self) -> int:
+        """How many more units with words than lines with words there are."""
+        return sum(self._has_words(unit) for _, unit in self._parsed()) - self._lines_with_words
+
+    @cached_property
+    def _lines_with_words(self) -> int:
+        return sum(bool(fold(text)[0]) for _, text in read_lines(self.text))
+
+    def _has_words(self, unit: T | NoParse | _Broken) -> bool:
+        """Whether a unit can be that of a line with words alone."""
+        if isinstance(unit, NoParse):
+            return unit.reason != "empty"
+        return isinstance(unit, _Broken) or bool(self.format.tokens(unit))
+
+    def _is_empty(self, unit: T | NoParse | _Broken) -> bool:
+        if isinstance(unit, _Broken):
+            return self._paired and not unit.words
         if isinstance(unit, NoParse):
             return self._paired or unit.reason == "empty"
         return not fold("".join(self.format.tokens(unit)))[0]
 
     def _count(self) -> int:
         """How many units the file has, without blank ones at its end for which the text has no line."""
-        lines = sum(lines.count for lines in line_unit_ranges(self.text, 1 << 20))
         count = needed = 0
         for count, (_, unit) in enumerate(self._unread(), start=1):
             if not self.format.blank(unit):
                 needed = count
-        return min(count, max(needed, lines))
+        return min(count, max(needed, self._lines))
 
     def _unread(self) -> Iterator[tuple[int, Any]]:
         """The units as they are in the file, each with the number of its first line."""
         return self.format.units(read_lines(self.path))
 
-    def _read(self) -> Iterator[tuple[int, T | NoParse]]:
-        """The units, each with the number of its first line."""
-        return self.format.read(self.path)
+    def _read(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
+        """The units that lines are compared with, each with the number of its first line."""
+        return self._parsed()
+
+    def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
+        """The units, read, each with the number of its first line."""
+        for place, unit in self._unread():
+            try:
+                yield place, self.format.parse(unit, path=self.path, line=place)
+            except BadParse as error:
+                yield place, _Broken(error, self.format.words(unit))
 
     @abstractmethod
     def _join(self, units: list[T]) -> Parse:
@@ -222,16 +310,46 @@ class TreesParser(FileParser[list[Tree]]):
     def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
         return {"drop_traces": args.drop_traces}
 
-    def _unread(self) -> Iterator[tuple[int, str]]:
+    def _count(self) -> int:
+        # Where does a tree end? Of a file with an unbalanced one, perhaps where the next one begins.
+        joined, apart = (self._balanced(apart) for apart in (False, True))
+        if joined == apart:
+            self._apart = False
+        elif False in joined:
+            self._apart = self._one_a_line(apart) or apart.count(True) > joined.count(True)
+        else:
+            self._apart = self._one_a_line(apart) and not self._one_a_line(joined)
+        return len(apart if self._apart else joined)
+
+    def _balanced(self, apart: bool) -> list[bool | None]:
+        """Of each tree whether its brackets are; without blank ones at the end for which the text has no line."""
+        found = [_is_balanced(unit) for unit in self._trees(apart)]
+        while len(found) > self._lines and found[-1] is None:
+            found.pop()
+        return found
+
+    def _one_a_line(self, units: list[bool | None]) -> bool:
+        return len(units) == self._lines or len(units) - units.count(None) == self._lines_with_words
+
+    def _trees(self, apart: bool) -> Iterator[tuple[int, str]]:
         """Lines, joined until all brackets are closed.
 
         Where a backslash stands before brackets, they may be closed with these alone. The tree then ends before a line
         that is not indented.
+
+        Args:
+            apart: also before an empty line, and before one that begins with a bracket where the first tree does.
         """
         held: list[str] = []
         first = opened = without_escaped = 0
+        margin: int | None = None
         for place, line in read_lines(self.path):
-            if held and opened <= 0 and not (line.strip() and line[0].isspace()):
+            inside = line.lstrip()
+            indent = len(line) - len(inside)
+            if inside and margin is None:
+                margin = indent
+            closed = opened <= 0 and not (inside and indent)
+            if held and (closed or (apart and (not inside or (inside[0] == "(" and indent == margin)))):
                 yield first, " ".join(held)
                 held, opened, without_escaped = [], 0, 0
             first = first if held else place
@@ -245,16 +363,15 @@ class TreesParser(FileParser[list[Tree]]):
         if held:
             yield first, " ".join(held)
 
-    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse]]:
-        for place, line in self._unread():
-            yield place, self._with_or_without_traces(parse_brackets(line, path=self.path, line=place))
+    def _unread(self) -> Iterator[tuple[int, str]]:
+        return self._trees(self._apart)
 
-    def _with_or_without_traces(self, trees: list[Tree] | NoParse) -> list[Tree] | NoParse:
-        if isinstance(trees, NoParse) or not self._drops_traces:
-            return trees
-        trees, dropped = without_traces(trees)
-        self._dropped += dropped
-        return trees
+    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
+        for place, trees in self._parsed():
+            if self._drops_traces and not isinstance(trees, NoParse | _Broken):
+                trees, dropped = without_traces(trees)
+                self._dropped += dropped
+            yield place, trees
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), **({"drop_traces": True} if self._drops_traces else {})}
@@ -269,3 +386,9 @@ class TreesParser(FileParser[list[Tree]]):
 
     def _join(self, units: list[list[Tree]]) -> Parse:
         return Parse(trees=[tree for unit in units for tree in unit])
+
+
+def _is_balanced(unit: tuple[int, str]) -> bool | None:
+    """Whether a tree's brackets are; ``None`` without a tree."""
+    _, text = unit
+    return 0 in still_open(text) if text.strip() else None

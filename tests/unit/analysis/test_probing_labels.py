@@ -125,8 +125,8 @@ def write(tmp_path, tree_lines):
     return {"trees": str(tmp_path / "x.trees")}
 
 
-def read(split, parses, on_mismatch="fail"):
-    options = {"subwords": "subword_nmt", "on_mismatch": on_mismatch, "most_tokens": 6}
+def read(split, parses, on_bad_parse="error"):
+    options = {"subwords": "subword_nmt", "on_bad_parse": on_bad_parse, "most_tokens": 6}
     return read_sentences(dict(enumerate(split)), parses, count=len(split), **options)
 
 
@@ -152,14 +152,14 @@ def test_words_are_found_by_text_and_unknown_ones_by_the_feature(tmp_path):
     )
 
 
-def test_parses_of_another_text_are_refused_or_counted(tmp_path):
-    parses = write(tmp_path, ["(S (A a) (B b))", "(S (A a) (B b))"])
-    split = [(["a", "b"], False, None), (["a", "c"], False, None)]
+def test_bad_parses_are_refused_or_counted(tmp_path):
+    parses = write(tmp_path, ["(S (A a) (B b))", "(S (A a) (B b))", "(S (A a) (B b)"])
+    split = [(["a", "b"], False, None), (["a", "c"], False, None), (["a", "b"], False, None)]
     with pytest.raises(InputError, match=r"x\.trees:2: sentence 1 of the split \(from 0\): expected the same text"):
         read(split, parses)
-    found, left_out = read(split, parses, on_mismatch="skip")
+    found, left_out = read(split, parses, on_bad_parse="skip")
     assert [s.number for s in found] == [0]
-    assert left_out == {"a parse of another text": 1}
+    assert left_out == {"a parse of another text": 1, "a broken parse: unbalanced": 1}
 
 
 def test_subwords_that_are_marked_otherwise_are_refused_or_counted():
@@ -167,15 +167,15 @@ def test_subwords_that_are_marked_otherwise_are_refused_or_counted():
     with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected the line's last"):
         read(split, {})
     with pytest.raises(ValueError, match=r"sentence 0 of the split \(from 0\): expected no marks of sentencepiece"):
-        read([(["▁a", "▁b"], False, None)], {}, on_mismatch="skip")
-    found, left_out = read(split, {}, on_mismatch="skip")
+        read([(["▁a", "▁b"], False, None)], {}, on_bad_parse="skip")
+    found, left_out = read(split, {}, on_bad_parse="skip")
     assert [s.number for s in found] == [1]
     assert left_out == {"subwords that make no words": 1}
 
 
 def test_only_chosen_parses_are_read(tmp_path):
     parses = write(tmp_path, ["(S broken", "(S (A a) (B b))", "(S (A c) (B d))"])
-    options = {"subwords": "subword_nmt", "on_mismatch": "fail", "most_tokens": 6, "count": 3}
+    options = {"subwords": "subword_nmt", "on_bad_parse": "error", "most_tokens": 6, "count": 3}
     found, _ = read_sentences({2: (["c", "d"], False, None)}, parses, **options)
     assert [(s.number, s.words) for s in found] == [(2, ["c", "d"])]
 

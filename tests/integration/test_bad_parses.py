@@ -1,0 +1,270 @@
+"""--on-bad-parse: one bad parse of many is an error that says what to do, or costs its line's parse alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import re
+import tempfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from binarizing import rows, run, write
+from bracketed import bracketed
+from fairseq_syntax.testing import random_tree
+from syntax_preprocess.commands import parse
+from syntax_preprocess.data_bin import encoding
+from syntax_preprocess.trees import Tree
+
+KINDS = ("trees", "conllu")
+
+
+def unit(words: list[str], random: Random) -> str:
+    """A CoNLL-U unit; all words depend on the root, or on the word before them."""
+    root = random.randrange(len(words))
+    heads = [0 if i == root else random.choice([root + 1, i]) if i > root else root + 1 for i in range(len(words))]
+    return (
+        "".join(f"{i}\t{w}\t_\t_\t_\t_\t{h}\t_\t_\t_\n" for i, (w, h) in enumerate(zip(words, heads, strict=True), 1))
+        + "\n"
+    )
+
+
+def columns(change):
+    """Breaks a CoNLL-U unit in a row that is not its root's."""
+
+    def broken(unit: str, random: Random) -> str:
+        lines = unit.splitlines(keepends=True)
+        others = [i for i, line in enumerate(lines[:-1]) if line.split("\t")[6] != "0"]
+        row = random.choice(others)
+        lines[row] = "\t".join(change(lines[row].split("\t")))
+        return "".join(lines)
+
+    return broken
+
+
+def at(place: str, new: str):
+    """Breaks a tree at one of the places where `place` stands."""
+
+    def broken(tree: str, random: Random) -> str:
+        found = [i for i in range(len(tree)) if tree.startswith(place, i)]
+        start = random.choice(found)
+        return tree[:start] + new + tree[start + len(place) :]
+
+    return broken
+
+
+#: What makes a parse bad so that its words can be read.
+WITH_WORDS = [
+    ("conllu", columns(lambda row: [*row[:6], "0", *row[7:]])),  # a second root
+    ("conllu", columns(lambda row: [*row[:6], row[0], *row[7:]])),  # a cycle
+    ("conllu", columns(lambda row: [*row[:6], "99", *row[7:]])),
+    ("conllu", columns(lambda row: [*row[:6], "x", *row[7:]])),
+    ("conllu", columns(lambda row: [*row[:4], "\n"])),
+    ("conllu", columns(lambda row: ["77", *row[1:]])),
+    ("trees", at(")", "")),
+    ("trees", at(")", "))")),
+    ("trees", at(" w", " (Y ) w")),  # a constituent without words
+    ("trees", at("(", "((")),
+]
+#: What makes it bad so that they cannot, or differ from the line's.
+WITHOUT_WORDS = [
+    ("conllu", columns(lambda row: [row[0], "other", *row[2:]])),
+    ("conllu", columns(lambda row: [row[0], "", *row[2:]])),
+    ("conllu", columns(lambda row: [" ".join(row)])),
+    ("conllu", lambda unit, random: "# sentences = x\n" + unit),
+    ("conllu", lambda unit, random: "1\tw0" + "\t_" * 4 + "\t0" + "\t_" * 3 + "\n\n"),  # a part
+    ("trees", at("w0", "other")),
+    ("trees", lambda tree, random: "(X other)"),
+    ("trees", lambda tree, random: "(X w0)"),
+    ("trees", lambda tree, random: "(X (Y )"),
+    ("trees", lambda tree, random: tree + " x"),
+]
+
+
+def pretty(tree: Tree, indent: int = 0) -> str:
+    """A tree over several lines, as CoreNLP writes it."""
+    inside = (
+        f" {c}" if isinstance(c, str) else "\n" + "  " * (indent + 1) + pretty(c, indent + 1) for c in tree.children
+    )
+    return f"({tree.label}{''.join(inside)})"
+
+
+class Corpus:
+    """Some lines and their parses; each line is so many sentences of two to four words, or empty."""
+
+    def __init__(self, random: Random, sentences: int, layout: str):
+        self.random, self.layout = random, layout
+        sizes = [[random.randint(2, 4) for _ in range(sentences)] for _ in range(6)]
+        sizes.insert(random.randint(0, 6), [])
+        self.trees = [[random_tree(random, n) for n in line] for line in sizes]
+        self.conllu = [[unit([f"w{i}" for i in range(n)], random) for n in line] for line in sizes]
+
+    def write(self, folder: Path, route: str, bad: tuple[int, str, object] | None, *options: str) -> Path:
+        text = "".join(" ".join(leaf for tree in line for leaf in tree.leaves()) + "\n" for line in self.trees)
+        made = {
+            "trees": [
+                [(pretty if self.layout == "pretty" else bracketed)(tree) for tree in line] for line in self.trees
+            ],
+            "conllu": [[*line] for line in self.conllu],
+        }
+        if bad:
+            number, kind, spoil = bad
+            made[kind][number][0] = spoil(made[kind][number][0], self.random)
+        between = "\n" if route == "parse" else " "
+        files = {"trees": "".join(between.join(line) + "\n" for line in made["trees"])}
+        files["conllu"] = "".join("".join(line) or "#\n\n" for line in made["conllu"])
+        write(folder, text=text, **files)
+        if route == "parse":
+            for kind in KINDS:
+                given = (folder / f"train.en.{kind}").rename(folder / f"given.{kind}")
+                arguments = [f"--input={folder}/train.en", f"--parser={kind}", f"--parse-file={given}", *options]
+                parse.main(arguments)
+        run(folder, *options)
+        return folder
+
+
+def counted(folder: Path) -> dict[str, dict[str, int]]:
+    return json.loads((folder / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]["counts"]["no_parse"]
+
+
+def features(folder: Path) -> list[dict[str, list[int]]]:
+    found = {name: rows(folder, name) for name in ("word", "distance", "head", "position")}
+    return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
+
+
+LAYOUTS = [("binarize", 1, ""), ("parse", 1, ""), ("parse", 1, "pretty"), ("parse", 2, ""), ("parse", 2, "pretty")]
+
+
+@given(st.integers(0), st.sampled_from(LAYOUTS), st.data())
+@settings(max_examples=25, deadline=None, phases=[Phase.generate])
+def test_a_bad_parse_costs_its_line_alone(seed, layout, data):
+    route, sentences, form = layout
+    corpus = Corpus(Random(seed), sentences, form)
+    kind, spoil = data.draw(st.sampled_from(WITH_WORDS + WITHOUT_WORDS * (sentences == 1)))
+    number = data.draw(st.sampled_from([i for i, line in enumerate(corpus.trees) if line]))
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
+        whole, broken, refused = (Path(folder, name) for name in "abc")
+        for place in (whole, broken, refused):
+            place.mkdir()
+        expected = features(corpus.write(whole, route, None))
+        found = features(corpus.write(broken, route, (number, kind, spoil), "--on-bad-parse=skip"))
+        assert not found[number]["distance" if kind == "trees" else "head"]
+        assert found[:number] + found[number + 1 :] == expected[:number] + expected[number + 1 :]
+        added = {k: sum(n.values()) - sum(counted(whole)[k].values()) for k, n in counted(broken).items()}
+        assert added == {k: int(k == kind) for k in KINDS}
+        assert err.getvalue().count("skipped (") == 1
+        with pytest.raises(SystemExit, match="--on-bad-parse skip"):
+            corpus.write(refused, route, (number, kind, spoil))
+        assert not list(refused.glob("bin/*.json"))
+
+
+def row(number: int, form: str, head: object) -> str:
+    return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_\n"
+
+
+GOOD = row(1, "a", 2) + row(2, "b", 0) + "\n"
+BAD = {
+    "several_roots": GOOD.replace("\t2\t", "\t0\t"),
+    "cycle": GOOD.replace("\t0\t", "\t1\t"),
+    "head_out_of_range": GOOD.replace("\t2\t", "\t3\t"),
+    "no_head": GOOD.replace("\t2\t", "\tx\t"),
+    "columns": GOOD.replace("\t2\t", " 2 "),
+    "no_form": GOOD.replace("a", ""),
+    "word_numbers": GOOD.replace("2\tb", "3\tb"),
+    "sentences": "# sentences = 2\n" + GOOD,
+    "comment": "# sentences = two\n" + GOOD,
+    "mismatch": GOOD.replace("b", "c"),
+}
+BAD_TREES = {
+    "unbalanced": "(S (X a) (X b)",
+    "empty_tree": "(S (X a) (X b) (X))",
+    "outside_brackets": "(S (X a)) b",
+    "mismatch": "(S (X a))",
+}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_bad_parses_are_counted_by_reason_and_the_first_of_each_is_shown(tmp_path, workers, capfd, monkeypatch):
+    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 3)
+    units, trees = [GOOD, *BAD.values()] * 2, ["(S a b)", *BAD_TREES.values()] * 2
+    trees += ["(())"] * (len(units) - len(trees))
+    write(tmp_path, text="a b\n" * len(units), trees="".join(f"{tree}\n" for tree in trees), conllu="".join(units))
+    run(tmp_path, "--on-bad-parse=skip", f"--workers={workers}")
+    told = capfd.readouterr()
+    assert counted(tmp_path) == {
+        "conllu": dict.fromkeys(BAD, 2),
+        "trees": {**dict.fromkeys(BAD_TREES, 2), "not_stated": 12},
+    }
+    assert "conllu: 2 parsed (9.09%), without a parse: 2 columns, 2 comment, 2 cycle, " in told.out
+    shown = re.findall(r"skipped \((\w+)\): \S*/train\.en\.(\w+):(\d+): ", told.err)
+    first = itertools.accumulate((GOOD, *BAD.values()), lambda line, unit: line + unit.count("\n"), initial=1)
+    places = dict(zip(BAD, list(first)[1:], strict=False))
+    assert {(reason, kind) for reason, kind, _ in shown} == {
+        *((r, "conllu") for r in BAD),
+        *((r, "trees") for r in BAD_TREES),
+    }
+    assert len(shown) == len(BAD) + len(BAD_TREES)
+    assert all(places[reason] <= int(line) <= places[reason] + 2 for reason, kind, line in shown if kind == "conllu")
+    assert [int(line) for _, kind, line in shown if kind == "trees"] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("trees", "expected"),
+    [
+        ("(S a b)\n", r"train\.en\.trees: expected a parse for every line of .*, found only 1"),
+        ("(S a b)\n(S a\n(S a b)\n", r"train\.en\.trees:3: expected 2 parses, one for each line of .*, found more"),
+        (b"(S a b)\n(S \xff b)\n", r"train\.en\.trees:2: expected UTF-8"),
+    ],
+)
+def test_what_breaks_the_order_of_lines_is_always_an_error(tmp_path, trees, expected):
+    write(tmp_path, text="a b\na b\n", trees="", conllu=None)
+    (tmp_path / "train.en.trees").write_bytes(trees if isinstance(trees, bytes) else trees.encode())
+    with pytest.raises(SystemExit, match=expected):
+        run(tmp_path, "--on-bad-parse=skip")
+
+
+UNKNOWN = "it is not known which parses are those of the lines after it"
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "expected"),
+    [
+        ("trees", "(S a)\n(S b)\n(S c\n(S other)\n(S e)\n", f"p:3: expected 1 more '.*{UNKNOWN}"),
+        ("trees", "(S a)\n(S b)\n(S c)\n(S other)\n(S e)\n", f"p:4: .*the parse 'other'.*{UNKNOWN}"),
+        ("trees", "(S a)\n(S b)\n(S )\n(S c)\n(S d)\n(S e)\n", f"p:3: expected a word or a constituent .*{UNKNOWN}"),
+        ("trees", "(S a)\n(S b)\n(S c)\n(S d)\n", r"p: expected a parse of .*x:3, found none of it"),
+        ("trees", "(S a)\n(S b)\n(S c)\n(S d)\n(S e)\n(S f)\n", "p:6: expected no parse after the last line"),
+        ("conllu", row(1, "a", 0) + "\n" + row(1, "b", 3) + row(2, "other", 0), f"p:3: .*out of range.*{UNKNOWN}"),
+    ],
+)
+def test_a_bad_parse_after_which_nothing_is_known_is_always_an_error(tmp_path, kind, content, expected):
+    (tmp_path / "x").write_text("a b\nc d\ne\n")
+    (tmp_path / "p").write_text(content)
+    with pytest.raises(SystemExit, match=expected):
+        parse.main([f"--input={tmp_path}/x", f"--parser={kind}", f"--parse-file={tmp_path}/p", "--on-bad-parse=skip"])
+    assert not (tmp_path / f"x.{kind}").exists()
+
+
+def test_trees_that_swallow_each_other(tmp_path):
+    """One lacks a bracket that a later one has too many, before and in a text whose lines have several trees."""
+    (tmp_path / "x").write_text("a\nb\n\nc\nd e\nf\n")
+    (tmp_path / "p").write_text(" (S a)\n (S b\n\n (S c))\n (S d) (S\n  e)\n (S f)\n")
+    parse.main([f"--input={tmp_path}/x", "--parser=trees", f"--parse-file={tmp_path}/p", "--on-bad-parse=skip"])
+    expected = "(S a)\n(()) unbalanced\n(()) empty\n(()) unbalanced\n(S d) (S e)\n(S f)\n"
+    assert (tmp_path / "x.trees").read_text() == expected
+
+
+def test_lines_with_a_bad_parse_are_not_drawn_for_others(tmp_path):
+    """By --control shuffled."""
+    units = GOOD.replace("a", "c") + BAD["cycle"] + GOOD
+    write(tmp_path, text="c b\na b\na b\n", trees=None, conllu=units)
+    with pytest.raises(SystemExit, match=r"train\.en\.conllu:4: expected a tree.*--on-bad-parse skip"):
+        run(tmp_path, "--control=shuffled")
+    run(tmp_path, "--control=shuffled", "--on-bad-parse=skip")
+    assert rows(tmp_path, "head") == [[2, 0, 0], [], [2, 0, 0]]
