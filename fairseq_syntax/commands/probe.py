@@ -8,6 +8,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from fairseq_syntax.data.features import load_features
 from syntax_preprocess.data_bin.places import TokenFiles
 from syntax_preprocess.data_bin.signature import Signature
 from syntax_preprocess.errors import InputError
+from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.formats import FORMATS
 from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -175,13 +177,13 @@ class _Part:
         dataset = load_split(task, args.data, split)
         random = np.random.default_rng([args.seed, 3])
         drawn = np.sort(random.permutation(len(dataset))[: args.max_sentences]).tolist()
-        tokenized, marks = _tokenized(task, args.data, split, dataset, drawn)
+        tokenized, made = _tokenized(task, args.data, split, dataset, drawn)
         most_tokens = getattr(models[0].encoder, "max_positions", lambda: 1 << 30)()
         self.sentences, left_out = read_sentences(
             tokenized,
             parses,
             count=len(dataset),
-            subwords=args.subwords or marks or "subword_nmt",
+            settings=replace(made, subwords=args.subwords) if args.subwords else made,
             on_bad_parse=args.on_bad_parse,
             most_tokens=most_tokens,
         )
@@ -226,17 +228,17 @@ def _orders(sentences: Sequence[Sentence], random: np.random.Generator) -> tuple
 
 def _tokenized(
     task: Any, data: str, split: str, dataset: Any, numbers: Sequence[int]
-) -> tuple[dict[int, TokenizedSentence], str | None]:
-    """Sentences of a split as text, by number; how their subwords are marked, if features of the data-bin say so."""
+) -> tuple[dict[int, TokenizedSentence], Settings]:
+    """Sentences of a split as text, by number; with which settings features of the data-bin were made."""
     dictionary, cfg = task.source_dictionary, task.cfg
     folder = utils.split_paths(data)[0]
     words: Any = None
-    marks = None
+    settings = Settings()
     files = TokenFiles.find(folder, split, cfg.source_lang, cfg.target_lang, dataset_impl=cfg.dataset_impl)
     if files is not None and os.path.exists(files.signature):
         made = Signature.read(files.signature).splits.get(split)
         if made is not None:
-            marks = made.settings["subwords"]
+            settings = Settings(**made.settings)
             if "word" in made.features:
                 words = load_features(
                     folder,
@@ -255,7 +257,7 @@ def _tokenized(
         unknown = dictionary.unk() in ids
         word = words[number].tolist()[:-1] if unknown and words is not None else None
         found[number] = [dictionary[i] for i in ids], unknown, word
-    return found, marks
+    return found, settings
 
 
 def _corpus(parts: Sequence[tuple[Sequence[Sentence], States, tuple[States, np.ndarray] | None]]) -> Corpus:

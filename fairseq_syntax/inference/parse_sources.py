@@ -31,14 +31,16 @@ class SourceLine:
 
     Attributes:
         number: of the line in all of the input, from 1.
-        text: as it was given, but for marks of subwords.
+        text: as it was given, but for marks of subwords and for symbols, which the parser is not to see.
         subwords: what the model reads, `marked` the same with marks.
+        words: those of the subwords, without symbols.
     """
 
     number: int
     text: str
     marked: list[str]
     subwords: Subwords
+    words: list[str]
 
 
 class ParseSource(ABC):
@@ -127,7 +129,7 @@ def _parse(running: RunningParser, lines: Sequence[SourceLine], outcomes: Counte
     def failed(line: Line, error: Exception) -> None:
         _warn(line, kinds, error)
 
-    given = [Line(x.number, " ".join(x.subwords.words) if parser.pretokenized else x.text) for x in lines]
+    given = [Line(x.number, " ".join(x.words) if parser.pretokenized else x.text) for x in lines]
     parses: list[Parse | NoParse] = []
     while len(parses) < len(given):
         # As long as it has parsed nothing, no more lines than it may still fail on.

@@ -26,6 +26,7 @@ from syntax_preprocess.controls import Control
 from syntax_preprocess.features import FEATURES, parse_kinds
 from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
 from syntax_preprocess.lines import tokenize_line
+from syntax_preprocess.symbols import symbol_pattern
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class SourceReader:
             logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
         sentences = [self._align(line, parses) for line, parses in zip(given, self.source.parse(given), strict=True)]
         features = {
-            name: [torch.tensor(FEATURES[name].values(s, self._numberer(name))).long() for s in sentences]
+            name: [torch.tensor(FEATURES[name].of(s, self._numberer(name))).long() for s in sentences]
             for name in self.features
         }
         tokens = [self._ids(line, dictionary) for line in given]
@@ -85,7 +86,9 @@ class SourceReader:
             logger.warning("line %d: %s", number, error)
             subwords = plain_words(marked)
         # Text that nothing was done to may have been subwords before.
-        return SourceLine(number, " ".join(subwords.words) if encoded == text else text, marked, subwords)
+        text = " ".join(subwords.words) if encoded == text else text
+        symbols = symbol_pattern(self.settings.symbols)
+        return SourceLine(number, symbols.without(text), marked, subwords, symbols.take_out(subwords)[0].words)
 
     def _align(self, line: SourceLine, parses: Parses) -> AlignedSentence:
         sentence = align_sentence(" ".join(line.marked), line.subwords, parses, settings=self.settings)

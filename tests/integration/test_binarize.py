@@ -46,6 +46,7 @@ def test_features_signature_and_report(tmp_path, capsys):
         "sentences": 3,
         "words": 7,
         "subwords": 8,
+        "symbols": 0,
         "no_parse": {"trees": {"not_stated": 1}, "conllu": {}},
         "longest_distance": 2,
         "deepest_tree": 3,
@@ -212,6 +213,30 @@ def test_bad_parses_can_be_skipped_and_are_counted(tmp_path, capsys):
     run(write(tmp_path, text=TEXT.replace("a b", "a c")), "--on-bad-parse", "skip")
     assert rows(tmp_path, "head")[2] == []
     assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
+
+
+TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
+
+
+def test_symbols_are_words_outside_of_the_trees(tmp_path, capsys):
+    run(write(tmp_path, text=TAGGED), "--symbols", "<*>,[BT]")
+    assert rows(tmp_path, "word") == [[0, 1, 2, 2, 3, 4, 5, 6, 7], [0, 1], [0, 1, 2, 3]]
+    assert rows(tmp_path, "distance") == [[INFINITE, 1, 0, 2, 2, 1, 1, INFINITE, INFINITE], [INFINITE, INFINITE], []]
+    assert rows(tmp_path, "head") == [[0, 3, 0, 0, 0, 6, 3, 6, 0], [0, 0], [2, 0, 0, 0]]
+    split = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]
+    assert split["settings"]["symbols"] == "<*>,[BT]"
+    assert (split["counts"]["words"], split["counts"]["subwords"], split["counts"]["symbols"]) == (11, 12, 4)
+    assert "train: 3 sentences; 11 words; 12 subwords (1.09 a word); 4 symbols; " in capsys.readouterr().out
+    run(write(tmp_path), "--symbols", "<*>")
+    assert f"train: no --symbols in {tmp_path}/train.en" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", [TAGGED, TEXT.replace("a b", "a [BT] b"), TEXT.replace("( rise", "<num> ( rise")])
+def test_a_line_with_what_looks_like_a_symbol_names_the_option(tmp_path, text):
+    with pytest.raises(
+        SystemExit, match=r"--symbols names words that the parser never saw, perhaps '(<2de>|\[BT\]|<num>)'"
+    ):
+        run(write(tmp_path, text=text))
 
 
 def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):
@@ -414,7 +439,7 @@ def test_trees_that_are_changed(tmp_path, options, distance, head):
     assert rows(tmp_path, "distance") == [[*distance, INFINITE, INFINITE]]
     assert rows(tmp_path, "head") == [head]
     settings = json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"]["settings"]
-    assert set(settings) == {"subwords", "on_bad_parse", "binarize_trees", "control"}
+    assert set(settings) == {"subwords", "on_bad_parse", "binarize_trees", "control", "symbols"}
     assert not options or options[1] in settings.values()
 
 

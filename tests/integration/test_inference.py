@@ -409,6 +409,35 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, ma
         assert found.lengths == [len(line.split()) + 1 for line in encoded]
 
 
+def test_the_parser_of_new_text_does_not_see_symbols(corpus, trained, plain_data_bin, tmp_path, monkeypatch):
+    """And their features are those that the binarizer makes."""
+    seen = []
+    parse = FakeParser.parse
+    monkeypatch.setattr(
+        FakeParser, "parse", lambda self, lines: seen.extend(x.text for x in lines) or parse(self, lines)
+    )
+    tagged = {}
+    (tmp_path / "bpe").mkdir()
+    for name in ("train", "valid", "test"):
+        lines = (corpus / f"bpe/{name}.src").read_text().splitlines()
+        tagged[name] = [f"<2de> {line} <num>" for line in lines]
+        (tmp_path / f"bpe/{name}.src").write_text("".join(f"{line}\n" for line in tagged[name]))
+        for path in trained.parses.parent.glob(f"{name}.src*"):
+            shutil.copy(path, tmp_path)
+    data = commands.copy(plain_data_bin, tmp_path / "data")
+    commands.binarize(tmp_path, data, "--symbols=<2*>,<num>")
+    made = {f: indexed_dataset.make_dataset(f"{data}/test.src-tgt.src.{f}", "mmap") for f in FEATURES}
+    for pretokenized in (True, False):
+        monkeypatch.setattr(FakeParser, "pretokenized", pretokenized)
+        reader = source_reader(SyntaxTranslationConfig(data=str(data), source_lang="src", target_lang="tgt"), FEATURES)
+        given = [f"<2de> {line} <num>" for line in trained.lines[:6]]
+        found = reader.read(given, tagged["test"][:6], small.dictionary())
+        assert not found.without_parse
+        for name in ("word", "distance", "head", "upos", "case", "position"):  # the relation says which call it was
+            assert [row.tolist() for row in found.features[name]] == [made[name][i].tolist() for i in range(6)], name
+    assert seen == trained.lines[:6] * 2
+
+
 def test_lexical_constraints(trained, tmp_path):
     line = trained.lines[0]
     expected = commands.generate_scored(trained.data, trained.checkpoint)

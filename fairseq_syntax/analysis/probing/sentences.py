@@ -47,7 +47,7 @@ def read_sentences(
     parses: Mapping[str, str],
     *,
     count: int,
-    subwords: str,
+    settings: Settings,
     on_bad_parse: str,
     most_tokens: int,
 ) -> tuple[list[Sentence], Counter[str]]:
@@ -60,7 +60,7 @@ def read_sentences(
         chosen: sentences by their number, in order.
         parses: by format, the file that has a parse for each sentence of the split; may be empty.
         count: how many sentences the split has.
-        subwords: how they are marked; a key of :data:`~syntax_preprocess.alignment.SUBWORDS`.
+        settings: how subwords are marked, and which words are symbols; a sentence with some is left out.
         on_bad_parse: ``error``, or ``skip`` the sentence.
         most_tokens: that the encoder takes, ``</s>`` included.
 
@@ -85,7 +85,7 @@ def read_sentences(
             left_out[f"a broken parse: {broken}"] += 1
             continue
         try:
-            aligned = _align(*tokens, {kind: parse for kind, (_, parse) in units.items()}, subwords)
+            aligned = _align(*tokens, {kind: parse for kind, (_, parse) in units.items()}, settings)
         except AlignmentError as error:
             if not bad.skips:
                 raise ValueError(f"sentence {number} of the split (from 0): {error}") from None
@@ -93,6 +93,9 @@ def read_sentences(
             continue
         if aligned is None:
             left_out[_UNKNOWN] += 1
+            continue
+        if aligned.symbols:
+            left_out["words that its parse has not (--symbols)"] += 1
             continue
         for kind, mismatch in aligned.mismatches.items():
             if not tokens[1]:
@@ -118,17 +121,19 @@ def _unusable(sentence: TokenizedSentence, most_tokens: int) -> str | None:
 
 
 def _align(
-    tokens: list[str], unknown: bool, word: Sequence[int] | None, parses: Mapping[str, object], subwords: str
+    tokens: list[str], unknown: bool, word: Sequence[int] | None, parses: Mapping[str, object], settings: Settings
 ) -> AlignedSentence | None:
     """``None``: it has unknown subwords, and the words that they belong to are not known."""
     if not unknown:
-        split = SUBWORDS[subwords](tokens)
+        split = SUBWORDS[settings.subwords](tokens)
     else:
         words = _words(parses)
         if words is None or word is None or len(word) != len(tokens) or len(words) != int(word[-1]) + 1:
             return None
         split = Subwords(tokens, words, [int(value) for value in word])
-    return align_sentence(" ".join(tokens), split, parses, settings=Settings(subwords=subwords))
+    return align_sentence(
+        " ".join(tokens), split, parses, settings=Settings(settings.subwords, symbols=settings.symbols)
+    )
 
 
 def _differ(aligned: AlignedSentence) -> bool:

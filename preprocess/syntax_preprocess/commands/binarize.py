@@ -31,7 +31,7 @@ from importlib import metadata
 from typing import Any
 
 import syntax_preprocess
-from syntax_preprocess import bad_parses
+from syntax_preprocess import bad_parses, symbols
 from syntax_preprocess.alignment import SUBWORDS
 from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.controls import Control
@@ -80,6 +80,7 @@ def get_parser() -> argparse.ArgumentParser:
         metavar="LIST",
         help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
     )
+    parser.add_argument("--symbols", default="", metavar="LIST", help=symbols.HELP)
     bad_parses.add_option(parser)
     parser.add_argument(
         "--binarize-trees",
@@ -189,6 +190,7 @@ def binarize(args: argparse.Namespace) -> None:
     """Binarizes the splits that `args` name. All of the output appears at the end, or none."""
     check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
+    symbols.SymbolPattern.read(args.symbols)
     splits = find_splits(args)
     if args.parser_name:
         _check_use_of_name(splits)
@@ -197,7 +199,7 @@ def binarize(args: argparse.Namespace) -> None:
     found = (TokenFiles.find(args.destdir, split.name, *languages) for split in splits)
     pair = next((files.pair for files in found if files), languages)
     places = [TokenFiles(args.destdir, split.name, pair, args.source_lang) for split in splits]
-    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control)
+    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, args.symbols)
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(splits, places, target)
     make_folder(args.destdir)
@@ -211,6 +213,8 @@ def binarize(args: argparse.Namespace) -> None:
                 parser = describe_parsers(split, args.parser_name)
                 counts = write_split(split, files, settings=settings, labels=labels, workers=workers)
             print(f"{split.name}: {counts}")
+            if args.symbols and not counts.symbols:
+                print(f"{split.name}: no --symbols in {split.text}")
             made[split.name] = SplitSignature(
                 features=split.features,
                 parser=parser,

@@ -35,6 +35,7 @@ from syntax_preprocess.lines import read_lines, tokenize_line
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.ranges import Range
 from syntax_preprocess.record import record_path
+from syntax_preprocess.symbols import advice
 from syntax_preprocess.system.workers import Workers
 
 #: How many lines a worker gets at a time.
@@ -115,14 +116,14 @@ class SplitEncoder:
         sentence = align_sentence(text, subwords, found, settings=self.settings, others=self.others)
         for kind, error in sentence.mismatches.items():
             message = (
-                f"{self.split.text}:{number}: {error} (--subwords says how words were cut; if normalize-punctuation or "
-                "another program changed the text after parsing, parse the text that it wrote)"
+                f"{self.split.text}:{number}: {error} (--subwords says how words were cut{advice(subwords.words)}; if "
+                "normalize-punctuation or another program changed the text after parsing, parse the text that it wrote)"
             )
             self._bad.no_parse(BadParse(self.split.parses[kind], parses[kind][0], message, "mismatch"))
         self.counts.add(sentence)
         for name in self.split.features:
             place, _ = parses.get(FEATURES[name].source or "", (0, None))
-            self.rows[name].append(FEATURES[name].values(sentence, partial(self._number, name, place)))
+            self.rows[name].append(FEATURES[name].of(sentence, partial(self._number, name, place)))
 
     def _tokens(self, number: int, text: str) -> list[str]:
         """A line's subwords, split as fairseq splits them."""

@@ -16,6 +16,7 @@ from syntax_preprocess.errors import InputError, shown
 from syntax_preprocess.features import FEATURES
 from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.record import file_hash
+from syntax_preprocess.symbols import SymbolPattern
 from syntax_preprocess.system.versioned_json import check_types, read_versioned
 
 FORMAT_VERSION = 3
@@ -30,7 +31,8 @@ class SplitSignature:
     parser: dict[str, Any]
     settings: dict[str, Any]
     versions: dict[str, str]
-    #: sentences, words, subwords; sentences without each kind of parse, by reason; longest distance, deepest tree
+    #: sentences, words, subwords, symbols; sentences without each kind of parse, by reason; longest distance, deepest
+    #: tree
     counts: dict[str, Any]
     #: ``bytes`` and ``sha256`` of each of :meth:`~syntax_preprocess.data_bin.places.TokenFiles.of_features`, by name
     files: dict[str, dict[str, Any]]
@@ -96,6 +98,10 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
         raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
     if settings["on_bad_parse"] not in ON_BAD_PARSE:
         raise ValueError(f"{shown(settings['on_bad_parse'])} in the place of what {split} does on a bad parse")
+    try:
+        SymbolPattern.read(settings["symbols"])
+    except ValueError:
+        raise ValueError(f"{shown(settings['symbols'])} in the place of the symbols of {split}") from None
     if control is not None:
         try:
             Control.read(control)

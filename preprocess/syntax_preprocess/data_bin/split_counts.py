@@ -19,6 +19,7 @@ class SplitCounts:
 
     Attributes:
         parses: of each kind of parse how many there are, and why others are not there.
+        symbols: how many of the words are some.
         longest_distance: the greatest finite one.
         deepest_tree: the greatest depth of a dependency tree.
     """
@@ -27,6 +28,7 @@ class SplitCounts:
     sentences: int = 0
     words: int = 0
     subwords: int = 0
+    symbols: int = 0
     longest_distance: int = 0
     deepest_tree: int = 0
 
@@ -38,8 +40,9 @@ class SplitCounts:
     def add(self, sentence: AlignedSentence) -> None:
         """Counts a sentence."""
         self.sentences += 1
-        self.words += len(sentence.words)
-        self.subwords += len(sentence.word_of)
+        self.words += len(sentence.words) + len(sentence.symbols)
+        self.subwords += len(sentence.word_of) + sum(map(len, sentence.symbols))
+        self.symbols += len(sentence.symbols)
         for kind, counts in self.parses.items():
             parse = sentence.parses[kind]
             if isinstance(parse, NoParse):
@@ -58,6 +61,7 @@ class SplitCounts:
         self.sentences += other.sentences
         self.words += other.words
         self.subwords += other.subwords
+        self.symbols += other.symbols
         self.longest_distance = max(self.longest_distance, other.longest_distance)
         self.deepest_tree = max(self.deepest_tree, other.deepest_tree)
 
@@ -67,6 +71,7 @@ class SplitCounts:
             "sentences": self.sentences,
             "words": self.words,
             "subwords": self.subwords,
+            "symbols": self.symbols,
             "no_parse": {kind: dict(counts.no_parse) for kind, counts in self.parses.items()},
             "longest_distance": self.longest_distance,
             "deepest_tree": self.deepest_tree,
@@ -78,6 +83,7 @@ class SplitCounts:
             f"{self.sentences} sentences",
             f"{self.words} words",
             f"{self.subwords} subwords ({self.subwords / max(self.words, 1):.2f} a word)",
+            *([f"{self.symbols} symbols"] if self.symbols else []),
             *(f"{kind}: {counts}" for kind, counts in self.parses.items()),
         ]
         if TREES.name in self.parses:

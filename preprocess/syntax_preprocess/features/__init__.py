@@ -18,6 +18,12 @@ Words are those of the parse that have a subword: the CoNLL-U tokens if they are
 trees, else the words of the text. A sentence without a parse has no values of the features that are made of that
 parse: its entry in their files is empty.
 
+A symbol (``--symbols``), a word that the parser never saw, is put among the features of the others, which stay as they
+are but for the numbers of words. It is a word of its own and a root, and has the labels of ``</s>``. Its distance to
+the next word repeats that of the word before it to the symbol, so that the greatest distance between two other words
+stays; a symbol before a line's first word is infinitely far from it. A symbol inside of a word of the parse is a
+subword of that word.
+
 Another feature is a :class:`Feature` in a file of its own or of its family, and a name in :data:`FEATURES`.
 """
 

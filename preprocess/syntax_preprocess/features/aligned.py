@@ -11,6 +11,7 @@ from syntax_preprocess.controls import Control, Others
 from syntax_preprocess.features.distance import syntactic_distances
 from syntax_preprocess.features.feature import INFINITE
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
+from syntax_preprocess.symbols import symbol_pattern
 from syntax_preprocess.trees import DependencyTree, NoParse, Tree, trace_hint
 
 
@@ -22,11 +23,14 @@ class Settings:
     on_bad_parse: str = "error"
     binarize_trees: str = "none"
     control: str | None = None
+    symbols: str = ""
 
 
 @dataclass
 class AlignedSentence:
     """A sentence's words and parses, and to which words its n - 1 subwords belong.
+
+    All but `symbols` are of the sentence without its symbols, the words that the parser never saw.
 
     Attributes:
         words: those of the parse whose format is the last one in ``FORMATS``, else of the subwords alone.
@@ -36,6 +40,7 @@ class AlignedSentence:
         distances: between the leaves; ``None`` without trees.
         mismatches: for each kind of parse that was of another text, what differs; in its place is
             ``NoParse("mismatch")``.
+        symbols: the subwords, of all of the sentence's, that each symbol has, in order.
     """
 
     words: list[str]
@@ -44,6 +49,7 @@ class AlignedSentence:
     parses: dict[str, Any]
     distances: list[int] | None = None
     mismatches: dict[str, AlignmentError] = field(default_factory=dict)
+    symbols: list[range] = field(default_factory=list)
 
     @property
     def trees(self) -> list[Tree] | NoParse | None:
@@ -71,7 +77,8 @@ def align_sentence(
             left out, and told of in ``mismatches``.
         others: what ``--control shuffled`` draws from.
     """
-    aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {})
+    subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
+    aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)
     for kind in FORMATS:
         if (parse := parses.get(kind)) is None:
             continue
@@ -88,7 +95,9 @@ def align_sentence(
         aligned.parses[kind] = parse
     if settings.control:
         control = Control.read(settings.control)
-        plain = " ".join(text.split())  # the same in a file and at inference
+        of_symbols = {i for symbol in symbols for i in symbol}
+        # The same in a file and at inference.
+        plain = " ".join(token for i, token in enumerate(text.split()) if i not in of_symbols)
         trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, others=others)
         made = {TREES.name: trees, CONLLU.name: dependencies}
         aligned.parses = {kind: made[kind] for kind in aligned.parses}

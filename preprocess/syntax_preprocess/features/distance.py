@@ -79,6 +79,14 @@ def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[i
     return [*inside, INFINITE, INFINITE] if word_of else [INFINITE]
 
 
+def put_symbols_among_distances(distances: list[int], symbols: Sequence[range]) -> list[int]:
+    """``distance`` with symbols: after one, the distance is that before it; before a line's first word, infinite."""
+    for symbol in symbols:
+        last = distances[symbol.start - 1] if symbol.start else INFINITE
+        distances = [*distances[: symbol.start], *[0] * (len(symbol) - 1), last, *distances[symbol.start :]]
+    return distances
+
+
 def greatest_distance(distances: Iterable[int]) -> int:
     """The greatest of the finite distances, 0 if there is none."""
     return max((d for d in distances if d != INFINITE), default=0)
@@ -103,6 +111,7 @@ DISTANCE = Feature(
     values=lambda sentence, _: (
         [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
     ),
+    with_symbols=lambda distances, sentence: put_symbols_among_distances(distances, sentence.symbols),
     cut=cut_distance,
     wrong=_wrong,
 )

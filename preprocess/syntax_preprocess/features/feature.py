@@ -61,7 +61,9 @@ class Feature:
             ``None``: of the subwords alone, if need be.
         dtype: numpy's name of the type of its values in a feature file.
         values: of a sentence's n - 1 subwords and ``</s>``, or ``[]`` without the parse that they are made of. Gets the
-            sentence, and for labels a function that numbers them, from 1.
+            sentence, which is without its symbols here, and for labels a function that numbers them, from 1.
+        with_symbols: `values`, ``(n,)``, with those of the sentence's symbols among them. Gets the values and the
+            sentence.
         cut: what is left of them, ``(kept + 1,)``, when the sentence is cut to its first `kept` subwords and ``</s>``.
             Gets its values, ``(n,)``; `kept`; and the values of all features of the sentence by name.
         wrong: which values cannot be. Gets its rows; the rows of all features of the same sentences by name; and
@@ -73,6 +75,12 @@ class Feature:
     source: str | None
     dtype: str
     values: Callable[[AlignedSentence, Callable[[str], int]], list[int]]
+    with_symbols: Callable[[list[int], AlignedSentence], list[int]]
     cut: Callable[[np.ndarray, int, Mapping[str, np.ndarray]], np.ndarray]
     wrong: Callable[[Rows, Mapping[str, Rows], Sequence[str]], Wrong]
     labels: tuple[str, ...] | None = None
+
+    def of(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
+        """`values`, with those of symbols."""
+        values = self.values(sentence, number)
+        return self.with_symbols(values, sentence) if values and sentence.symbols else values

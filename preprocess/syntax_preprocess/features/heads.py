@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from syntax_preprocess.features.feature import Feature, Rows, Wrong
-from syntax_preprocess.features.word import kept_words
+from syntax_preprocess.features.word import inside_a_word, kept_words, put_symbols_among_words, word_feature
 from syntax_preprocess.formats import CONLLU
 from syntax_preprocess.trees import DependencyTree
+
+if TYPE_CHECKING:
+    from syntax_preprocess.features.aligned import AlignedSentence
 
 
 def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
@@ -32,6 +36,17 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
         value.update(dict.fromkeys(passed, value[head]))
         values.append(value[head])
     return [*values, 0]
+
+
+def put_symbols_among_heads(heads: list[int], sentence: AlignedSentence) -> list[int]:
+    """``head`` with symbols, each of which is a root; inside of a word it has that word's head."""
+    words, new = put_symbols_among_words(word_feature(sentence.word_of), sentence.symbols)
+    for number in new:
+        heads = [head + (head > number) for head in heads]
+    for symbol in sentence.symbols:
+        head = heads[symbol.start] if inside_a_word(words, symbol.start) else 0
+        heads = [*heads[: symbol.start], *[head] * len(symbol), *heads[symbol.start :]]
+    return heads
 
 
 def cut_head(head: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -83,6 +98,7 @@ HEAD = Feature(
         if isinstance(sentence.dependencies, DependencyTree)
         else []
     ),
+    with_symbols=put_symbols_among_heads,
     cut=cut_head,
     wrong=_wrong,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syntax_preprocess.features.feature import Feature
-from syntax_preprocess.features.labels import cut_label, wrong_label
+from syntax_preprocess.features.labels import cut_label, put_symbols_among_labels, wrong_label
 
 #: Whether the word is capitalised.
 CASES = ("</s>", "lower", "capitalised")
@@ -38,6 +38,7 @@ CASE = Feature(
     source=None,
     dtype="uint8",
     values=lambda sentence, _: case_feature(sentence.word_of, sentence.words),
+    with_symbols=put_symbols_among_labels,
     cut=cut_label,
     wrong=wrong_label,
     labels=CASES,
@@ -47,6 +48,7 @@ POSITION = Feature(
     source=None,
     dtype="uint8",
     values=lambda sentence, _: position_feature(sentence.word_of),
+    with_symbols=put_symbols_among_labels,
     cut=cut_label,
     wrong=wrong_label,
     labels=POSITIONS,

@@ -26,6 +26,28 @@ def word_feature(word_of: Sequence[int]) -> list[int]:
     return [*words, index + 1]
 
 
+def put_symbols_among_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
+    """``word`` with symbols, which are words of their own, or inside of another word part of that.
+
+    Also returns the new numbers of those words that are new, in order.
+    """
+    new = []
+    for symbol in symbols:
+        start, count = symbol.start, len(symbol)
+        number = words[start]
+        if inside_a_word(words, start):
+            words = [*words[:start], *[number] * count, *words[start:]]
+        else:
+            new.append(number)
+            words = [*words[:start], *[number] * count, *(word + 1 for word in words[start:])]
+    return words, new
+
+
+def inside_a_word(words: Sequence[int], at: int) -> bool:
+    """Whether a place before subword `at` is inside of a word."""
+    return at > 0 and words[at - 1] == words[at]
+
+
 def cut_word(word: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
     """The words that are kept, and ``</s>`` after them."""
     return np.append(word[:kept], word[kept - 1] + 1 if kept else 0).astype(word.dtype)
@@ -43,6 +65,7 @@ WORD = Feature(
     source=None,
     dtype="uint16",
     values=lambda sentence, _: word_feature(sentence.word_of),
+    with_symbols=lambda words, sentence: put_symbols_among_words(words, sentence.symbols)[0],
     cut=cut_word,
     wrong=_wrong,
 )

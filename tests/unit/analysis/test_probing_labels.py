@@ -12,6 +12,7 @@ from fairseq_syntax.analysis.probing.labels import NONE
 from fairseq_syntax.analysis.probing.sentences import Sentence, exchanged, read_sentences
 from syntax_preprocess.brackets import parse_brackets
 from syntax_preprocess.errors import InputError
+from syntax_preprocess.features.aligned import Settings
 from syntax_preprocess.trees import DependencyTree
 
 
@@ -126,13 +127,13 @@ def write(tmp_path, tree_lines):
 
 
 def read(split, parses, on_bad_parse="error"):
-    options = {"subwords": "subword_nmt", "on_bad_parse": on_bad_parse, "most_tokens": 6}
+    options = {"settings": Settings(symbols="<*>"), "on_bad_parse": on_bad_parse, "most_tokens": 6}
     return read_sentences(dict(enumerate(split)), parses, count=len(split), **options)
 
 
 def test_words_are_found_by_text_and_unknown_ones_by_the_feature(tmp_path):
     tree = "(S (NP (DT the) (NN increase)) (VP rises))"
-    parses = write(tmp_path, [tree, tree, tree, "(())", "(())", "(S (A a) (B b))"])
+    parses = write(tmp_path, [tree, tree, tree, "(())", "(())", "(S (A a) (B b))", "(S a)"])
     split = [
         (["the", "in@@", "crease", "rises"], False, None),
         (["the", "<unk>", "crease", "rises"], True, [0, 1, 1, 2]),
@@ -140,6 +141,7 @@ def test_words_are_found_by_text_and_unknown_ones_by_the_feature(tmp_path):
         ([], False, None),
         (["no", "parse"], False, None),
         (["a", "b", "c", "d", "e", "f"], False, None),
+        (["<2de>", "a"], False, None),
     ]
     found, left_out = read(split, parses)
     assert [s.number for s in found] == [0, 1, 4]
@@ -147,9 +149,8 @@ def test_words_are_found_by_text_and_unknown_ones_by_the_feature(tmp_path):
     assert [s.word_of.tolist() for s in found] == [[0, 1, 1, 2]] * 2 + [[0, 1]]
     assert found[0].labels.distances.tolist() == [1, 2]
     assert found[2].labels.depth is None
-    assert left_out == Counter(
-        {"unknown subwords, of words that are not known": 1, "empty": 1, "longer than the encoder takes": 1}
-    )
+    reasons = "unknown subwords, of words that are not known", "empty", "longer than the encoder takes"
+    assert left_out == dict.fromkeys([*reasons, "words that its parse has not (--symbols)"], 1)
 
 
 def test_bad_parses_are_refused_or_counted(tmp_path):
@@ -175,7 +176,7 @@ def test_subwords_that_are_marked_otherwise_are_refused_or_counted():
 
 def test_only_chosen_parses_are_read(tmp_path):
     parses = write(tmp_path, ["(S broken", "(S (A a) (B b))", "(S (A c) (B d))"])
-    options = {"subwords": "subword_nmt", "on_bad_parse": "error", "most_tokens": 6, "count": 3}
+    options = {"settings": Settings(symbols="<*>"), "on_bad_parse": "error", "most_tokens": 6, "count": 3}
     found, _ = read_sentences({2: (["c", "d"], False, None)}, parses, **options)
     assert [(s.number, s.words) for s in found] == [(2, ["c", "d"])]
 
