@@ -281,6 +281,20 @@ def test_what_cannot_be_drawn_is_refused_and_nothing_is_left(given, tmp_path, as
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_broken_parse_is_an_error_or_skipped(given, tmp_path, capsys):
+    for kind in ("trees", "conllu"):
+        (tmp_path / f"x.{kind}").write_text((given / f"test.en.{kind}").read_text(), encoding="utf-8")
+    with (tmp_path / "x.trees").open("a") as trees:
+        trees.write("(S broken\n")
+    command = [f"--output={tmp_path}/page", "--sentence=1", f"--parses={tmp_path}/x"]
+    with pytest.raises(SystemExit, match=r"x\.trees:13: expected 1 more '\)'.*--on-bad-parse skip"):
+        main(command)
+    main([*command, "--on-bad-parse=skip"])
+    told = capsys.readouterr().err
+    assert f"skipped (unbalanced): {tmp_path}/x.trees:13: expected 1 more" in told
+    assert f"{tmp_path}/x.trees: 4 of 13 sentences have no parse" in told
+
+
 def test_no_folder_of_another_kind_is_replaced(given, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.csv").write_text("1")

@@ -24,6 +24,7 @@ COMPONENTS = {
     "syntax_preprocess.lines": "errors",
     "syntax_preprocess.translations": "errors lines",
     "syntax_preprocess.trees": "errors",
+    "syntax_preprocess.bad_parses": "errors trees",
     "syntax_preprocess.brackets": "errors folding trees",
     "syntax_preprocess.conllu": "errors trees",
     "syntax_preprocess.ranges": "lines",
@@ -32,17 +33,19 @@ COMPONENTS = {
     "syntax_preprocess.counts": "errors",
     "syntax_preprocess.controls": "trees",
     "syntax_preprocess.alignment": "errors folding",
+    "syntax_preprocess.symbols": "alignment",
     "syntax_preprocess.record": "errors system",
-    "syntax_preprocess.features": "trees formats controls alignment",
-    "syntax_preprocess.parsers": "errors folding lines trees brackets conllu ranges formats controls alignment record",
-    "syntax_preprocess.data_bin": "errors system lines trees ranges formats lockstep counts controls alignment record "
-    "features",
+    "syntax_preprocess.features": "trees formats controls alignment symbols",
+    "syntax_preprocess.parsers": "errors folding lines trees bad_parses brackets conllu ranges formats controls "
+    "alignment record",
+    "syntax_preprocess.data_bin": "errors system lines trees bad_parses ranges formats lockstep counts controls "
+    "alignment symbols record features",
     "syntax_preprocess.plan": "errors lines ranges formats counts record parsers",
     "syntax_preprocess.store": "errors system formats counts plan",
     "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
     "syntax_preprocess.outputs": "errors system formats counts record plan store",
     "syntax_preprocess.scoring": "",
-    "syntax_preprocess.analysis": "errors system lines translations trees formats features",
+    "syntax_preprocess.analysis": "errors system lines translations trees bad_parses formats features",
     "syntax_preprocess.commands": "…",
     "fairseq_syntax._installed": "syntax_preprocess",
     "fairseq_syntax.options": "",
@@ -54,13 +57,15 @@ COMPONENTS = {
     "fairseq_syntax.models": "torch fairseq options nn compat syntax_preprocess.errors",
     "fairseq_syntax.criterions": "torch fairseq nn",
     "fairseq_syntax.analysis": "torch nn models syntax_preprocess.errors syntax_preprocess.lines "
-    "syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.alignment syntax_preprocess.features",
+    "syntax_preprocess.trees syntax_preprocess.bad_parses syntax_preprocess.formats syntax_preprocess.alignment "
+    "syntax_preprocess.features",
     "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
-    "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.formats syntax_preprocess.lockstep "
-    "syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.features syntax_preprocess.parsers",
-    "fairseq_syntax.tasks": "torch fairseq compat data models inference",
+    "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.bad_parses syntax_preprocess.formats "
+    "syntax_preprocess.lockstep syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.symbols "
+    "syntax_preprocess.features syntax_preprocess.parsers",
+    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_preprocess.bad_parses",
     "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
-    "syntax_preprocess.formats syntax_preprocess.data_bin syntax_preprocess.commands",
+    "syntax_preprocess.formats syntax_preprocess.features syntax_preprocess.data_bin syntax_preprocess.commands",
     "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything
 }
 

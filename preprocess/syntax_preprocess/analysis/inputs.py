@@ -10,6 +10,7 @@ from typing import Any
 from syntax_preprocess.analysis.dumps import Dump
 from syntax_preprocess.analysis.history import History, RunRecord, read_log, read_run
 from syntax_preprocess.analysis.scores import Point, Texts
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.errors import InputError
 from syntax_preprocess.formats import CONLLU, FORMATS, TREES
 from syntax_preprocess.lines import read_lines, tokenize_line
@@ -145,7 +146,11 @@ class Inputs:
         path = FORMATS[name].path(prefix) if prefix else None
         if path is None or not os.path.exists(path):
             return []
-        found = [parse for _, parse in FORMATS[name].read(path)]
+        bad = BadParses(
+            self._args.on_bad_parse, lambda error: print(f"skipped ({error.reason}): {error}", file=sys.stderr)
+        )
+        units = FORMATS[name].units(read_lines(path))
+        found = [bad.read(FORMATS[name].parse, unit, path=path, line=line) for line, unit in units]
         if self.references:
             self._check_length(path, len(found), "parses")
         if missing := sum(isinstance(parse, NoParse) for parse in found):

@@ -18,6 +18,7 @@ import argparse
 import importlib
 from typing import Any
 
+from syntax_preprocess.bad_parses import ON_BAD_PARSE
 from syntax_preprocess.commands.main import command_line, run
 from syntax_preprocess.commands.scoring_options import add_scoring_options
 
@@ -52,6 +53,10 @@ def get_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--parses", metavar="PREFIX", help="parses of the source, PREFIX.trees and PREFIX.conllu, either or both, for "
         "height, depth and clauses (and length without --source)",
+    )  # fmt: skip
+    group.add_argument(
+        "--on-bad-parse", choices=ON_BAD_PARSE, default="error",
+        help="a broken parse: an error, or skip it, so that its sentence has none (default: error)",
     )  # fmt: skip
     group.add_argument(
         "--sweep", nargs=4, action="append", default=[], metavar=("AXIS", "NAME", "VALUE", "FILE"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
 from abc import abstractmethod
@@ -73,6 +72,7 @@ class FileParser(Parser, Generic[T]):
         self._paired = not self._more_units
         self._more_taken = 0  # units with words than lines with words, before this line
         self._taken: list[tuple[int, T | NoParse | _Broken]] = []  # of this line
+        self._given_back: list[tuple[int, T | NoParse | _Broken]] = []  # the next one last
         self._units = self._read()
         self._next = next(self._units, None)
 
@@ -199,12 +199,12 @@ class FileParser(Parser, Generic[T]):
     def _advance(self) -> None:
         assert self._next is not None
         self._taken.append(self._next)
-        self._next = next(self._units, None)
+        self._next = self._given_back.pop() if self._given_back else next(self._units, None)
 
     def _give_back(self) -> None:
         """Undoes the last :meth:`_advance`."""
         if self._next is not None:
-            self._units = itertools.chain([self._next], self._units)
+            self._given_back.append(self._next)
         self._next = self._taken.pop()
 
     def _one_each(self) -> bool:
