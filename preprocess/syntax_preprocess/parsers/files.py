@@ -124,8 +124,8 @@ class FileParser(Parser, Generic[T]):
             return NoParse("empty")
         except BadParse as error:
             if self._bad.skips and not self._one_each():
-                message = f"{error.message}; it is not known which parses are those of the lines after it, since there "
-                message += f"are more or fewer than lines of {self.text}: expected one for each"
+                why = f"the file has not one for each line of {self.text}"
+                message = f"{error.message}; it is not known which parses are those of the lines after it, since {why}"
                 raise InputError(error.path, error.line, message) from None
             no_parse = self._bad.no_parse(error)
             with_words = (i for i, (_, unit) in enumerate(self._taken) if self._has_words(unit))
