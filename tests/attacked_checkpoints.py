@@ -57,11 +57,8 @@ def _array(random: Random) -> _Call:
     fields = random.choice([None, {"a": (inner, 0)}, {}, ("a",)])
     state = (3, random.choice("<>|="), None, random.choice([None, ("a",)]), fields)
     state += (random.choice([-1, 8, 0, 2**40]), random.choice([-1, 8]), random.choice([0, 1, 63]))
-    likely = random.random()
-    if likely < 0.4:
+    if random.random() < 0.5:
         state = (3, "<", None, None, None, -1, -1, 0)
-    elif likely < 0.7:  # numpy takes the numbers of such an array for addresses of objects
-        name, state = "i8", (3, "<", None, ("a",), {"a": (inner, 0)}, 8, 8, 1)
     kind = _Call(np.dtype, (name, False, True), *[state] * (random.random() < 0.9))
     shape = random.choice([(1,), (1,), (1,), (2,), (0,), (2**40,), (-1,), (), (1, 1), (1,) * 70, (1.0,), 1, None])
     content = random.choice(
@@ -106,7 +103,8 @@ def size(random: Random, state: State, _: Path) -> None:
 
 def path(random: Random, state: State, fifo: Path) -> None:
     """Opening a named pipe that nobody writes to would never end."""
-    name = random.choice([*recorded_files.OPENED, *recorded_files.OF_COMMANDS])
+    opened = ["encoder_embed_path", "decoder_embed_path", "bpe_codes"] * 10
+    name = random.choice([*recorded_files.OPENED, *recorded_files.OF_COMMANDS, *opened])
     where = random.choice([str(fifo), f"{fifo}:{fifo}", [str(fifo)], "/dev/zero", "http://127.0.0.1:9/x"])
     for part in [vars(state["cfg"]["model"]), *(part for part in state["cfg"].values() if isinstance(part, dict))]:
         part[name] = where
@@ -117,16 +115,25 @@ def path(random: Random, state: State, fifo: Path) -> None:
         }
 
 
-def array(random: Random, state: State, _: Path) -> None:
-    part, name = random.choice(
-        [random.choice([*_leaves(state)]), (vars(state["cfg"]["model"]), "dropout"), (state, "x")]
+def address(random: Random, state: State, _: Path) -> None:
+    """An array whose numbers numpy would take for addresses of objects, which it follows as the array is copied."""
+    kind = (3, "<", None, ("a",), {"a": (_Call(np.dtype, ("O", False, True)), 0)}, 8, 8, 1)
+    values = (1, (1,), _Call(np.dtype, ("i8", False, True), kind), False, b"A" * 8)
+    options = vars(state["cfg"]["model"])
+    options[random.choice(["dropout", "arch", "x"])] = _Call(
+        np.empty(0).__reduce__()[0], (np.ndarray, (0,), b"b"), values
     )
-    if random.random() < 0.4:
-        counts = [meter for meter in state["extra_state"]["metrics"]["train"] if meter[2] == "AverageMeter"]
-        part, name = random.choice(counts)[3], random.choice(["val", "sum"])
+    options["syntax_layers"] = "1-2,top"  # whose options are a deep copy
+
+
+def array(random: Random, state: State, _: Path) -> None:
+    model = vars(state["cfg"]["model"])
+    meters = [meter for _, _, kind, meter in state["extra_state"]["metrics"]["train"] if kind == "AverageMeter"]
+    place = random.choice([*_leaves(state)]), (random.choice(meters), random.choice(["val", "sum"])), (model, "dropout")
+    part, name = random.choice(place)
     part[name] = _array(random)
-    if random.random() < 0.3:
-        vars(state["cfg"]["model"])["syntax_layers"] = "1-2,top"
+    if part is model:  # the options of the layer on top are a deep copy
+        model["syntax_layers"] = "1-2,top"
 
 
 def weight(random: Random, state: State, _: Path) -> None:
@@ -163,7 +170,7 @@ def part(random: Random, state: State, _: Path) -> None:
         container[key] = value
 
 
-CHANGES = [odd_option, size, path, array, weight, part]
+CHANGES = [odd_option, size, path, address, array, weight, part]
 
 
 def _pickle(random: Random, content: bytes) -> bytes:

@@ -65,6 +65,8 @@ _TYPES: dict[str, tuple[bool, tuple[type, ...], str]] = {
     "extra_state.train_iterator.iterations_in_epoch": (False, (int,), "a number"),
     "extra_state.val_loss": (False, *_NUMBER),
 }
+#: Options by which data grow, and their highest value. (What the model's may be, its weights show.)
+_OF_DATA, _HIGHEST = frozenset({"num_batch_buckets", "required_seq_len_multiple", "upsample_primary"}), 10_000
 #: What a configuration is of, beside containers.
 _PLAIN = (type(None), bool, int, float, str)
 #: No checkpoint of fairseq has more values, or has them deeper within lists and dictionaries.
@@ -161,7 +163,7 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
     tensors = _check_values(path, state)
     _check_types(path, state)
     configuration = {name: state.get(name) for name in ("args", "cfg")}
-    _check_strings(path, list(configuration.values()))
+    _check_options(path, list(configuration.values()))
     for name, value in literals.code(configuration):
         raise InputError(
             path, None, f"{name}: expected a literal, such as [1, 2], found {shown(value)}, which is not run"
@@ -277,8 +279,8 @@ def _check_types(path: str, state: dict[str, Any]) -> None:
             raise InputError(path, None, f"{place}: expected {expected}, found {shown(value)}")
 
 
-def _check_strings(path: str, configuration: object, name: str = "", *, loads: bool = False) -> None:
-    """Refuses strings that would reach beyond the configuration.
+def _check_options(path: str, configuration: object, name: str = "", *, loads: bool = False) -> None:
+    """Refuses strings that would reach beyond the configuration, and numbers that no data need.
 
     OmegaConf would put in what the checkpoint's author likes to know (``${oc.env:SECRET}``), and fairseq loads
     some files from an address (:data:`_LOADED`). `loads` says that it would do so here.
@@ -287,10 +289,13 @@ def _check_strings(path: str, configuration: object, name: str = "", *, loads: b
         configuration = vars(configuration)
     if isinstance(configuration, dict):
         for key, value in configuration.items():
-            _check_strings(path, value, f"{name}.{key}".lstrip("."), loads=loads or key in _LOADED)
+            _check_options(path, value, f"{name}.{key}".lstrip("."), loads=loads or key in _LOADED)
     elif isinstance(configuration, (list, tuple)):
         for value in configuration:
-            _check_strings(path, value, name, loads=loads)
+            _check_options(path, value, name, loads=loads)
+    elif isinstance(configuration, (int, float)):
+        if name.rpartition(".")[2] in _OF_DATA and not configuration <= _HIGHEST:
+            raise InputError(path, None, f"{name}: expected at most {_HIGHEST}, found {shown(configuration)}")
     elif isinstance(configuration, str):
         if "${" in configuration and (loads or not _OTHER_OPTION.fullmatch(configuration)):
             raise InputError(

@@ -414,11 +414,13 @@ def test_a_checkpoint_neither_learns_nor_asks_anything(data_bin, checkpoint, tmp
         ("model", "bpe_codes", "https://127.0.0.1:9/"),
         ("tokenizer", "moses_source_lang", " s3://127.0.0.1:9/"),
         ("tokenizer", "moses_source_lang", "ht\ntp:127.0.0.1:9/"),
+        ("task", "num_batch_buckets", 10**9),
+        ("task", "required_seq_len_multiple", float("nan")),
     ],
 )
 def test_nor_by_another_option(checkpoint, tmp_path, part, option, value):
     path = changed(checkpoint, tmp_path / "x.pt", part, **{option: value})
-    with pytest.raises(InputError, match=rf"x\.pt: {part}\.{option}: expected a (value|file), found"):
+    with pytest.raises(InputError, match=rf"x\.pt: {part}\.{option}: expected (a value|a file|at most 10000), found"):
         safe_loading.read(str(path))
 
 
