@@ -175,7 +175,7 @@ BAD = {
     "head_out_of_range": GOOD.replace("\t2\t", "\t3\t"),
     "no_head": GOOD.replace("\t2\t", "\tx\t"),
     "columns": GOOD.replace("\t2\t", " 2 "),
-    "no_form": GOOD.replace("a", ""),
+    "no_form": "1-2" + 9 * "\t" + "\n" + GOOD,
     "word_numbers": GOOD.replace("2\tb", "3\tb"),
     "sentences": "# sentences = 2\n" + GOOD,
     "comment": "# sentences = two\n" + GOOD,

@@ -71,7 +71,7 @@ def read_sentences(
             subwords are sentencepiece's.
     """
     numbered = ((number, tokens) for number, (tokens, *_) in chosen.items())
-    if (marked := first_marked_line(numbered, subwords)) is not None:
+    if (marked := first_marked_line(numbered, settings.subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()

@@ -6,11 +6,12 @@ import pytest
 
 from fairseq_syntax.inference.parse_sources import SideFiles, SourceLine
 from syntax_preprocess.alignment import plain_words
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.errors import InputError
 
 TREES = "(S a)\n(())\n"
 CONLLU = "1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n\n# no_parse = x\n\n"
-LINES = [SourceLine(n, text, [text], plain_words([text])) for n, text in enumerate("ab", start=1)]
+LINES = [SourceLine(n, text, [text], plain_words([text]), [text]) for n, text in enumerate("ab", start=1)]
 
 
 @pytest.mark.parametrize("pipe", [False, True])
@@ -31,7 +32,7 @@ def test_what_follows_the_last_parse(tmp_path, trees, conllu, expected, pipe):
     text = "-" if pipe else str(tmp_path / "x")
 
     def read() -> None:
-        source = SideFiles(str(tmp_path / "x"), ["trees", "conllu"], "fail", text)
+        source = SideFiles(str(tmp_path / "x"), ["trees", "conllu"], BadParses("error"), text)
         source.parse(LINES)
         source.end()
 
