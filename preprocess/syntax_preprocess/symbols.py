@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from syntax_preprocess.alignment import Subwords
+from syntax_preprocess.errors import InputError, found_at
+from syntax_preprocess.lines import read_lines
 
 _LOOKS_LIKE_ONE = re.compile(r"<[^<>\s]+>|\[[^][\s]+\]")
 
 HELP = (
     "comma-separated words that the parser never saw: tags of languages, placeholders. Each * in one stands for any "
-    "characters: '<2*>,<num>'. They are taken out of the text before it is compared with the parse, and are words of "
-    "their own outside of the tree; fairseq-interactive hides them from the parser of new text (default: none)"
+    "characters: '<2*>,<num>'. @FILE reads them from a file, one a line. They are taken out of the text before it is "
+    "compared with the parse, and are words of their own outside of the tree; fairseq-interactive hides them from the "
+    "parser of new text (default: none)"
 )
+
+
+def read_option(value: str) -> str:
+    """Return the comma-separated symbols that a value of ``--symbols`` names; of ``@FILE``, those of its lines.
+
+    Raises:
+        InputError: there is no such file, or a line of it has a comma.
+        ValueError: a pattern could be any word.
+    """
+    if value.startswith("@"):
+        path = value[1:]
+        if not os.path.isfile(path):
+            also = "a symbol that begins with @ is named in such a file"
+            raise InputError(path, None, f"expected a file of --symbols, found {found_at(path)}; {also}")
+        lines = [(number, line.strip()) for number, line in read_lines(path) if line.strip()]
+        for number, line in lines:
+            if "," in line:
+                raise InputError(path, number, f"expected a symbol without commas, found {line!r}")
+        value = ",".join(line for _, line in lines)
+    SymbolPattern.read(value)
+    return value
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,13 @@ def test_symbols_are_words_outside_of_the_trees(tmp_path, capsys):
     assert split["settings"]["symbols"] == "<*>,[BT]"
     assert (split["counts"]["words"], split["counts"]["subwords"], split["counts"]["symbols"]) == (11, 12, 4)
     assert "train: 3 sentences; 11 words; 12 subwords (1.09 a word); 4 symbols; " in capsys.readouterr().out
+    (tmp_path / "symbols").write_text("<*>\n\n[BT]\n")
+    run(write(tmp_path, text=TAGGED), "--symbols", f"@{tmp_path}/symbols")
+    assert json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"] == split
+    (tmp_path / "symbols").write_text("<a>\n<b>,<c>\n")
+    for name, found in (("symbols", "symbols:2: expected a symbol without commas"), ("user", "user: .* found no file")):
+        with pytest.raises(SystemExit, match=found):
+            run(tmp_path, "--symbols", f"@{tmp_path / name}")
     run(write(tmp_path), "--symbols", "<*>")
     assert f"train: no --symbols in {tmp_path}/train.en" in capsys.readouterr().out
 

@@ -33,7 +33,7 @@ COMPONENTS = {
     "syntax_preprocess.counts": "errors",
     "syntax_preprocess.controls": "trees",
     "syntax_preprocess.alignment": "errors folding",
-    "syntax_preprocess.symbols": "alignment",
+    "syntax_preprocess.symbols": "errors lines alignment",
     "syntax_preprocess.record": "errors system",
     "syntax_preprocess.features": "trees formats controls alignment symbols",
     "syntax_preprocess.parsers": "errors folding lines trees bad_parses brackets conllu ranges formats controls "

@@ -190,7 +190,7 @@ def binarize(args: argparse.Namespace) -> None:
     """Binarizes the splits that `args` name. All of the output appears at the end, or none."""
     check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
-    symbols.SymbolPattern.read(args.symbols)
+    named = symbols.read_option(args.symbols)
     splits = find_splits(args)
     if args.parser_name:
         _check_use_of_name(splits)
@@ -199,7 +199,7 @@ def binarize(args: argparse.Namespace) -> None:
     found = (TokenFiles.find(args.destdir, split.name, *languages) for split in splits)
     pair = next((files.pair for files in found if files), languages)
     places = [TokenFiles(args.destdir, split.name, pair, args.source_lang) for split in splits]
-    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, args.symbols)
+    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, named)
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(splits, places, target)
     make_folder(args.destdir)
@@ -213,7 +213,7 @@ def binarize(args: argparse.Namespace) -> None:
                 parser = describe_parsers(split, args.parser_name)
                 counts = write_split(split, files, settings=settings, labels=labels, workers=workers)
             print(f"{split.name}: {counts}")
-            if args.symbols and not counts.symbols:
+            if named and not counts.symbols:
                 print(f"{split.name}: no --symbols in {split.text}")
             made[split.name] = SplitSignature(
                 features=split.features,
