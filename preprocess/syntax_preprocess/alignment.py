@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice
 
 from syntax_preprocess.errors import shown
-from syntax_preprocess.folding import fold, same_folded
+from syntax_preprocess.folding import fold, one_dash, same_folded
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _SHOWN = 8
@@ -128,7 +128,8 @@ def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str)
     if subwords == "sentencepiece":
         return None
     some = [(n, tokens) for n, tokens in islice(lines, _LINES_TO_JUDGE_BY) if tokens]
-    marked = [(n, tokens) for n, tokens in some if tokens[0].startswith("▁")]
+    # As ▁A and ▁ alone, and not as ▁▂▃.
+    marked = [(n, tokens) for n, tokens in some if tokens[0][0] == "▁" and (tokens[0] == "▁" or tokens[0][1].isalnum())]
     marks = sum(token.startswith("▁") for _, tokens in marked for token in tokens)
     return marked[0][0] if marks > 1 and len(marked) >= 0.9 * len(some) else None
 
@@ -146,12 +147,15 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
     """
     if subwords.words == tokens:
         return subwords.word_of
-    # Where both have the same number of dashes, it is known which is which.
-    for every_dash in (True, False):
-        text, in_text = fold("".join(subwords.pieces), every_dash=every_dash)
-        parse, in_parse = fold("".join(tokens), every_dash=every_dash)
-        if same := same_folded(text, parse):
-            break
+    text, in_text = fold("".join(subwords.pieces), every_dash=True)
+    parse, in_parse = fold("".join(tokens), every_dash=True)
+    same = same_folded(text, parse)
+    if not same:  # else it is known which dash is which
+        starts = _starts(subwords.pieces, in_text)
+        of_words = [start for i, start in enumerate(starts) if not i or subwords.word_of[i] != subwords.word_of[i - 1]]
+        text, in_text = one_dash(text, in_text, of_words)
+        parse, in_parse = one_dash(parse, in_parse, _starts(tokens, in_parse))
+        same = same_folded(text, parse)
     if subwords.pieces and not (text or tokens):
         raise AlignmentError("expected a token in the parse for the invisible characters of the text, found none")
     if not same:

@@ -58,6 +58,9 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
             raise BadParse(path, line, message, "unbalanced" if token == ")" else "outside_brackets")
         elif token != ")":
             stack[-1].append(unescape_brackets(_ESCAPE.sub(r"\1", token) if escapes else token))
+        elif not stack[-1] and len(stack) > 1 and stack[-2][-1] == Tree("_SP", []):
+            stack.pop()
+            stack[-1].pop()  # spaCy's token of white space, which has no characters
         elif not stack.pop():
             raise BadParse(
                 path,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from syntax_preprocess.errors import BadParse, shown
+from syntax_preprocess.errors import BadParse, InputError, shown
 from syntax_preprocess.trees import DependencyTree, NoParse, depths, sentence_sizes
 
 _STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
@@ -86,10 +86,9 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                         raise BadParse(path, number, str(error), "comment") from None
                 elif key == "global.columns":
                     if value.split() != _COLUMNS.split():
-                        message = (
-                            f"expected CoNLL-U, found CoNLL-U Plus with the columns {shown(value)}: convert the file "
-                        )
-                        raise BadParse(path, number, f"{message}to the ten columns {_COLUMNS}", "columns")
+                        found = f"CoNLL-U Plus with the columns {shown(value)}"
+                        message = f"expected CoNLL-U, found {found}: convert the file to the ten columns {_COLUMNS}"
+                        raise InputError(path, number, message)  # the whole file's, so no bad parse among others
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
@@ -179,6 +178,8 @@ def _other_columns(text: str) -> str:
         return f"{found}, and spaces where tabs are expected: put one tab between columns"
     if found >= 14:
         return f"{found}, as CoNLL-09 and CoNLL-U Plus have: convert the file to CoNLL-U, {_COLUMNS}"
+    if text.lstrip().startswith("("):
+        return f"{found}: these may be bracketed trees (--parser trees, .trees)"
     return f"{found}: CoNLL-U has {_COLUMNS}"
 
 

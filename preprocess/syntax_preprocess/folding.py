@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import accumulate, compress, groupby, pairwise
 
 _ENTITIES = {
@@ -42,7 +43,7 @@ _SAME = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛‹›ʼ`′", "'"),
         **dict.fromkeys('"“”„‟«»', "''"),  # as often as PTB's `` and ''
-        **dict.fromkeys("‐‑‒–—―−", "-"),
+        **dict.fromkeys("‐‑‒–—―⸺⸻−", "-"),
         **dict.fromkeys("⁄∕", "/"),  # the former in what Unicode makes of ½
         "£": "#",
         **dict.fromkeys("€¤₠₹", "$"),
@@ -96,7 +97,7 @@ def unescape_brackets(word: str) -> str:
 def fold(text: str, *, every_dash: bool = False) -> tuple[str, list[int]]:
     """What `text` is compared by: without white space and invisible characters, without case, decomposed
     (NFKD), with the escapes of Moses and of the Penn Treebank undone, with plain quotation marks, and with one plain
-    dash for several in a row, unless `every_dash` is to stay.
+    dash for several in a row (:func:`one_dash`), unless `every_dash` is to stay.
 
     Returns the folded text and, for each character of `text`, the place in the folded text where what became
     of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
@@ -104,7 +105,7 @@ def fold(text: str, *, every_dash: bool = False) -> tuple[str, list[int]]:
     bare = "".join(text.split())  # escapes are found across white space, which differs between texts
     folded, places = _fold_bare(bare)
     if not every_dash:
-        folded, places = _one_dash(folded, places)
+        folded, places = one_dash(folded, places)
     if len(bare) == len(text):
         return folded, places
     following = iter(places)
@@ -142,13 +143,21 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
     return "".join(folded), [*places, place]
 
 
-def _one_dash(folded: str, places: list[int]) -> tuple[str, list[int]]:
-    """The same with one dash for several in a row, all of which start where it does."""
+def one_dash(folded: str, places: list[int], starts: Iterable[int] = ()) -> tuple[str, list[int]]:
+    """A folded text with one dash for several in a row, all of which start where it does.
+
+    Args:
+        places: as :func:`fold` returns them.
+        starts: places in `folded` at which words start: dashes of different words stay apart.
+    """
     if "--" not in folded:
         return folded, places
     kept = [not (character == "-" == before) for before, character in pairwise(f" {folded}")]
-    starts = [end - 1 for end in accumulate(kept)]
-    return "".join(compress(folded, kept)), [*map([*starts, sum(kept)].__getitem__, places)]
+    for start in starts:
+        if start < len(kept):
+            kept[start] = True
+    begins = [end - 1 for end in accumulate(kept)]
+    return "".join(compress(folded, kept)), [*map([*begins, sum(kept)].__getitem__, places)]
 
 
 def same_folded(a: str, b: str) -> bool:

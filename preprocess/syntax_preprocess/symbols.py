@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from syntax_preprocess.alignment import Subwords
-from syntax_preprocess.errors import InputError, found_at
+from syntax_preprocess.errors import InputError, found_at, shown
 from syntax_preprocess.lines import read_lines
 
-_LOOKS_LIKE_ONE = re.compile(r"<[^<>\s]+>|\[[^][\s]+\]")
+_LOOKS_LIKE_ONE = re.compile(
+    r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|⟨[^⟨⟩\s]+⟩|｟[^｟｠\s]+｠|&lt;\S+?&gt;|>>\w+<<|__\w+__|@\w+@|\b[a-z]{2}_[A-Z]{2}\b"
+)
 
 HELP = (
     "comma-separated words that the parser never saw: tags of languages, placeholders. Each * in one stands for any "
@@ -37,8 +39,14 @@ def read_option(value: str) -> str:
         lines = [(number, line.strip()) for number, line in read_lines(path) if line.strip()]
         for number, line in lines:
             if "," in line:
-                raise InputError(path, number, f"expected a symbol without commas, found {line!r}")
+                raise InputError(path, number, f"expected a symbol without commas, found {shown(line)}")
+            try:
+                SymbolPattern.read(line)
+            except ValueError as error:
+                raise InputError(path, number, str(error)) from None
         value = ",".join(line for _, line in lines)
+    elif os.path.isfile(value):
+        raise ValueError(f"--symbols: {value} is a file; @{value} reads symbols from it")
     SymbolPattern.read(value)
     return value
 
@@ -63,7 +71,9 @@ class SymbolPattern:
         patterns = written.split(",")
         for pattern in patterns:
             if not pattern.strip("*") or pattern.split() != [pattern]:
-                raise ValueError(f"--symbols: expected words between commas, each with more than *, found {written!r}")
+                raise ValueError(
+                    f"--symbols: expected words between commas, each with more than *, found {shown(written)}"
+                )
         return cls(re.compile("|".join(map(_expression, patterns))))
 
     def without(self, text: str) -> str:
@@ -135,7 +145,16 @@ def _rest(subwords: Subwords, symbols: list[range]) -> Subwords:
     return rest
 
 
-def advice(words: Iterable[str]) -> str:
-    """What a message about another text adds where there is a word that looks like a symbol."""
+def advice(words: Iterable[str], symbols: str) -> str:
+    """What a message about another text adds where there is a word that looks like a symbol.
+
+    Args:
+        symbols: those that are named, as ``--symbols`` has them.
+    """
     found = next((match[0] for word in words if (match := _LOOKS_LIKE_ONE.search(word))), None)
-    return "" if found is None else f"; --symbols names words that the parser never saw, perhaps {found!r}"
+    if found is None:
+        return ""
+    expression = symbol_pattern(symbols).expression
+    if expression and expression.fullmatch(found):
+        return f"; the symbol {found!r} must have subwords of its own, and be no part of the parse"
+    return f"; --symbols names words that the parser never saw, perhaps {found!r}"

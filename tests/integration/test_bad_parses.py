@@ -268,3 +268,48 @@ def test_lines_with_a_bad_parse_are_not_drawn_for_others(tmp_path):
         run(tmp_path, "--control=shuffled")
     run(tmp_path, "--control=shuffled", "--on-bad-parse=skip")
     assert rows(tmp_path, "head") == [[2, 0, 0], [], [2, 0, 0]]
+
+
+TREE, BROKEN_TREE = "(S (X a) (X b))\n", "(S (X a) (X b)\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "parses", "counted"),
+    [
+        ("trees", "a b\na b\n\n", f"{TREE}\n{BROKEN_TREE}", {"parsed": 1, "no_parse.unbalanced": 1}),
+        ("trees", "a b\nc d\n\n", f"{TREE}\n(S (X c) (X q))\n", {"parsed": 1, "no_parse.mismatch": 1}),
+        ("trees", "a b\na b\n\n\na b\n", f"{TREE}\n{BROKEN_TREE}\n{TREE}", {"parsed": 2, "no_parse.unbalanced": 1}),
+        ("trees", "a b\nc d\n", f"{TREE}\n", {"parsed": 1, "no_parse.mismatch": 1}),
+        ("trees", "a b\n\na b\n", f"{TREE}(())\n{BROKEN_TREE}", {"parsed": 1, "no_parse.unbalanced": 1}),
+        (
+            "conllu",
+            "a b\na b\n\na b\n",
+            GOOD + "# newdoc\n\n" + GOOD.replace("\t0\t", "\t1\t") + GOOD,
+            {"parsed": 2, "no_parse.cycle": 1},
+        ),
+        ("conllu", "a b\na b\n", GOOD + "# text = a b\n\n", {"parsed": 1, "no_parse.mismatch": 1}),
+    ],
+)
+def test_blank_units_between_parses_are_those_of_no_line(tmp_path, monkeypatch, kind, text, parses, counted):
+    monkeypatch.chdir(tmp_path)
+    Path("x").write_text(text)
+    Path("p").write_text(parses)
+    parse.main(["--input=x", f"--parser={kind}", "--parse-file=p", "--on-bad-parse=skip"])
+    (of,) = json.loads(Path("x.parse.json").read_text())["parses"].values()
+    found = {name: n for name, n in of["counts"].items() if n and (name == "parsed" or name.startswith("no_parse."))}
+    assert {name: n for name, n in found.items() if name != "no_parse.empty"} == counted
+
+
+def test_a_line_with_words_does_not_take_what_says_that_it_is_empty(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("x").write_text("a b\na b\n\n")
+    Path("p").write_text(f"# text = a b\n\n{GOOD}# no_parse = empty\n\n")
+    with pytest.raises(SystemExit, match="p:6: expected a parse of x:2, found that of an empty line"):
+        parse.main(["--input=x", "--parser=conllu", "--parse-file=p"])
+
+
+def test_columns_of_a_whole_file_are_no_bad_parse(tmp_path):
+    swapped = "# global.columns = ID FORM LEMMA XPOS UPOS FEATS HEAD DEPREL DEPS MISC\n"
+    write(tmp_path, text="a b\na b\n", trees=None, conllu=swapped + GOOD + GOOD)
+    with pytest.raises(SystemExit, match=r"train\.en\.conllu:1: expected CoNLL-U, found CoNLL-U Plus"):
+        run(tmp_path, "--on-bad-parse=skip")

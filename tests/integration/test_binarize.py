@@ -205,7 +205,7 @@ def test_text_that_was_normalised_after_parsing_is_refused_with_advice(tmp_path)
     write(tmp_path, text="He left .\n", trees="(S (N He) (V left.))\n", conllu=None)
     run(tmp_path)  # other words of the same text are no difference
     write(tmp_path, text="&quot; no , &quot;\n", trees='(S ("" ") (R no) ("" ") (, ,))\n', conllu=None)
-    with pytest.raises(SystemExit, match=r"normalize-punctuation .* parse the text that it wrote\)$"):
+    with pytest.raises(SystemExit, match=r"normalize-punctuation .* text that it wrote\) \(--on-bad-parse skip"):
         run(tmp_path)
 
 
@@ -231,9 +231,16 @@ def test_symbols_are_words_outside_of_the_trees(tmp_path, capsys):
     run(write(tmp_path, text=TAGGED), "--symbols", f"@{tmp_path}/symbols")
     assert json.loads((tmp_path / "bin/syntax.en-de.en.json").read_text())["splits"]["train"] == split
     (tmp_path / "symbols").write_text("<a>\n<b>,<c>\n")
-    for name, found in (("symbols", "symbols:2: expected a symbol without commas"), ("user", "user: .* found no file")):
+    (tmp_path / "any").write_text("<a>\n*\n")
+    for name, found in (
+        ("symbols", "symbols:2: expected a symbol without commas"),
+        ("any", r"any:2: --symbols: expected words .* found '\*'"),
+        ("user", "user: .* found no file"),
+    ):
         with pytest.raises(SystemExit, match=found):
             run(tmp_path, "--symbols", f"@{tmp_path / name}")
+    with pytest.raises(SystemExit, match=r"symbols is a file; @.*symbols reads symbols from it"):
+        run(tmp_path, "--symbols", str(tmp_path / "symbols"))
     run(write(tmp_path), "--symbols", "<*>")
     assert f"train: no --symbols in {tmp_path}/train.en" in capsys.readouterr().out
 
@@ -244,6 +251,15 @@ def test_a_line_with_what_looks_like_a_symbol_names_the_option(tmp_path, text):
         SystemExit, match=r"--symbols names words that the parser never saw, perhaps '(<2de>|\[BT\]|<num>)'"
     ):
         run(write(tmp_path, text=text))
+
+
+def test_symbols_before_the_marks_of_sentencepiece_do_not_hide_them(tmp_path):
+    write(tmp_path, text="<BT> ▁A ▁do g\n▁A ▁do g\n", trees="(S A dog)\n" * 2, conllu=None)
+    with pytest.raises(SystemExit, match="expected no marks of sentencepiece"):
+        run(tmp_path, "--symbols", "<BT>")
+    write(tmp_path, text="<num>dog\n", trees="(S dog)\n", conllu=None)
+    with pytest.raises(SystemExit, match="the symbol '<num>' must have subwords of its own"):
+        run(tmp_path, "--symbols", "<num>")
 
 
 def test_a_split_in_which_no_sentence_has_a_parse_can_be_read(tmp_path):

@@ -35,7 +35,7 @@ from syntax_preprocess.lines import read_lines, tokenize_line
 from syntax_preprocess.lockstep import in_lockstep
 from syntax_preprocess.ranges import Range
 from syntax_preprocess.record import record_path
-from syntax_preprocess.symbols import advice
+from syntax_preprocess.symbols import advice, symbol_pattern
 from syntax_preprocess.system.workers import Workers
 
 #: How many lines a worker gets at a time.
@@ -115,9 +115,10 @@ class SplitEncoder:
         }
         sentence = align_sentence(text, subwords, found, settings=self.settings, others=self.others)
         for kind, error in sentence.mismatches.items():
+            hint = f"--subwords says how words were cut{advice(subwords.words, self.settings.symbols)}"
             message = (
-                f"{self.split.text}:{number}: {error} (--subwords says how words were cut{advice(subwords.words)}; if "
-                "normalize-punctuation or another program changed the text after parsing, parse the text that it wrote)"
+                f"{self.split.text}:{number}: {error} ({hint}; if normalize-punctuation or another program changed the "
+                "text after parsing, parse the text that it wrote)"
             )
             self._bad.no_parse(BadParse(self.split.parses[kind], parses[kind][0], message, "mismatch"))
         self.counts.add(sentence)
@@ -192,7 +193,8 @@ def write_split(
     Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
-    lines_of_text = ((number, tokenize_line(line)) for number, line in read_lines(split.text))
+    symbols = symbol_pattern(settings.symbols)
+    lines_of_text = ((number, tokenize_line(symbols.without(line))) for number, line in read_lines(split.text))
     if marked := first_marked_line(lines_of_text, settings.subwords):
         raise InputError(split.text, marked, SENTENCEPIECE_HINT)
     counts = SplitCounts.of_kinds(list(split.parses))

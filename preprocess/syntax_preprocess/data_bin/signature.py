@@ -97,11 +97,11 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
     if settings["subwords"] not in SUBWORDS:
         raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
     if settings["on_bad_parse"] not in ON_BAD_PARSE:
-        raise ValueError(f"{shown(settings['on_bad_parse'])} in the place of what {split} does on a bad parse")
+        raise ValueError(f"{shown(settings['on_bad_parse'])} is not what {split} may do on a bad parse")
     try:
         SymbolPattern.read(settings["symbols"])
     except ValueError:
-        raise ValueError(f"{shown(settings['symbols'])} in the place of the symbols of {split}") from None
+        raise ValueError(f"{shown(settings['symbols'])} are not symbols, in {split}") from None
     if control is not None:
         try:
             Control.read(control)

@@ -40,13 +40,14 @@ class _Broken:
 class FileParser(Parser, Generic[T]):
     """Reads a file of parses of a text, and checks that they are that text's.
 
-    The file goes through the text from its first line on. A line of text has one unit of the file, or, if whoever
-    made it split lines into sentences, as many as it takes until all of its characters have come. An empty line
-    of text may have an empty unit or none; one without a parse is taken for the empty line's if it says so
-    (``empty``), or if there are as many units as lines.
+    The file goes through the text from its first line on. A line of text has one unit of the file, or, if lines were
+    split into sentences, as many as it takes until all of its characters have come. An empty line of text may have an
+    empty unit or none; one without a parse is taken for the empty line's if it says so (``empty``), or if there are as
+    many units as lines.
 
-    A bad parse is skipped where the units of the lines after it are known: if as many units are left as lines, each
-    line has one; else a broken unit's words must be the next words of the text.
+    A bad parse is skipped where the units of the lines after it are known: if there are as many units with words as
+    lines with words, or as many units as lines, each line has its own by their order; else a broken unit's words must
+    be the next words of the text.
 
     Args:
         path: of the file.
@@ -68,12 +69,8 @@ class FileParser(Parser, Generic[T]):
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
         self._lines = sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
-        self._more_units = self._count() - self._lines  # than lines, from this line on
-        self._paired = not self._more_units
-        self._more_taken = 0  # units with words than lines with words, before this line
-        self._taken: list[tuple[int, T | NoParse | _Broken]] = []  # of this line
-        self._given_back: list[tuple[int, T | NoParse | _Broken]] = []  # the next one last
-        self._units = self._read()
+        self._paired = self._count() == self._lines
+        self._units = self._parsed()
         self._next = next(self._units, None)
 
     @classmethod
@@ -105,7 +102,8 @@ class FileParser(Parser, Generic[T]):
 
     def finish(self) -> None:
         """Raises :class:`InputError` if the file goes on after the text, other than with blank lines and comments."""
-        while self._next and not isinstance(self._next[1], NoParse) and self._is_empty(self._next[1]):
+        in_order = self._bad.skips and self._order == "words"
+        while self._next and not (self._has_words(self._next[1]) if in_order else self._says_something(self._next[1])):
             self._advance()
         if self._next is not None:
             raise InputError(
@@ -113,6 +111,8 @@ class FileParser(Parser, Generic[T]):
             )
 
     def _parse(self, line: Line) -> Parse | NoParse:
+        if self._bad.skips and self._order is not None:
+            return self._parse_in_order(line)
         expected, _ = fold(line.text)
         try:
             if expected:
@@ -123,20 +123,34 @@ class FileParser(Parser, Generic[T]):
                     raise unit.error
             return NoParse("empty")
         except BadParse as error:
-            if self._bad.skips and not self._one_each():
+            if self._bad.skips:
                 why = f"the file has not one for each line of {self.text}"
                 message = f"{error.message}; it is not known which parses are those of the lines after it, since {why}"
                 raise InputError(error.path, error.line, message) from None
-            no_parse = self._bad.no_parse(error)
-            with_words = (i for i, (_, unit) in enumerate(self._taken) if self._has_words(unit))
-            own = next(with_words, 0) if self._more_units else 0
-            while len(self._taken) > own + 1:
-                self._give_back()
-            return no_parse
-        finally:
-            self._more_units -= len(self._taken) - 1
-            self._more_taken += sum(self._has_words(unit) for _, unit in self._taken) - bool(expected)
-            self._taken.clear()
+            return self._bad.no_parse(error)
+
+    def _parse_in_order(self, line: Line) -> Parse | NoParse:
+        """The parse of a line that has a unit of its own."""
+        has_words = bool(fold(line.text)[0])
+        if self._order == "words":
+            if not has_words:
+                return NoParse("empty")
+            while self._next and not self._has_words(self._next[1]):
+                self._advance()
+        assert self._next is not None  # as they were counted
+        place, unit = self._next
+        self._advance()
+        try:
+            if isinstance(unit, _Broken):
+                raise unit.error
+            if not has_words and (isinstance(unit, NoParse) or self._is_empty(unit)):
+                return NoParse("empty")
+            if isinstance(unit, NoParse):
+                return self._no_parse(unit, line, place)
+            self._compare(line, self.format.tokens(unit), place, [unit], None)
+        except BadParse as error:
+            return self._bad.no_parse(error)
+        return self._join([unit])
 
     def _parse_words(self, line: Line, expected: str) -> Parse | NoParse:
         """The parse of a line, which is folded to `expected`. Raises :class:`BadParse` if it is none."""
@@ -152,15 +166,15 @@ class FileParser(Parser, Generic[T]):
                 message += self._blank_hint(blank)
                 raise BadParse(self.path, None, message, "mismatch") if tokens else InputError(self.path, None, message)
             place, unit = self._next
-            if tokens and (isinstance(unit, NoParse) or (isinstance(unit, _Broken) and self._one_each())):
+            if tokens and isinstance(unit, NoParse):
                 message = f"expected the rest of {self.text}:{line.number}, found no parse"
                 raise BadParse(self.path, place, message, "mismatch")
             self._advance()
             if isinstance(unit, NoParse):
-                return unit
+                return self._no_parse(unit, line, place)
             if isinstance(unit, _Broken):
                 broken = broken or unit.error
-                if not (self._bad.skips and unit.words) or self._one_each():
+                if not (self._bad.skips and unit.words):
                     raise broken
                 more = unit.words
             else:
@@ -179,11 +193,25 @@ class FileParser(Parser, Generic[T]):
             found = len(folded)
             if found >= len(expected) or not expected.startswith(folded):
                 try:
-                    align(plain_words(line.text.split()), tokens)
-                except AlignmentError as error:
-                    message = f"{self.text}:{line.number}: {error}{self._hint(units)}{self._blank_hint(blank)}"
-                    raise broken or BadParse(self.path, place, message, "mismatch") from None
+                    self._compare(line, tokens, place, units, blank)
+                except BadParse as error:
+                    raise broken or error from None
         return self._bad.no_parse(broken) if broken else self._join(units)
+
+    def _no_parse(self, unit: NoParse, line: Line, place: int) -> NoParse:
+        """What a line with words has of a unit that has none. Raises :class:`BadParse` if the unit says it is empty."""
+        if unit.reason == "empty":
+            message = f"expected a parse of {self.text}:{line.number}, found that of an empty line"
+            raise BadParse(self.path, place, message, "mismatch")
+        return unit
+
+    def _compare(self, line: Line, tokens: list[str], place: int, units: list[T], blank: int | None) -> None:
+        """Raises :class:`BadParse` unless these tokens, of these units, are the line's text."""
+        try:
+            align(plain_words(line.text.split()), tokens)
+        except AlignmentError as error:
+            message = f"{self.text}:{line.number}: {error}{self._hint(units)}{self._blank_hint(blank)}"
+            raise BadParse(self.path, place, message, "mismatch") from None
 
     def _blank_hint(self, place: int | None) -> str:
         """What to do if a blank unit stands where the parser failed."""
@@ -197,25 +225,14 @@ class FileParser(Parser, Generic[T]):
         return ""
 
     def _advance(self) -> None:
-        assert self._next is not None
-        self._taken.append(self._next)
-        self._next = self._given_back.pop() if self._given_back else next(self._units, None)
-
-    def _give_back(self) -> None:
-        """Undoes the last :meth:`_advance`."""
-        if self._next is not None:
-            self._given_back.append(self._next)
-        self._next = self._taken.pop()
-
-    def _one_each(self) -> bool:
-        """Whether from this line on there is one unit for each line, or for each with words one with words. Nothing
-        depends on it unless bad parses are skipped."""
-        return self._bad.skips and (not self._more_units or self._more_with_words == self._more_taken)
+        self._next = next(self._units, None)
 
     @cached_property
-    def _more_with_words(self) -> int:
-        """How many more units with words than lines with words there are."""
-        return sum(self._has_words(unit) for _, unit in self._parsed()) - self._lines_with_words
+    def _order(self) -> str | None:
+        """How units and lines belong together by their order alone: those with ``words``, all ``lines``, or not."""
+        if sum(self._has_words(unit) for _, unit in self._parsed()) == self._lines_with_words:
+            return "words"
+        return "lines" if self._paired else None
 
     @cached_property
     def _lines_with_words(self) -> int:
@@ -226,6 +243,9 @@ class FileParser(Parser, Generic[T]):
         if isinstance(unit, NoParse):
             return unit.reason != "empty"
         return isinstance(unit, _Broken) or bool(self.format.tokens(unit))
+
+    def _says_something(self, unit: T | NoParse | _Broken) -> bool:
+        return isinstance(unit, NoParse) or not self._is_empty(unit)
 
     def _is_empty(self, unit: T | NoParse | _Broken) -> bool:
         if isinstance(unit, _Broken):
@@ -245,10 +265,6 @@ class FileParser(Parser, Generic[T]):
     def _unread(self) -> Iterator[tuple[int, Any]]:
         """The units as they are in the file, each with the number of its first line."""
         return self.format.units(read_lines(self.path))
-
-    def _read(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
-        """The units that lines are compared with, each with the number of its first line."""
-        return self._parsed()
 
     def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
         """The units, read, each with the number of its first line."""
@@ -293,7 +309,6 @@ class TreesParser(FileParser[list[Tree]]):
 
     def __init__(self, *args: Any, drop_traces: bool = False, **options: Any):
         self._drops_traces = drop_traces
-        self._dropped = 0
         super().__init__(*args, **options)
 
     @classmethod
@@ -366,11 +381,10 @@ class TreesParser(FileParser[list[Tree]]):
     def _unread(self) -> Iterator[tuple[int, str]]:
         return self._trees(self._apart)
 
-    def _read(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
-        for place, trees in self._parsed():
+    def _parsed(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
+        for place, trees in super()._parsed():
             if self._drops_traces and not isinstance(trees, NoParse | _Broken):
-                trees, dropped = without_traces(trees)
-                self._dropped += dropped
+                trees, _ = without_traces(trees)
             yield place, trees
 
     def describe(self) -> dict[str, Any]:
@@ -379,7 +393,8 @@ class TreesParser(FileParser[list[Tree]]):
     def finish(self) -> None:
         super().finish()
         if self._drops_traces:
-            print(f"{self.path}: {self._dropped} traces were dropped")
+            read = (trees for _, trees in super()._parsed() if not isinstance(trees, NoParse | _Broken))
+            print(f"{self.path}: {sum(without_traces(trees)[1] for trees in read)} traces were dropped")
 
     def _hint(self, units: list[list[Tree]]) -> str:
         return trace_hint([tree for unit in units for tree in unit])

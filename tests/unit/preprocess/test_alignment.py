@@ -106,7 +106,10 @@ def test_sentencepiece_words_and_bytes():
         ("a — b -- c", "a -- b – c", [0, 1, 2, 3, 4]),
         ("A - - b", "a - - b", [0, 1, 2, 3]),
         ("a - - b", "a -- B", [0, 1, 1, 2]),
-        ("a — - b", "a -- - b", [0, 2, 2, 3]),
+        ("a — - b", "a -- - b", [0, 1, 2, 3]),
+        ("kalt : – -5 Grad", "kalt : -- -5 Grad", [0, 1, 2, 3, 4]),
+        ("a — — b", "a -- -- b", [0, 1, 2, 3]),
+        ("a ⸺ b", "a -- b", [0, 1, 2]),
         # fractions and currencies as CoreNLP before 4.0 writes them
         ("½ cup £ 5 € 6 7 ¢", "1\\/2 cup # 5 $ 6 7 cents", [0, 1, 2, 3, 4, 5, 6, 7]),
     ],

@@ -89,6 +89,13 @@ def test_brackets_that_a_backslash_escapes(line, expected):
     assert parse_brackets(format_brackets([tree]), path="x", line=1) == [tree]
 
 
+def test_spacys_token_of_white_space_is_no_leaf():
+    assert parse_brackets("(S (X a) (_SP  ) (X b))", path="p", line=1)[0].leaves() == ["a", "b"]
+    for broken in ("(S (X a) (Y (_SP )))", "(_SP )", "(S (X a) (X ))"):
+        with pytest.raises(InputError, match="expected a word or a constituent"):
+            parse_brackets(broken, path="p", line=1)
+
+
 def test_no_parse_in_brackets():
     assert format_brackets(NoParse("too_long")) == "(()) too_long\n"
     assert parse_brackets("(()) too_long", path="x", line=1) == NoParse("too_long")
