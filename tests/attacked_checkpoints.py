@@ -83,6 +83,14 @@ def _options(state: State) -> list[tuple[dict[str, Any], str]]:
     return [(part, name) for part, name in _leaves(state["cfg"]) if isinstance(part, dict)]
 
 
+def _nest(state: State, name: str, value: Any) -> None:
+    """Puts options of the encoder and the decoder into dictionaries of their own, one of them with this value."""
+    model = vars(state["cfg"]["model"]) if isinstance(state["cfg"]["model"], Namespace) else state["cfg"]["model"]
+    of_sides = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+    sides = {side: {option: model.get(f"{side}_{option}") for option in of_sides} for side in ("encoder", "decoder")}
+    state["cfg"]["model"] = {**model, **{side: {**of, name: value} for side, of in sides.items()}}
+
+
 def odd_option(random: Random, state: State, _: Path) -> None:
     for _ in range(random.randint(1, 2)):
         part, name = random.choice(_options(state))
@@ -90,10 +98,14 @@ def odd_option(random: Random, state: State, _: Path) -> None:
 
 
 def size(random: Random, state: State, _: Path) -> None:
-    model = vars(state["cfg"]["model"])
+    model: Any = vars(state["cfg"]["model"])
     sizes = [name for name, value in model.items() if type(value) is int]
     sizes += ["gate_hidden_dim", "feature_embed_dim", "decoder_output_dim", "decoder_input_dim", "syntax_heads"]
     model[random.choice(sizes)] = random.choice(_SIZES)
+    if random.random() < 0.2:
+        state["model"][f"{random.choice(['encoder', 'decoder'])}.layers.{random.choice(_SIZES)}.x"] = torch.ones(1)
+    if random.random() < 0.2:
+        _nest(state, random.choice(["layers", "embed_dim", "ffn_embed_dim"]), random.choice(_SIZES))
     if random.random() < 0.2:
         model["feature_embeddings"] = "upos"
         model["upos_labels"] = " ".join(map(str, range(random.choice([1, 50, 10**5]))))
@@ -108,6 +120,8 @@ def path(random: Random, state: State, fifo: Path) -> None:
     where = random.choice([str(fifo), f"{fifo}:{fifo}", [str(fifo)], "/dev/zero", "http://127.0.0.1:9/x"])
     for part in [vars(state["cfg"]["model"]), *(part for part in state["cfg"].values() if isinstance(part, dict))]:
         part[name] = where
+    if random.random() < 0.3:
+        _nest(state, "embed_path", where)
     if random.random() < 0.3:
         state["cfg"]["bpe"] = {
             "_name": random.choice(["gpt2", "subword_nmt", "sentencepiece", "hf_byte_bpe"]),

@@ -16,8 +16,8 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | recorded_files | fairseq opens what a checkpoint names | as a checkpoint is read |
 | safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; all commands read by it |
 | size_limit | a small checkpoint may be of a model without end | as models are built of checkpoints |
-| valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
+| valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
 | resumption | a resumed training has other batches | by the task, as batches are made |

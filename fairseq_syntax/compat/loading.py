@@ -14,6 +14,7 @@ optimizer's state) or begins. What goes wrong in them names the checkpoint.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ def look_before_loading(
     """
     load, resume = checkpoint_utils.load_checkpoint_to_cpu, Trainer.load_checkpoint
     build = checkpoint_utils.load_model_ensemble_and_task
-    limits: list[SizeLimit] = []
+    of_thread = threading.local()  # as torch's modes are
 
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, arg_overrides: Overrides | None = None, *args: Any, **kwargs: Any) -> State:
@@ -76,6 +77,7 @@ def look_before_loading(
             with naming(path, "a checkpoint as fairseq writes it"):
                 return load(path, arg_overrides, *args, **kwargs)
 
+        limits: tuple[SizeLimit, ...] = getattr(of_thread, "limits", ())
         for limit in limits:
             limit.lift()
         state = look(path, arg_overrides, load_by_fairseq)
@@ -95,14 +97,15 @@ def look_before_loading(
     ) -> Any:
         data = getattr(getattr(task, "cfg", None), "data", None) or (arg_overrides or {}).get("data", "the data")
         with SizeLimit(parts=num_shards) as limit:
-            limits.append(limit)
+            before = getattr(of_thread, "limits", ())
+            of_thread.limits = (*before, limit)
             try:
                 if state is not None:
                     limit.of(filenames[0], state)
                 with weights_of(":".join(filenames), f"its configuration and the dictionaries of {data}"):
                     return build(filenames, arg_overrides, task, strict, suffix, num_shards, state)
             finally:
-                limits.remove(limit)
+                of_thread.limits = before
 
     @functools.wraps(resume)
     def load_checkpoint(self: Trainer, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:

@@ -21,6 +21,7 @@ from fairseq.data.encoders import gpt2_bpe
 OPENED: dict[str, Any] = {
     # models
     "decoder_embed_path": None,
+    "embed_path": None,  # of a side, where the sides are dictionaries of their own
     "encoder_embed_path": None,
     "load_pretrained_aux_decoder_from": None,
     "load_pretrained_decoder_from": None,

@@ -66,7 +66,7 @@ _TYPES: dict[str, tuple[bool, tuple[type, ...], str]] = {
     "extra_state.val_loss": (False, *_NUMBER),
 }
 #: Options by which data grow, and their highest value. (What the model's may be, its weights show.)
-_OF_DATA, _HIGHEST = frozenset({"num_batch_buckets", "required_seq_len_multiple", "upsample_primary"}), 10_000
+_OF_DATA, _HIGHEST = frozenset({"num_batch_buckets", "required_seq_len_multiple"}), 10_000
 #: What a configuration is of, beside containers.
 _PLAIN = (type(None), bool, int, float, str)
 #: No checkpoint of fairseq has more values, or has them deeper within lists and dictionaries.
@@ -252,7 +252,7 @@ def _named(place: tuple[Any, ...]) -> str:
 
 
 def _into_memory(path: str, tensors: list[Tensor], size: int) -> None:
-    """Gives the tensors of a mapped file, of so many bytes, storages of their own. Those that shared one still do."""
+    """Gives the tensors of a mapped file, of `size` bytes, storages of their own. Those that shared one still do."""
     mapped = [tensor.untyped_storage() for tensor in tensors]
     storages: dict[tuple[int, int], Any] = {(storage.data_ptr(), storage.nbytes()): storage for storage in mapped}
     if sum(storage.nbytes() for storage in storages.values()) > size:

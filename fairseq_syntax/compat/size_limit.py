@@ -22,10 +22,10 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from syntax_preprocess.errors import InputError
 
-#: So many times its weights may a model's tensors be, with those that are needed while it is built, and so many numbers
-#: more: tables that are computed, such as sinusoidal positions, are not in a checkpoint.
-_TIMES, _MORE = 4, 1 << 25
-#: Each tensor counts as so many numbers more, for the time that it takes.
+#: A model's tensors, with those that are needed while it is built, may be this many times its weights, and this many
+#: numbers more: tables that are computed are not in a checkpoint, such as the sinusoids of 100,000 positions.
+_TIMES, _MORE = 4, 1 << 28
+#: Each tensor counts as this many numbers more, for the time that it takes.
 _EACH = 1 << 14
 
 
@@ -71,7 +71,10 @@ class SizeLimit(TorchDispatchMode):
             if type(value) is int and value > self._longest and re.search("layers|dim|heads|positions", str(name))
         ]
         named = f" ({', '.join(large[:5])})" if large else ""
-        return f"expected options of a model that is as large as its weights, found those of a larger one{named}"
+        return (
+            f"expected options of a model that is as large as its weights, found those of a larger one{named}; "
+            "--model-overrides gives others"
+        )
 
 
 def _on_meta(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:

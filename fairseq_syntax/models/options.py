@@ -142,7 +142,7 @@ class SyntaxTransformerConfig(TransformerConfig):
     def syntax_layer_numbers(self) -> set[int]:
         """``syntax_layers``, spelled out: numbers from 1 to the number of encoder layers, before pruning."""
         layers: set[int] = set()
-        for part in self._layer_parts:
+        for part in dict.fromkeys(self._layer_parts):
             if part == TOP:
                 continue
             match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
@@ -182,7 +182,8 @@ class SyntaxTransformerConfig(TransformerConfig):
         found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
         found["syntax_masks"] = ",".join(self.syntax_mask_names) or NONE
         top = [TOP] if self.has_top else []
-        found["syntax_layers"] = ",".join([*map(str, sorted(self.syntax_layer_numbers)), *top])
+        numbers = self.syntax_layer_numbers
+        found["syntax_layers"] = ",".join([*map(str, sorted(numbers)), *top])
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
         for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
@@ -194,11 +195,11 @@ class SyntaxTransformerConfig(TransformerConfig):
                 continue
             found[f"{name}_layers"] = len(kept)
             if name == "encoder":
-                guided = [str(new) for new, old in enumerate(kept, start=1) if old in self.syntax_layer_numbers]
+                guided = [str(new) for new, old in enumerate(kept, start=1) if old in numbers]
                 if not guided and not top and self.guided_layer_numbers:
                     raise ValueError(
                         f"--encoder-layers-to-keep: expected one of the layers that syntax enters (from 0, "
-                        f"{', '.join(str(old - 1) for old in sorted(self.syntax_layer_numbers))}), "
+                        f"{', '.join(str(old - 1) for old in sorted(numbers))}), "
                         f"found {asked}"
                     )
                 found["syntax_layers"] = ",".join([*guided, *top])

@@ -122,10 +122,9 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
         model = Namespace(**options) if isinstance(options, dict) else options
-        if _is_ours(model):
-            _check_layers(path, model, state["model"])
         cfg = _config(model)
         if cfg is not None:
+            _check_layers(path, cfg, state["model"])
             _ = cfg.meaning
     except InputError:
         raise
@@ -142,13 +141,12 @@ def _last_epoch(state: Mapping[str, Any]) -> int | None:
     return epoch if iterator.get("iterations_in_epoch") else epoch - 1
 
 
-def _check_layers(path: str, model: Any, weights: Mapping[str, Tensor]) -> None:
+def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
     """Refuses options of more layers than there are in the weights, whose numbers we would spell out."""
     for side in ("encoder", "decoder"):
-        layers = getattr(model, f"{side}_layers", None)
-        numbers = [int(found[1]) for name in weights if (found := re.match(rf"{side}\.layers\.(\d{{1,9}})\.", name))]
-        most = max(numbers, default=-1) + 1
-        if isinstance(layers, int) and layers > most:
+        layers = getattr(cfg, side).layers
+        most = len({found[1] for name in weights if (found := re.match(rf"{side}\.layers\.(\d+)\.", name))})
+        if layers > most:
             raise InputError(path, None, f"{side}_layers: expected at most {most}, as its weights have, found {layers}")
 
 

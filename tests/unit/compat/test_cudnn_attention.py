@@ -52,6 +52,7 @@ def test_a_pass_switches_nothing_which_other_threads_would_see(cudnn, monkeypatc
     assert seen == [cudnn] * 2
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] not in (9, 10),
     reason="needs a GPU of compute capability 9 or 10",

@@ -6,12 +6,13 @@ import argparse
 import re
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 
 from fairseq import options
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import MODEL_REGISTRY
+from fairseq.models.transformer import TransformerConfig
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
 
@@ -53,9 +54,20 @@ def actions() -> Iterator[argparse.Action]:
         yield from parser._actions
 
 
+def nested(configuration: type) -> Iterator[argparse.Action]:
+    """The options of dataclasses within one, under their own names, as a dictionary of dictionaries has them."""
+    for field in fields(configuration):
+        if is_dataclass(field.type) and field.type is not configuration:
+            parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
+            gen_parser_from_dataclass(parser, field.type())
+            yield from parser._actions
+            yield from nested(field.type)
+
+
 def test_every_option_that_names_a_file_is_known():
-    found = {action.dest: action for action in actions()}
+    found = {action.dest: action for action in (*actions(), *nested(TransformerConfig))}
     assert len(found) > 600
+    assert "embed_path" in found
     looks = {
         name
         for name, action in found.items()

@@ -131,7 +131,8 @@ def test_loading(tmp_path):
     cfg = {"model": Namespace(_name="gated_syntax_transformer", syntax_masks="slr"), "task": Namespace(data="x")}
     history = [{"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}, "num_updates": 1}]
     extra = {"train_iterator": {"epoch": 1}}
-    torch.save({"args": None, "cfg": cfg, "model": {}, "optimizer_history": history, "extra_state": extra}, path)
+    weights = {f"{side}.layers.{i}.x": torch.zeros(1) for side in ("encoder", "decoder") for i in range(6)}
+    torch.save({"args": None, "cfg": cfg, "model": weights, "optimizer_history": history, "extra_state": extra}, path)
     overrides = {"syntax_masks": "sdoi"}
     with pytest.raises(ValueError, match="--syntax-masks: expected slr, whose gates these are, found sdoi"):
         checkpoint_utils.load_checkpoint_to_cpu(path, overrides)
