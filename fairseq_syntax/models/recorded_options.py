@@ -122,6 +122,8 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
         model = Namespace(**options) if isinstance(options, dict) else options
+        if _is_ours(model):
+            _refuse_nested(path, vars(model))
         cfg = _config(model)
         if cfg is not None:
             _check_layers(path, cfg, state["model"])
@@ -139,6 +141,16 @@ def _last_epoch(state: Mapping[str, Any]) -> int | None:
     if not isinstance(iterator, dict) or not isinstance(epoch := iterator.get("epoch"), int):
         return None
     return epoch if iterator.get("iterations_in_epoch") else epoch - 1
+
+
+def _refuse_nested(path: str, options: Mapping[str, Any]) -> None:
+    """Refuses dictionaries within a model's options, which we never write.
+
+    fairseq would take options of the encoder from one, or from beside it, by what holds them.
+    """
+    for name, value in options.items():
+        if isinstance(value, Mapping | Namespace) and value:
+            raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
 
 
 def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
