@@ -531,4 +531,4 @@ def test_checkpoints(data_bin, tmp_path, request):
     found = list(zip(said[:-1:2], said[1:-1:2], strict=True))
     assert not [line for line in found if line[1] not in ("@@loaded", "@@refused")]
     assert min(sum(line[1] == f"@@{end}" for line in found) for end in ("loaded", "refused")) > 25
-    assert int(said[-1].split()[-2]) < 500_000, said[-1]
+    assert int(said[-1].split()[-2]) < 1_300_000, said[-1]  # beside 2^28 numbers, which SizeLimit lets be built
