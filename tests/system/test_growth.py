@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from syntax_preprocess.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from syntax_preprocess.bad_parses import BadParses
 from syntax_preprocess.brackets import format_brackets, parse_brackets
 from syntax_preprocess.conllu import format_conllu, parse_conllu
 from syntax_preprocess.controls import KINDS, Control, Others, control_trees
@@ -229,7 +230,7 @@ def test_a_line_of_many_sentences(tmp_path, kind):
 
 def _of_file(folder: Path, kind: str) -> Any:
     def work() -> Any:
-        parser = PARSERS[kind](str(folder / "parses"), str(folder / "text"))
+        parser = PARSERS[kind](str(folder / "parses"), str(folder / "text"), bad=BadParses("error"))
         line = Line(1, (folder / "text").read_text().removesuffix("\n"))
         (parse,) = parse_lines(parser, [line], max_tokens=10 * MANY, failed=lambda line, error: pytest.fail(str(error)))
         parser.finish()
