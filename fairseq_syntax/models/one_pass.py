@@ -65,7 +65,7 @@ class LayersOfOnePass:
 
     Attributes:
         predictions: of the layers that ran, ``(batch, 1, n, n)`` each.
-        padding: fairseq's, as the first guided layer that ran got it; all others get the same.
+        padding: fairseq's, as the first syntax layer that ran got it; all others get the same.
     """
 
     def __init__(

@@ -112,7 +112,7 @@ SUBWORDS: dict[str, Callable[[Sequence[str]], Subwords]] = {
     "words": plain_words,
 }
 
-#: What to say of a text in which :func:`first_marked_line` finds a line.
+#: The message where :func:`first_marked_line` finds a line.
 SENTENCEPIECE_HINT = "expected no marks of sentencepiece, found ▁ at the start of the lines: --subwords sentencepiece"
 
 

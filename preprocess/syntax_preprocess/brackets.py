@@ -76,12 +76,12 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
 
 
 def words_in_brackets(text: str) -> list[str]:
-    """The words of a line of trees, whatever is wrong with its brackets."""
+    """Return the words of a line of trees, also where its brackets are broken."""
     return [unescape_brackets(token) for _, token in _TOKEN.findall(text) if token not in ("", ")")]
 
 
 def still_open(text: str) -> tuple[int, int]:
-    """How many brackets are open after a text: of all of them, and of those that no backslash escapes."""
+    """Return how many brackets are open at the end: of all, and of those that no backslash escapes."""
     opened = text.count("(") - text.count(")")
     return opened, opened - text.count("\\(") + text.count("\\)")
 

@@ -159,7 +159,7 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
 
 
 def words_in_conllu(unit: list[str]) -> list[str]:
-    """The surface tokens of a unit as far as they can be read, whatever is wrong with it."""
+    """Return the surface tokens of a unit as far as they can be read, also of a broken one."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
     for text in unit:

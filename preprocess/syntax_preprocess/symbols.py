@@ -77,7 +77,7 @@ class SymbolPattern:
         return cls(re.compile("|".join(map(_expression, patterns))))
 
     def without(self, text: str) -> str:
-        """A text without its symbols; as it is, if it has none."""
+        """Return a line without its symbols; as it is, if it has none."""
         if self.expression is None or not self.expression.search(text):
             return text
         return re.sub(rf"\s*(?:{self.expression.pattern})\s*", " ", text).strip()

@@ -96,7 +96,7 @@ def pretty(tree: Tree, indent: int = 0) -> str:
 
 
 class Corpus:
-    """Some lines and their parses; each line is so many sentences of two to four words, or empty."""
+    """Some lines and their parses; each line is up to three sentences of two to four words, or empty."""
 
     def __init__(self, random: Random, sentences: int, layout: str):
         self.random, self.layout = random, layout
@@ -252,7 +252,7 @@ def test_a_bad_parse_after_which_nothing_is_known_is_always_an_error(tmp_path, k
 
 
 def test_trees_that_swallow_each_other(tmp_path):
-    """One lacks a bracket that a later one has too many, before and in a text whose lines have several trees."""
+    """One lacks a bracket that a later one has too many, also where lines have several trees."""
     (tmp_path / "x").write_text("a\nb\n\nc\nd e\nf\n")
     (tmp_path / "p").write_text(" (S a)\n (S b\n\n (S c))\n (S d) (S\n  e)\n (S f)\n")
     parse.main([f"--input={tmp_path}/x", "--parser=trees", f"--parse-file={tmp_path}/p", "--on-bad-parse=skip"])
