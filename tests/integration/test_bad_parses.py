@@ -96,7 +96,7 @@ def pretty(tree: Tree, indent: int = 0) -> str:
 
 
 class Corpus:
-    """Some lines and their parses; each line is up to three sentences of two to four words, or empty."""
+    """Some lines and their parses; each line has `sentences` sentences of two to four words, or none."""
 
     def __init__(self, random: Random, sentences: int, layout: str):
         self.random, self.layout = random, layout
