@@ -180,6 +180,7 @@ class SideFiles(ParseSource):
         self._units = {kind: FORMATS[kind].units(read_lines(path)) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}
         self._read = 0
+        self._skipped: Counter[str] = Counter()
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         self._places.clear()
@@ -204,10 +205,14 @@ class SideFiles(ParseSource):
 
     def _no_parse(self, line: SourceLine, kind: str, error: BadParse) -> NoParse:
         no_parse = self._bad.no_parse(error)
+        self._skipped[no_parse.reason] += 1
         _warn(line, [kind], error)
         return no_parse
 
     def end(self) -> None:
+        if self._skipped:
+            reasons = ", ".join(f"{n} {reason}" for reason, n in self._skipped.most_common())
+            logger.warning("--input-parses: bad parses were skipped: %s", reasons)
         for kind, units in self._units.items():
             # A blank line or a comment after the last parse is none.
             left = (place for place, unit in units if not FORMATS[kind].blank(unit))

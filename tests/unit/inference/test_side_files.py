@@ -41,3 +41,12 @@ def test_what_follows_the_last_parse(tmp_path, trees, conllu, expected, pipe):
     else:
         with pytest.raises(InputError, match=expected):
             read()
+
+
+def test_skipped_parses_are_counted_by_reason(tmp_path, caplog):
+    (tmp_path / "x.trees").write_text("(S a\n(S a\n")
+    source = SideFiles(str(tmp_path / "x"), ["trees"], BadParses("skip"), "-")
+    assert [parses["trees"].reason for parses in source.parse(LINES)] == ["unbalanced"] * 2
+    source.end()
+    assert "--input-parses: bad parses were skipped: 2 unbalanced" in caplog.messages
+    assert sum("x.trees:" in message for message in caplog.messages) == 2
