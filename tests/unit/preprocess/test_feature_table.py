@@ -26,7 +26,7 @@ WITH_SYMBOLS = Settings(symbols="<t>")
 
 
 def sentence(random: Random, words: int, settings: Settings = SETTINGS):
-    """A sentence of so many words with both parses, each of whose words is one or two subwords.
+    """A sentence with both parses, each of whose words is one or two subwords.
 
     Where `settings` have the symbol ``<t>``, some of these stand between the words.
     """
