@@ -68,7 +68,8 @@ class SourceReader:
         """
         given = [self._line(self._lines + i, *line) for i, line in enumerate(zip(lines, encoded, strict=True), start=1)]
         self._lines += len(given)
-        if marked := first_marked_line(((line.number, line.marked) for line in given), self.settings.subwords):
+        rest = symbol_pattern(self.settings.symbols).rest
+        if marked := first_marked_line(((line.number, rest(line.marked)) for line in given), self.settings.subwords):
             logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
         sentences = [self._align(line, parses) for line, parses in zip(given, self.source.parse(given), strict=True)]
         features = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from syntax_preprocess.alignment import Subwords
 from syntax_preprocess.errors import InputError, found_at, shown
-from syntax_preprocess.lines import read_lines
+from syntax_preprocess.lines import read_lines, tokenize_line
 
 _LOOKS_LIKE_ONE = re.compile(
     r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|⟨[^⟨⟩\s]+⟩|｟[^｟｠\s]+｠|&lt;\S+?&gt;|>>\w+<<|__\w+__|@\w+@|\b[a-z]{2}_[A-Z]{2}\b"
@@ -81,6 +81,10 @@ class SymbolPattern:
         if self.expression is None or not self.expression.search(text):
             return text
         return re.sub(rf"\s*(?:{self.expression.pattern})\s*", " ", text).strip()
+
+    def rest(self, tokens: Sequence[str]) -> Sequence[str]:
+        """Return the subwords of a line, with their marks, without its symbols."""
+        return tokens if self.expression is None else tokenize_line(self.without(" ".join(tokens)))
 
     def take_out(self, subwords: Subwords) -> tuple[Subwords, list[range]]:
         """The subwords without those of symbols, and which n - 1 subwords each symbol has, in order.

@@ -194,7 +194,7 @@ def write_split(
     not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
     """
     symbols = symbol_pattern(settings.symbols)
-    lines_of_text = ((number, tokenize_line(symbols.without(line))) for number, line in read_lines(split.text))
+    lines_of_text = ((number, symbols.rest(tokenize_line(line))) for number, line in read_lines(split.text))
     if marked := first_marked_line(lines_of_text, settings.subwords):
         raise InputError(split.text, marked, SENTENCEPIECE_HINT)
     counts = SplitCounts.of_kinds(list(split.parses))

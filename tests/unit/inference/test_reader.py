@@ -35,10 +35,10 @@ def test_labels_that_the_signature_lacks_are_an_error(tmp_path, signed):
 
 @pytest.mark.parametrize(
     ("lines", "expected"),
-    [(["▁a ▁b"], 1), (["a", "▁a", "▁b ▁c"], None), (["", "▁a", "▁b"], 2), (["▁▂▃ a"], None)],
+    [(["▁a ▁b"], 1), (["a", "▁a", "▁b ▁c"], None), (["", "▁a", "▁b"], 2), (["▁▂▃ a"], None), (["<BT> ▁a ▁b"], 1)],
 )
 def test_marks_of_sentencepiece_are_mentioned_where_there_should_be_none(caplog, lines, expected):
-    reader = SourceReader(NoParses(), Settings("words"), ["word"], {})
+    reader = SourceReader(NoParses(), Settings("words", symbols="<BT>"), ["word"], {})
     with caplog.at_level(logging.WARNING):
         caplog.clear()
         batch = reader.read(lines, lines, Dictionary())
