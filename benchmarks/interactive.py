@@ -21,7 +21,7 @@ import torch
 from fairseq_cli.interactive import make_batches
 
 from speed import SYSTEMS, System, be_quiet
-from syntax_preprocess.parsers.stanza import StanzaParser
+from syntax_data.parsers.stanza import StanzaParser
 
 
 def interactive(system: System, buffer: list[str], batch_size: int) -> float:

@@ -58,7 +58,7 @@ def binarize(version: Path, data: str) -> float:
     shutil.rmtree(data, ignore_errors=True)
     shutil.copytree("plain", data)
     before = os.times()
-    run(version, "-m", "syntax_preprocess.commands.binarize", *LANGUAGES, "--trainpref", "all", "--destdir", data)
+    run(version, "-m", "syntax_data.commands.binarize", *LANGUAGES, "--trainpref", "all", "--destdir", data)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 

@@ -38,7 +38,7 @@ from torch import Tensor, library
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_syntax.nn import numerics
+from fairseq_syntax.modules import numerics
 from fairseq_syntax.testing import CopiesOfDevice
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 

@@ -25,12 +25,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syntax_preprocess.folding import unescape_moses
-from syntax_preprocess.job import merge, parse_batches, parser_in
-from syntax_preprocess.parsers import MAX_TOKENS, default_characters
-from syntax_preprocess.parsers.stanza import StanzaParser
-from syntax_preprocess.plan import ParsePlan
-from syntax_preprocess.store import BatchStore
+from syntax_data.parsers import MAX_TOKENS, default_characters
+from syntax_data.parsers.stanza import StanzaParser
+from syntax_data.parsing.job import merge, parse_batches, parser_in
+from syntax_data.parsing.plan import ParsePlan
+from syntax_data.parsing.store import BatchStore
+from syntax_data.text.folding import unescape_moses
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 

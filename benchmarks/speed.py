@@ -32,7 +32,7 @@ from typing import Any
 import torch
 
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch, random_batches
-from syntax_preprocess.system.workers import end_with_parent
+from syntax_data.io.workers import end_with_parent
 
 #: By width, and how many tokens a batch has.
 SIZES = {

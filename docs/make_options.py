@@ -15,7 +15,7 @@ from fairseq.tasks.translation import TranslationConfig
 import fairseq_syntax  # noqa: F401  (registers masks)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.models.options import PARTS, SyntaxTransformerConfig
-from fairseq_syntax.nn.masks import mask_names, mask_options, mask_type
+from fairseq_syntax.modules.biases import mask_names, mask_options, mask_type
 from fairseq_syntax.options import Option, options_of
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 

@@ -9,7 +9,7 @@ import os
 
 from fairseq_syntax import _installed, compat
 from fairseq_syntax.compat import tensorboard_remark
-from syntax_preprocess import __version__
+from syntax_data import __version__
 
 with tensorboard_remark.left_out():
     import fairseq
@@ -20,12 +20,10 @@ _as_fairseq_spells_it = os.path.join(os.path.dirname(fairseq.__file__), "..", "f
 if os.path.isdir(_as_fairseq_spells_it) and os.path.samefile(_as_fairseq_spells_it, __path__[0]):
     __path__.append(_as_fairseq_spells_it)
 
-from fairseq_syntax import criterions, models, tasks  # noqa: E402
-from fairseq_syntax.compat import loading  # noqa: E402
-from fairseq_syntax.models import recorded_options  # noqa: E402
+from fairseq_syntax import checkpoints, criterions, models, tasks  # noqa: E402
 
 compat.install()
-loading.look_before_loading(look=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption)
+checkpoints.install()
 _installed.warn_of_mixture(__path__[0])
 
 __all__ = ["__version__", "criterions", "models", "tasks"]

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from fairseq_syntax.nn.masks import UNKNOWN
-from syntax_preprocess.features import FEATURES
-from syntax_preprocess.features.distance import distance_feature, syntactic_distances
-from syntax_preprocess.features.heads import head_feature
-from syntax_preprocess.features.word import word_feature
-from syntax_preprocess.trees import DependencyTree, Tree
+from fairseq_syntax.modules.biases import UNKNOWN
+from syntax_data.features import FEATURES
+from syntax_data.features.distance import distance_feature, syntactic_distances
+from syntax_data.features.heads import head_feature
+from syntax_data.features.word import word_feature
+from syntax_data.trees.tree import DependencyTree, Tree
 
 #: fairseq's numbers of these symbols.
 PAD, EOS = 1, 2

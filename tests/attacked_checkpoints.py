@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_syntax.compat import recorded_files
+from fairseq_syntax.checkpoints import recorded_files
 
 State = dict[str, Any]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq.data import indexed_dataset
 
-from syntax_preprocess.commands import binarize
+from syntax_data.commands import binarize
 
 TEXT = "the in@@ crease ( rise )\n\na b\n"
 TREES = "(S (NP (DT the) (NN increase)) (PRN (-LRB- -LRB-) (NN rise) (-RRB- -RRB-)))\n\n(())\n"

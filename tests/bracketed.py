@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syntax_preprocess.trees import Tree
+from syntax_data.trees.tree import Tree
 
 
 def bracketed(tree: Tree) -> str:

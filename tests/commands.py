@@ -21,8 +21,8 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
-import syntax_preprocess.commands.binarize
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+import syntax_data.commands.binarize
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 
 USER_DIR = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
 TINY = [
@@ -58,9 +58,7 @@ def preprocess(corpus: Path, data: Path, *more: str) -> Path:
 def binarize(corpus: Path, data: Path, *more: str) -> None:
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
     parses = [f"--{n}parse={corpus}/{n}" for n in ("train", "valid", "test")]
-    syntax_preprocess.commands.binarize.main(
-        ["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more]
-    )
+    syntax_data.commands.binarize.main(["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more])
 
 
 def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) -> Path:
@@ -69,14 +67,14 @@ def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) ->
     known = [f"--{name}dict={dictionaries}/dict.{name}.txt" for name in ("src", "tgt")]
     preprocess_tokens(*options[2:], *known, "--only-source")
     shutil.copy(dictionaries / "dict.tgt.txt", data)
-    syntax_preprocess.commands.binarize.main([*options, f"--testparse={parses}"])
+    syntax_data.commands.binarize.main([*options, f"--testparse={parses}"])
     return data
 
 
 def binarize_more(corpus: Path, data: Path) -> None:
     """The valid set once more, as train1."""
     prefixes = f"{corpus}/bpe/train,{corpus}/bpe/valid", f"{corpus}/train,{corpus}/valid"
-    syntax_preprocess.commands.binarize.main(
+    syntax_data.commands.binarize.main(
         ["-s", "src", "-t", "tgt", "--trainpref", prefixes[0], "--trainparse", prefixes[1], "--destdir", str(data)]
     )
 

@@ -132,7 +132,7 @@ def data_bin(corpus, plain_data_bin) -> Path:
 def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
     """A model trained for a few steps on parses of the fake parser."""
     import commands
-    from syntax_preprocess.commands import parse
+    from syntax_data.commands import parse
 
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:

@@ -13,7 +13,7 @@ import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
-from syntax_preprocess.commands import binarize
+from syntax_data.commands import binarize
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 

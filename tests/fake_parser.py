@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from syntax_preprocess.parsers import Parse, Parser
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree
+from syntax_data.parsers import Parse, Parser
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 
 class FakeParser(Parser):

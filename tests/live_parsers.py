@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from places import EXPERIMENTS, TESTS
-from syntax_preprocess.conllu import conllu_units, parse_conllu
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.trees import DependencyTree, NoParse
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.tree import DependencyTree, NoParse
 
 
 def quickstart_parses(folder: Path, lines: int) -> list[DependencyTree]:

@@ -14,8 +14,8 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
-from fairseq_syntax.nn.masks import UNKNOWN
-from fairseq_syntax.nn.numerics import padding_bias
+from fairseq_syntax.modules.biases import UNKNOWN
+from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.testing import random_source
 
 

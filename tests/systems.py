@@ -9,7 +9,7 @@ import torch
 
 import small
 from fairseq_syntax.testing import LABELS, random_features, random_labels
-from syntax_preprocess.features import FEATURES
+from syntax_data.features import FEATURES
 
 #: Options under which a small model of each system does something everywhere.
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
 
 def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
     """A model as :func:`model` makes it, of whose distances all are hidden: nothing is drawn."""
-    monkeypatch.setattr("fairseq_syntax.nn.predictions._HIDDEN", 1.0)
+    monkeypatch.setattr("fairseq_syntax.modules.heads._HIDDEN", 1.0)
     return model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {}), **options)
 
 

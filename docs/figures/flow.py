@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from syntax_preprocess.analysis.figures.style import INK
+from syntax_experiments.plots.figures.style import INK
 
 #: Of what is ours, and of what is fairseq's.
 OURS, FAIRSEQS = "#0072B2", "#666666"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from syntax_preprocess.analysis.figures.style import legend, looks, panels, save, styled
+from syntax_experiments.plots.figures.style import legend, looks, panels, save, styled
 
 ROOT = Path(__file__).resolve().parents[2]
 TREES = "position+tree_bias"

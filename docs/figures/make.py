@@ -24,12 +24,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from syntax_preprocess.analysis.dumps import Dump
-from syntax_preprocess.analysis.figures.style import INK, MATRIX, save, styled
-from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.conllu import conllu_units, parse_conllu
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.trees import DependencyTree, Tree
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_experiments.plots.dumps import Dump
+from syntax_experiments.plots.figures.style import INK, MATRIX, save, styled
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "the painter saw the river with the telescope"

@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--gpus", type=float, default=0, help="GPUs of a task")
     parser.add_argument("options", nargs="+", help="options of fairseq-syntax-parse, after --")
     args = parser.parse_args()
-    command = [sys.executable, "-m", "syntax_preprocess.commands.parse", *args.options]
+    command = [sys.executable, "-m", "syntax_data.commands.parse", *args.options]
     shards = ray.data.range(args.num_shards, override_num_blocks=args.num_shards)
     done = shards.map(
         parse_shard,

@@ -28,10 +28,10 @@ from limits import BodyLimit, BoundedProtocol, room_for_connections
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.brackets import format_brackets
-from syntax_preprocess.features.aligned import AlignedSentence
-from syntax_preprocess.trees import DependencyTree
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.features.aligned import AlignedSentence
+from syntax_data.trees.brackets import format_brackets
+from syntax_data.trees.tree import DependencyTree
 
 logger = logging.getLogger("serve")
 

@@ -1,4 +1,4 @@
-"""The work of fairseq-syntax-average-checkpoints; its command line is in :mod:`syntax_preprocess.commands`."""
+"""The work of fairseq-syntax-average-checkpoints; its command line is in :mod:`syntax_data.commands`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fairseq import utils
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_syntax.compat.safe_loading import read
-from fairseq_syntax.models.recorded_options import differences, recorded
-from syntax_preprocess.commands.main import UsageError
-from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
+from fairseq_syntax.checkpoints.recorded_options import differences, recorded
+from fairseq_syntax.checkpoints.safe_loading import read
+from syntax_data.commands.main import UsageError
+from syntax_data.errors import InputError
+from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")

@@ -1,4 +1,4 @@
-"""The work of fairseq-syntax-dump; its command line is in :mod:`syntax_preprocess.commands`."""
+"""The work of fairseq-syntax-dump; its command line is in :mod:`syntax_data.commands`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from fairseq import utils
 from tqdm import tqdm
 
-from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
 from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import atomic_write, refuse_to_overwrite
+from fairseq_syntax.inference.collect import CONTENTS, by_sentence
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.errors import InputError
+from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def sentences(

@@ -12,9 +12,9 @@ from fairseq import checkpoint_utils, tasks, utils
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from fairseq_syntax.compat.safe_loading import weights_of
-from fairseq_syntax.compat.size_limit import SizeLimit
-from syntax_preprocess.errors import InputError, said
+from fairseq_syntax.checkpoints.safe_loading import weights_of
+from fairseq_syntax.checkpoints.size_limit import SizeLimit
+from syntax_data.errors import InputError, said
 
 
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:

@@ -9,13 +9,8 @@ Each says what is wrong in which versions, where that can be read, and what the 
 | buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
 | interactive_end | fairseq-interactive ends with status 0 whatever happened | on import |
-| literals | options are run as Python | on import |
-| loading | nobody is asked before a checkpoint is loaded | on import, with what models ask |
 | nan_detector | a training that diverges ends in StopIteration | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
-| recorded_files | fairseq opens what a checkpoint names | as a checkpoint is read |
-| safe_loading | torch ≥ 2.6 cannot read fairseq's checkpoints | on import; all commands read by it |
-| size_limit | a small checkpoint may be of a model without end | as models are built of checkpoints |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |
@@ -32,20 +27,9 @@ Each says what is wrong in which versions, where that can be read, and what the 
 
 def install() -> None:
     """Applies what changes fairseq and torch themselves, for the whole process. A second call would apply it twice."""
-    from fairseq_syntax.compat import (  # after fairseq
-        amp_unscaling,
-        buckets,
-        help,
-        interactive_end,
-        literals,
-        nan_detector,
-        rdrop,
-        safe_loading,
-        valid_subsets,
-    )
+    # after fairseq
+    from fairseq_syntax.compat import amp_unscaling, buckets, help, interactive_end, nan_detector, rdrop, valid_subsets
 
-    safe_loading.allow_safe_loading()
-    literals.forbid_code()
     help.list_all_options_in_help()
     rdrop.repeat_whole_batches()
     buckets.allow_buckets()

@@ -17,7 +17,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.logging import metrics
 from torch import Tensor
 
-from fairseq_syntax.nn.predictions import Prediction
+from fairseq_syntax.modules.heads import Prediction
 
 #: What models may predict.
 PREDICTED = ("parent", "distance")

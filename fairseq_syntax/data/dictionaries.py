@@ -7,7 +7,7 @@ import os
 from fairseq import utils
 from fairseq.data import data_utils
 
-from syntax_preprocess.errors import InputError
+from syntax_data.errors import InputError
 
 
 def check_dictionaries(paths: str, source_lang: str | None, target_lang: str | None) -> None:

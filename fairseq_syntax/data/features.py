@@ -1,10 +1,10 @@
-"""Features of a data-bin (:mod:`syntax_preprocess.data_bin`), loaded as fairseq's datasets and checked before.
+"""Features of a data-bin (:mod:`syntax_data.data_bin`), loaded as fairseq's datasets and checked before.
 
 Their files must have the sizes and types that they were written with, and as many values a sentence as it has tokens;
 and these tokens must be, in order, the subwords that were parsed, in every sentence
-(:mod:`syntax_preprocess.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
+(:mod:`syntax_data.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
 with their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
-(:mod:`syntax_preprocess.data_bin.verification`).
+(:mod:`syntax_data.data_bin.verification`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq.tasks.translation import TranslationConfig
 from torch.utils.data import Dataset
 
-from syntax_preprocess.data_bin.dictionary import Symbols
-from syntax_preprocess.data_bin.places import TokenFiles
-from syntax_preprocess.data_bin.signature import Signature, check_files
-from syntax_preprocess.data_bin.text_hashes import compare_texts
-from syntax_preprocess.data_bin.tokens import open_tokens, tokens_exist
-from syntax_preprocess.data_bin.verification import open_feature
-from syntax_preprocess.features import FEATURES, parse_kinds
+from syntax_data.data_bin.dictionary import Symbols
+from syntax_data.data_bin.places import TokenFiles
+from syntax_data.data_bin.signature import Signature, check_files
+from syntax_data.data_bin.text_hashes import compare_texts
+from syntax_data.data_bin.tokens import open_tokens, tokens_exist
+from syntax_data.data_bin.verification import open_feature
+from syntax_data.features import FEATURES, parse_kinds
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def load_features(
     Args:
         data: a data-bin.
         dictionary: of the source language.
-        names: features to load, keys of :data:`syntax_preprocess.features.FEATURES`.
+        names: features to load, keys of :data:`syntax_data.features.FEATURES`.
         combine: whether to concatenate `split`, `split`1, `split`2 …
         dataset_impl: format of the token files; ``None``: it is found out, as fairseq does.
         upsample_primary: how often the first of the concatenated splits is repeated.

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from syntax_preprocess.data_bin.places import signature_path
-from syntax_preprocess.data_bin.signature import Signature, SplitSignature
-from syntax_preprocess.features import FEATURES
+from syntax_data.data_bin.places import signature_path
+from syntax_data.data_bin.signature import Signature, SplitSignature
+from syntax_data.features import FEATURES
 
 
 def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:

@@ -12,16 +12,16 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from fairseq_syntax.compat.last_batch import keep_last_batch
-from fairseq_syntax.nn.masks import UNKNOWN
-from syntax_preprocess.features import truncate
+from fairseq_syntax.modules.biases import UNKNOWN
+from syntax_data.features import truncate
 
 
 class SyntaxPairs(BaseWrapperDataset):
     """A dataset of sentence pairs whose batches also hold ``net_input["src_syntax"]``.
 
-    That is a dict from feature to an integer tensor ``(batch, n)``, which lies over ``src_tokens`` position by
-    position, whatever the order, padding or bucketing of the batch; :data:`~fairseq_syntax.nn.masks.UNKNOWN` where
-    there is no feature. Everything else is the pairs' own: their items, batches, order and attributes. Without features
+    That is a dict from feature to an integer tensor ``(batch, n)``, with a value for each position of ``src_tokens``
+    under any order, padding or bucketing of the batch; :data:`~fairseq_syntax.modules.biases.UNKNOWN` where there is no
+    feature. Everything else is the pairs' own: their items, batches, order and attributes. Without features
     the batches are theirs to the last key.
 
     Features are found by a sentence's ``id``, never by its tokens, and belong to the tokens of the data-bin. So the

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from fairseq_syntax.inference.parse_sources import ParseSource
 from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
-from syntax_preprocess.errors import InputError
+from syntax_data.errors import InputError
 
 #: Exit status of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
 PARSER_FAILED = 3

@@ -20,12 +20,12 @@ from fairseq.registry import REGISTRIES
 from omegaconf import open_dict
 from torch import Tensor
 
-from fairseq_syntax.analysis.collect import CONTENTS, by_sentence
-from fairseq_syntax.compat.safe_loading import naming, read
+from fairseq_syntax.checkpoints.safe_loading import naming, read
+from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.options import option_names
-from syntax_preprocess.errors import InputError, found_at, shown
+from syntax_data.errors import InputError, found_at, shown
 
 #: What a file would have as one line.
 _LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
@@ -117,7 +117,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
         """Gates, masks, biases and attention of each sentence of :meth:`read` in the first of the models; see
-        :func:`fairseq_syntax.analysis.collect.by_sentence`."""
+        :func:`fairseq_syntax.inference.collect.by_sentence`."""
         with self._one_thread:
             lengths = batch.lengths if isinstance(batch, ParsedBatch) else [len(ids) for ids in batch]
             dataset = self.task.build_dataset_for_inference(batch, lengths)

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from syntax_preprocess.alignment import AlignmentError, Subwords
-from syntax_preprocess.bad_parses import BadParses
-from syntax_preprocess.errors import BadParse, InputError
-from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.lockstep import in_lockstep
-from syntax_preprocess.parsers import MAX_INITIAL_FAILURES, Line, Parse, Parser, default_characters, parse_lines
-from syntax_preprocess.trees import NoParse
+from syntax_data.errors import BadParse, InputError
+from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parse, Parser, default_characters, parse_lines
+from syntax_data.text.alignment import AlignmentError, Subwords
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.bad_parses import BadParses
+from syntax_data.trees.formats import FORMATS
+from syntax_data.trees.parallel_files import in_lockstep
+from syntax_data.trees.tree import NoParse
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class RunningParser(NamedTuple):
     Attributes:
         parser: itself.
         kinds: the kinds of parse that are taken from it.
-        limits: those of :func:`~syntax_preprocess.parsers.parse_lines`, ``max_tokens`` and perhaps ``max_characters``.
+        limits: those of :func:`~syntax_data.parsers.parse_lines`, ``max_tokens`` and perhaps ``max_characters``.
     """
 
     parser: Parser
@@ -94,7 +94,7 @@ class RunningParser(NamedTuple):
 class LiveParses(ParseSource):
     """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
 
-    A parser that has failed on :data:`~syntax_preprocess.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
+    A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
     error, and gets no further line.
     """
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from syntax_preprocess.features.aligned import AlignedSentence
-from syntax_preprocess.trees import NoParse
+from syntax_data.features.aligned import AlignedSentence
+from syntax_data.trees.tree import NoParse
 
 
 @dataclass(frozen=True)

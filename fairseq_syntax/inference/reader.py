@@ -13,20 +13,14 @@ from fairseq_syntax.data.signature import labels_of_data, recorded_split
 from fairseq_syntax.inference.parse_sources import LiveParses, NoParses, Parses, ParseSource, SideFiles, SourceLine
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
-from fairseq_syntax.nn.masks import UNKNOWN
-from syntax_preprocess.alignment import (
-    SENTENCEPIECE_HINT,
-    SUBWORDS,
-    AlignmentError,
-    first_marked_line,
-    plain_words,
-)
-from syntax_preprocess.bad_parses import BadParses
-from syntax_preprocess.controls import Control
-from syntax_preprocess.features import FEATURES, parse_kinds
-from syntax_preprocess.features.aligned import AlignedSentence, Settings, align_sentence
-from syntax_preprocess.lines import tokenize_line
-from syntax_preprocess.symbols import symbol_pattern
+from fairseq_syntax.modules.biases import UNKNOWN
+from syntax_data.controls import Control
+from syntax_data.features import FEATURES, parse_kinds
+from syntax_data.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
+from syntax_data.text.lines import tokenize_line
+from syntax_data.text.symbols import symbol_pattern
+from syntax_data.trees.bad_parses import BadParses
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairseq_syntax.inference.parse_sources import RunningParser
-from syntax_preprocess.errors import shown
-from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.parsers import MAX_TOKENS, Parser, parser_class, parser_names
+from syntax_data.errors import shown
+from syntax_data.parsers import MAX_TOKENS, Parser, parser_class, parser_names
+from syntax_data.trees.formats import FORMATS
 
 logger = logging.getLogger(__name__)
 

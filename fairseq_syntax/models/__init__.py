@@ -1,5 +1,6 @@
 """The models and their architectures, registered with fairseq on import."""
 
-from fairseq_syntax.models import architectures, gated_syntax_transformer
+from fairseq_syntax.models import architectures
+from fairseq_syntax.models import transformer as gated_syntax_transformer
 
 __all__ = ["architectures", "gated_syntax_transformer"]

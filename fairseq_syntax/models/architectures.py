@@ -7,7 +7,7 @@ from typing import Any
 from fairseq.models import register_model_architecture
 from fairseq.models.transformer import base_architecture
 
-from fairseq_syntax.models import gated_syntax_transformer  # noqa: F401  (the model that they are architectures of)
+from fairseq_syntax.models import transformer as gated_syntax_transformer  # noqa: F401  (the model that they are architectures of)
 from fairseq_syntax.options import NONE
 
 

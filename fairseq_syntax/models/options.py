@@ -15,15 +15,15 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_syntax.nn.attention import DROPOUT_ON, WAYS
-from fairseq_syntax.nn.feature_embedding import FeatureEmbeddingOptions
-from fairseq_syntax.nn.fusion import FusionOptions
-from fairseq_syntax.nn.masks import SyntaxMask, mask_names, mask_options, mask_type
-from fairseq_syntax.nn.mixing import COMBINATIONS, GATED
-from fairseq_syntax.nn.predictions import PredictionOptions
-from fairseq_syntax.nn.tree_mixing import TreeMixingOptions
+from fairseq_syntax.modules.attention import DROPOUT_ON, WAYS
+from fairseq_syntax.modules.biases import SyntaxMask, mask_names, mask_options, mask_type
+from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
+from fairseq_syntax.modules.fusion import FusionOptions
+from fairseq_syntax.modules.gates import COMBINATIONS, GATED
+from fairseq_syntax.modules.heads import PredictionOptions
+from fairseq_syntax.modules.tree_mixing import TreeMixingOptions
 from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of
-from syntax_preprocess.errors import shown
+from syntax_data.errors import shown
 
 _NO_MASKS: tuple[SyntaxMask, ...] = ()
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.modules.trace import SyntaxTrace
 
 
 class SyntaxModel:

@@ -9,7 +9,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
-from syntax_preprocess.bad_parses import ON_BAD_PARSE
+from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
 
 @dataclass

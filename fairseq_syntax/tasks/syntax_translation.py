@@ -29,9 +29,9 @@ from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from fairseq_syntax.models.cpu_dropout import use_fast_dropout
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
-from fairseq_syntax.tasks.cpu_dropout import use_fast_dropout
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from browser import browser
-from syntax_preprocess.commands.analyze import main
+from syntax_experiments.plots.analyze import main
 
 ENDINGS = {".svg", ".png", ".csv"}
 SOURCE = ["the dog barks", "a man who sleeps sees the dog", "he sings and dances", "the price is $5 and $6"] * 3
@@ -309,7 +309,7 @@ def test_no_folder_of_another_kind_is_replaced(given, tmp_path):
 def test_a_package_that_is_missing_is_named(given, tmp_path, name):
     program = (
         f"import sys; sys.modules[{name!r}] = None\n"
-        "from syntax_preprocess.commands.analyze import main; main(sys.argv[1:])"
+        "from syntax_experiments.plots.analyze import main; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", program, f"--output={tmp_path}/page", "--sentence=1"]
     command.append(f"--parses={given}/test.en")

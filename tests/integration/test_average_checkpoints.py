@@ -9,8 +9,8 @@ import torch
 
 import commands
 from fairseq_syntax.commands.average_checkpoints import average, last_checkpoints
-from syntax_preprocess.commands.average_checkpoints import main
-from syntax_preprocess.errors import InputError
+from syntax_data.commands.average_checkpoints import main
+from syntax_data.errors import InputError
 
 
 def test_the_last_epochs_are_averaged_and_translate(data_bin, tmp_path, capsys):

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from binarizing import rows, run, write
 from bracketed import bracketed
 from fairseq_syntax.testing import random_tree
-from syntax_preprocess.commands import parse
-from syntax_preprocess.data_bin import encoding
-from syntax_preprocess.trees import Tree
+from syntax_data.commands import parse
+from syntax_data.data_bin import encoding
+from syntax_data.trees.tree import Tree
 
 KINDS = ("trees", "conllu")
 

@@ -15,9 +15,9 @@ import pytest
 
 from binarizing import CONLLU, TEXT, TREES, rows, run, write
 from places import ROOT
-from syntax_preprocess.commands import binarize, parse
-from syntax_preprocess.data_bin import encoding
-from syntax_preprocess.features import INFINITE
+from syntax_data.commands import binarize, parse
+from syntax_data.data_bin import encoding
+from syntax_data.features import INFINITE
 
 
 def test_features_signature_and_report(tmp_path, capsys):

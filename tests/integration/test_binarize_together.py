@@ -19,7 +19,7 @@ import commands
 from binarizing import rows, run, write
 from fairseq_syntax.data.features import load_features
 from forked import Forked
-from syntax_preprocess.commands import binarize
+from syntax_data.commands import binarize
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from fairseq.data import indexed_dataset
 
-import syntax_preprocess.commands.binarize
-import syntax_preprocess.commands.parse
+import syntax_data.commands.binarize
+import syntax_data.commands.parse
 from places import TESTS
 
 CASES = TESTS / "data" / "cases"
-MAIN = {"parse": syntax_preprocess.commands.parse.main, "binarize": syntax_preprocess.commands.binarize.main}
+MAIN = {"parse": syntax_data.commands.parse.main, "binarize": syntax_data.commands.binarize.main}
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))

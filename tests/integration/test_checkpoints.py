@@ -24,12 +24,12 @@ from fairseq.data.encoders import gpt2_bpe
 
 import commands
 import small
-import syntax_preprocess.commands.average_checkpoints
-import syntax_preprocess.commands.dump
-from fairseq_syntax.compat import literals, recorded_files, safe_loading
-from fairseq_syntax.compat.size_limit import SizeLimit
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.errors import InputError
+import syntax_data.commands.average_checkpoints
+import syntax_data.commands.dump
+from fairseq_syntax.checkpoints import literals, recorded_files, safe_loading
+from fairseq_syntax.checkpoints.size_limit import SizeLimit
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.errors import InputError
 from time_limit import within
 
 
@@ -241,10 +241,10 @@ LOADS = {
         data, path.parent / "f", "--max-update=1", f"--finetune-from-model={path}"
     ),
     "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
-    "dump": lambda data, path: syntax_preprocess.commands.dump.main(
+    "dump": lambda data, path: syntax_data.commands.dump.main(
         [str(data), "--path", str(path), "--cpu", "--output", str(path.parent / "dump.npz")]
     ),
-    "average": lambda data, path: syntax_preprocess.commands.average_checkpoints.main(
+    "average": lambda data, path: syntax_data.commands.average_checkpoints.main(
         ["--inputs", str(path), "--output", str(path.parent / "average.pt")]
     ),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from places import EXPERIMENTS, ROOT
 
-PACKAGES = (ROOT / "fairseq_syntax", ROOT / "preprocess/syntax_preprocess", EXPERIMENTS)
+PACKAGES = (ROOT / "fairseq_syntax", ROOT / "preprocess/syntax_data", EXPERIMENTS)
 
 
 def files(folder: Path) -> set[Path]:

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import commands
-from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.modules.trace import SyntaxTrace
 from small import encode
-from syntax_preprocess.commands.dump import main
+from syntax_data.commands.dump import main
 
 
 @pytest.fixture(scope="module", params=["auto", "fused"])

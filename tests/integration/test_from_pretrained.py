@@ -10,8 +10,8 @@ import torch
 from fairseq.tasks.translation import TranslationConfig
 
 import commands
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.errors import InputError
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.errors import InputError
 
 load = GatedSyntaxTransformerModel.from_pretrained
 

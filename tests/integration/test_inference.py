@@ -17,20 +17,20 @@ from fairseq.data import indexed_dataset
 
 import commands
 import small
-import syntax_preprocess.commands.parse
+import syntax_data.commands.parse
 from fairseq_syntax.compat import unknown_words
 from fairseq_syntax.inference.end_of_input import PARSER_FAILED
 from fairseq_syntax.inference.parse_sources import LiveParses, RunningParser
 from fairseq_syntax.inference.reader import SourceReader, source_reader
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fake_parser import FakeParser
-from syntax_preprocess.commands import binarize
-from syntax_preprocess.errors import InputError
-from syntax_preprocess.features import FEATURES
-from syntax_preprocess.features.aligned import Settings
-from syntax_preprocess.parsers import Line, Parse, Parser
-from syntax_preprocess.trees import NoParse
+from syntax_data.commands import binarize
+from syntax_data.errors import InputError
+from syntax_data.features import FEATURES
+from syntax_data.features.aligned import Settings
+from syntax_data.parsers import Line, Parse, Parser
+from syntax_data.trees.tree import NoParse
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -72,7 +72,7 @@ def test_controls_hold_for_new_text(trained, plain_data_bin, tmp_path):
     (tmp_path / "bpe").symlink_to(trained.bpe_text)
     for name in ("train", "valid", "test"):
         text = shutil.copy(trained.parses.parent / f"{name}.src", tmp_path / f"{name}.src")
-        syntax_preprocess.commands.parse.main(["--input", str(text), "--parser=control", "--control=random@3"])
+        syntax_data.commands.parse.main(["--input", str(text), "--parser=control", "--control=random@3"])
     commands.binarize(tmp_path, made)
     binarize.main(["-s", "src", "-t", "tgt", "--verify", "--destdir", str(made)])
     expected = commands.generate_scored(made, trained.checkpoint)
@@ -384,7 +384,7 @@ def test_a_memory_error_is_a_failure_on_that_line(trained, tmp_path, monkeypatch
 def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, marks):
     text = shutil.copy(corpus / "test.src", tmp_path / "test.src")
     lines = (corpus / "test.src").read_text().splitlines()
-    syntax_preprocess.commands.parse.main(["--input", str(text), "--parser", "fake"])
+    syntax_data.commands.parse.main(["--input", str(text), "--parser", "fake"])
     if marks == "sentencepiece":
         sentencepiece.SentencePieceTrainer.train(
             input=str(text), model_prefix=str(tmp_path / "spm"), vocab_size=45, minloglevel=2

@@ -17,9 +17,9 @@ from fairseq.data import indexed_dataset
 
 import data_bins
 from fairseq_syntax.data import features
-from syntax_preprocess.commands import binarize
-from syntax_preprocess.data_bin import mmap
-from syntax_preprocess.errors import InputError
+from syntax_data.commands import binarize
+from syntax_data.data_bin import mmap
+from syntax_data.errors import InputError
 
 FEATURES = ("word", "distance", "head", "deprel", "upos", "case", "position")
 

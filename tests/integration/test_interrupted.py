@@ -33,7 +33,7 @@ def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, ho
     before = contents(tmp_path / "bin")
     write(tmp_path, text=TEXT * 20_000, trees=TREES * 20_000, conllu=(CONLLU + "\n") * 20_000)
     options = ["-s", "en", "-t", "de", "--trainpref", f"{tmp_path}/train", "--destdir", f"{tmp_path}/bin"]
-    command = [sys.executable, "-m", "syntax_preprocess.commands.binarize", *options, "--workers", "2"]
+    command = [sys.executable, "-m", "syntax_data.commands.binarize", *options, "--workers", "2"]
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     workers: list[int] = []

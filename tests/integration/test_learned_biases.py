@@ -10,9 +10,9 @@ import torch
 from test_ways_to_train import assert_learns
 
 import commands
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.commands.average_checkpoints import main as average
-from syntax_preprocess.commands.dump import main as dump
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.commands.average_checkpoints import main as average
+from syntax_data.commands.dump import main as dump
 
 RELATIVE = ["--arch=relative_position_transformer_tiny", *commands.TINY[2:]]
 TREE_BIASES = ["--arch=tree_bias_transformer_tiny", *commands.TINY[2:]]

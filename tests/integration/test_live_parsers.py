@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 import live_parsers
-from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.commands import parse
-from syntax_preprocess.conllu import conllu_units, parse_conllu
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.parsers import Line, Parse, Parser
-from syntax_preprocess.parsers.spacy import SpacyParser
-from syntax_preprocess.parsers.udpipe import UdpipeParser
-from syntax_preprocess.trees import NoParse
+from syntax_data.commands import parse
+from syntax_data.parsers import Line, Parse, Parser
+from syntax_data.parsers.spacy import SpacyParser
+from syntax_data.parsers.udpipe import UdpipeParser
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.tree import NoParse
 
 #: Lines, and why they have no parse.
 ODD = {

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 
 import commands
-from fairseq_syntax.nn.masks import mask_names
+from fairseq_syntax.modules.biases import mask_names
 from places import EXAMPLES
 
 USER_DIR = EXAMPLES / "own_mask/own_mask"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.scores import score
-from syntax_preprocess.scoring import ScoreSettings
 
 HYPOTHESES = ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."]
 REFERENCES = ["Ein Hund rennt.", "Zwei Kinder spielen.", "Es regnet."]

@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 
 from bracketed import bracketed
 from places import TESTS
-from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.commands import binarize, parse
-from syntax_preprocess.conllu import conllu_units, parse_conllu
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.parsers import parser_names
-from syntax_preprocess.trees import NoParse, Tree
+from syntax_data.commands import binarize, parse
+from syntax_data.parsers import parser_names
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.tree import NoParse, Tree
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -296,7 +296,7 @@ def test_a_killed_run_resumed_equals_one_run(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "syntax_preprocess.commands.parse",
+        "syntax_data.commands.parse",
         "--input",
         text,
         "--parser",
@@ -1288,7 +1288,7 @@ def refuse(*args, **kwargs):
     os._exit(99)
 socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
 before = dict(os.environ)
-from syntax_preprocess.commands import parse
+from syntax_data.commands import parse
 try:
     parse.main()
 finally:

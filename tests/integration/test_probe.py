@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import commands
-from fairseq_syntax.analysis.probing.sentences import Sentence
-from fairseq_syntax.analysis.probing.states import encoder_layers, means_of_words, states_of
-from syntax_preprocess.commands.probe import main
+from syntax_experiments.probing.entry import main
+from syntax_experiments.probing.sentences import Sentence
+from syntax_experiments.probing.states import encoder_layers, means_of_words, states_of
 
 TASKS = ["depth", "top-constituents", "bigram-shift", "distance", "head"]
 
@@ -201,7 +201,7 @@ def test_inputs_are_not_overwritten(corpus, data_bin, ours):
 
 
 def test_without_scikit_learn_a_message_says_what_to_install(data_bin, ours, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith(("sklearn", "fairseq_syntax.commands.probe"))]:
+    for name in [name for name in sys.modules if name.startswith(("sklearn", "syntax_experiments.probing.command"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(SystemExit, match=r"scikit-learn, .* pip install 'fairseq-syntax\[analysis\]'"):

@@ -16,10 +16,10 @@ from omegaconf import OmegaConf
 
 import commands
 import small
-from fairseq_syntax.models import recorded_options
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.checkpoints import recorded_options
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.commands.average_checkpoints import main as average
 from syntax_experiments.steps.runs import GATES_NEVER_TRAINED
-from syntax_preprocess.commands.average_checkpoints import main as average
 
 BOTH = "--syntax-masks=slr,sdoi"
 EMA = ["--store-ema", "--ema-decay=0.5", "--ema-fp32"]

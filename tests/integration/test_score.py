@@ -15,8 +15,8 @@ import sacrebleu
 from fairseq.data.data_utils import post_process
 from hypothesis import strategies as st
 
-from syntax_preprocess.commands import score
-from syntax_preprocess.translations import join_subwords
+from syntax_data.commands import score
+from syntax_data.scoring.translations import join_subwords
 
 REFERENCES = [
     "Der Hund, der bellt, läuft nach Hause.",

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from browser import browser
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 from places import ROOT, TESTS
 
 SERVE = ROOT / "examples/serve/serve.py"

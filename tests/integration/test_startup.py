@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import syntax_preprocess
-from syntax_preprocess.commands import parse
-from syntax_preprocess.parsers import parser_class, parser_names
+import syntax_data
+from syntax_data.commands import parse
+from syntax_data.parsers import parser_class, parser_names
 
 HEAVY = "fairseq", "jinja2", "matplotlib", "nltk", "numpy", "sacrebleu", "sacremoses", "stanza", "torch"
 
@@ -23,7 +23,7 @@ def loaded(module: str, *arguments: str) -> list[str]:
 import sys
 from importlib import import_module
 try:
-    import_module("syntax_preprocess.commands.{module}").main({list(arguments)})
+    import_module("syntax_data.commands.{module}").main({list(arguments)})
 except SystemExit as stop:
     assert not stop.code, stop.code
 print(*[name for name in {HEAVY} if name in sys.modules])
@@ -34,7 +34,7 @@ print(*[name for name in {HEAVY} if name in sys.modules])
 
 
 def test_no_module_loads_fairseq_stanza_or_torch():
-    modules = [m.name for m in pkgutil.walk_packages(syntax_preprocess.__path__, "syntax_preprocess.")]
+    modules = [m.name for m in pkgutil.walk_packages(syntax_data.__path__, "syntax_data.")]
     assert len(modules) > 30
     program = f"import sys, {', '.join(modules)}; print(*{{'fairseq', 'stanza', 'torch'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -15,9 +15,9 @@ import torch
 from test_distributed import train as train_on_ranks
 
 import commands
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
-from syntax_preprocess.commands.average_checkpoints import main as average
-from syntax_preprocess.commands.dump import main as dump
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from syntax_data.commands.average_checkpoints import main as average
+from syntax_data.commands.dump import main as dump
 from systems import SUPERVISED, SYSTEMS
 
 #: But the gated one, which has tests of its own.
@@ -202,7 +202,7 @@ def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(co
         train(plain_data_bin, tmp_path / "none", "lisa_transformer", "--max-update=1")
     data = commands.copy(plain_data_bin, tmp_path / "data")
     options = ["-s", "src", "-t", "tgt", f"--trainpref={corpus}/bpe/train", f"--trainparse={corpus}/train"]
-    commands.syntax_preprocess.commands.binarize.main([*options, "--destdir", str(data)])
+    commands.syntax_data.commands.binarize.main([*options, "--destdir", str(data)])
     train(data, tmp_path / "run", "lisa_transformer", "--max-update=1")
     assert "valid: what is predicted of parses is not scored" in caplog.text
 
@@ -228,9 +228,7 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
     data = commands.copy(plain_data_bin, tmp_path / "data")
     shutil.move(tmp_path / "last.conllu", tmp_path / "test.src.conllu")
     test = ["-s", "src", "-t", "tgt", f"--testpref={tmp_path}/bpe/test", f"--testparse={tmp_path}/test"]
-    commands.syntax_preprocess.commands.binarize.main(
-        [*test, "--destdir", str(data), "--features", "upos,case,position"]
-    )
+    commands.syntax_data.commands.binarize.main([*test, "--destdir", str(data), "--features", "upos,case,position"])
     labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (parsed, data)]
     assert labels[0] != labels[1]
     found = commands.generate_scored(data, path)

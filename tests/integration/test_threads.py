@@ -17,7 +17,7 @@ import torch
 
 import commands
 import small
-from fairseq_syntax.analysis.collect import analyse
+from fairseq_syntax.inference.collect import analyse
 from fairseq_syntax.testing import random_features
 
 THREADS = 4

@@ -21,10 +21,10 @@ from torch.nn.modules.module import register_module_forward_hook
 
 import commands
 import small
-from fairseq_syntax.models.syntax_attention import SyntaxAttention
-from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.encoder.attention import SyntaxAttention
+from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
-from syntax_preprocess.analysis.history import read_log
+from syntax_experiments.plots.history import read_log
 
 R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
 BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']

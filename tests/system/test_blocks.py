@@ -29,7 +29,7 @@ ELSEWHERE = {
     ("docs/install.md", "export PIP"): _SETS_UP,
     ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs this recipe",
     ("examples/quickstart/README.md", "cd experiments"): "tests/system/test_quickstart.py runs it",
-    ("docs/extending.md", "from syntax_preprocess"): "tests/system/test_docs.py runs it",
+    ("docs/extending.md", "from syntax_data"): "tests/system/test_docs.py runs it",
     ("docs/tutorial.md", "mkdir -p raw"): _NETWORK,
     ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,

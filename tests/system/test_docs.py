@@ -29,15 +29,15 @@ import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.inference import recorded_parser
 from fairseq_syntax.models.options import all_options
-from fairseq_syntax.nn.mixing import TokenGate
+from fairseq_syntax.modules.gates import TokenGate
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from pages import PAGES, blocks
 from places import ROOT
 from shell import SMALL, run
-from syntax_preprocess import __version__
-from syntax_preprocess.parsers import Line, Parse
-from syntax_preprocess.trees import DependencyTree, NoParse
+from syntax_data import __version__
+from syntax_data.parsers import Line, Parse
+from syntax_data.trees.tree import DependencyTree, NoParse
 
 BLOCKS = [block.text for block in blocks("docs/raw-text-to-data-bin.md", "bash")]
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
@@ -245,7 +245,7 @@ def test_lines_that_each_system_took():
         assert [len(text.splitlines()) for text in texts] == [int(number) for number in told.split(" + ")]
 
 
-@pytest.mark.parametrize("package", ["syntax_preprocess", "fairseq_syntax"])
+@pytest.mark.parametrize("package", ["syntax_data", "fairseq_syntax"])
 def test_table_of_components_is_that_of_the_imports(package):
     source = ast.parse((ROOT / "tests/unit/test_imports.py").read_text())
     (table,) = (n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "COMPONENTS")

@@ -26,9 +26,9 @@ from fairseq.data import Dictionary
 from fairseq.tasks import LegacyFairseqTask
 
 import small
-import syntax_preprocess.commands.binarize
-import syntax_preprocess.commands.parse
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+import syntax_data.commands.binarize
+import syntax_data.commands.parse
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 from places import ROOT
 
 FOLDER = Path(os.environ.get("FAIRSEQ_SYNTAX_DATA") or "/") / "fairseq_tests"
@@ -196,9 +196,9 @@ def adapt(theirs: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch) 
         preprocess(data_dir, extra_flags)
         options = ["--source-lang", "in", "--target-lang", "out", "--destdir", data_dir]
         for split in ("train", "valid", "test"):
-            syntax_preprocess.commands.parse.main(["--input", f"{data_dir}/{split}.in", "--parser", "fake"])
+            syntax_data.commands.parse.main(["--input", f"{data_dir}/{split}.in", "--parser", "fake"])
             options += [f"--{split}pref", f"{data_dir}/{split}"]
-        syntax_preprocess.commands.binarize.main(options)
+        syntax_data.commands.binarize.main(options)
 
     def train_translation_model(data_dir, arch, extra_flags=None, task="translation", world_size=1, **kwargs):
         assert task == "translation"

@@ -32,19 +32,19 @@ from hypothesis import strategies as st
 
 import attacked_checkpoints
 import commands
-import syntax_preprocess.commands.average_checkpoints
-import syntax_preprocess.commands.binarize
-import syntax_preprocess.commands.dump
-import syntax_preprocess.commands.parse
-import syntax_preprocess.commands.score
+import syntax_data.commands.average_checkpoints
+import syntax_data.commands.binarize
+import syntax_data.commands.dump
+import syntax_data.commands.parse
+import syntax_data.commands.score
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 from forked import Forked
-from syntax_preprocess.analysis.dumps import Dump
-from syntax_preprocess.analysis.history import read_log, read_run
-from syntax_preprocess.analysis.sentence import attention_and_masks, attention_of_heads
-from syntax_preprocess.errors import InputError
+from syntax_data.errors import InputError
+from syntax_experiments.plots.dumps import Dump
+from syntax_experiments.plots.history import read_log, read_run
+from syntax_experiments.plots.sentence import attention_and_masks, attention_of_heads
 from time_limit import within
 
 WORDS = "Die Katze schläft im Haus .\n\nEr kommt ( heute ) . Gut .\nab c\n"
@@ -130,7 +130,7 @@ def clean(tmp_path_factory) -> Path:
     assert binarize(folder, "train") is None
     for shard in ("0", "1"):
         command(
-            syntax_preprocess.commands.parse.main,
+            syntax_data.commands.parse.main,
             *("--parser", "conllu", "--input", folder / "words.de", "--parse-file", folder / "bare.de.conllu"),
             *("--output-prefix", folder / "stopped.de", "--batch-size", "2", "--max-tokens", "20"),
             *("--num-shards", "2", "--shard-id", shard),
@@ -209,7 +209,7 @@ def assert_place(message: object, folder: Path) -> None:
 
 def parse_file(folder: Path, kind: str, source: Path, prefix: str) -> str | None:
     return command(
-        syntax_preprocess.commands.parse.main,
+        syntax_data.commands.parse.main,
         *("--parser", kind, "--input", folder / "words.de", "--parse-file", source),
         *("--output-prefix", folder / prefix, "--batch-size", "2", "--max-tokens", "20"),
     )
@@ -217,7 +217,7 @@ def parse_file(folder: Path, kind: str, source: Path, prefix: str) -> str | None
 
 def binarize(folder: Path, prefix: str, destination: str = "bin") -> str | None:
     return command(
-        syntax_preprocess.commands.binarize.main,
+        syntax_data.commands.binarize.main,
         *("-s", "de", "-t", "en", "--trainpref", folder / prefix, "--destdir", folder / destination),
         *("--features", ",".join(FEATURES)),
     )
@@ -317,7 +317,7 @@ def test_signature(attack, clean):
         for kind in ("trees", "conllu"):
             shutil.copy(folder / f"bare.de.{kind}", folder / f"valid.de.{kind}")
         message = command(
-            syntax_preprocess.commands.binarize.main,
+            syntax_data.commands.binarize.main,
             *("-s", "de", "-t", "en", "--validpref", folder / "valid", "--destdir", folder / "bin"),
         )
         if message is not None:
@@ -356,7 +356,7 @@ def test_every_entry_of_a_signature(clean, tmp_path):
             source_reader(options, FEATURES)
         except (InputError, FileNotFoundError) as error:
             assert str(folder) in str(error)  # noqa: PT017
-        message = command(syntax_preprocess.commands.binarize.main, *VERIFY, folder / "bin")
+        message = command(syntax_data.commands.binarize.main, *VERIFY, folder / "bin")
         assert message is None or assert_place(message, folder) is None
 
 
@@ -390,7 +390,7 @@ def test_blocks_of_a_run_that_was_stopped(name, attack, clean):
 
     def law(folder: Path) -> None:
         message = command(
-            syntax_preprocess.commands.parse.main,
+            syntax_data.commands.parse.main,
             *("--parser", "conllu", "--input", folder / "words.de", "--parse-file", folder / "bare.de.conllu"),
             *("--output-prefix", folder / "stopped.de", "--batch-size", "2", "--max-tokens", "20", "--resume"),
         )
@@ -408,7 +408,7 @@ def test_logs(attack):
 
     def law(folder: Path) -> None:
         message = command(
-            syntax_preprocess.commands.score.main,
+            syntax_data.commands.score.main,
             *("--hypotheses", folder / "generate.log", "--references", folder / "words.de"),
         )
         if message is not None:
@@ -451,13 +451,13 @@ def load_from_python(data: Path, path: Path) -> dict[str, torch.Tensor]:
 def average(data: Path, path: Path) -> dict[str, torch.Tensor]:
     to = path.parent / "average.pt"
     to.unlink(missing_ok=True)
-    syntax_preprocess.commands.average_checkpoints.main(["--inputs", str(path), "--output", str(to)])
+    syntax_data.commands.average_checkpoints.main(["--inputs", str(path), "--output", str(to)])
     return torch.load(to, weights_only=True)["model"]
 
 
 def dump(data: Path, path: Path) -> dict[str, torch.Tensor]:
     options = ["--cpu", "--output", str(path.parent / "dump.npz")]
-    syntax_preprocess.commands.dump.main([str(data), "--path", str(path), *options])
+    syntax_data.commands.dump.main([str(data), "--path", str(path), *options])
     return {}
 
 

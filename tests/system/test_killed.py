@@ -17,7 +17,7 @@ import pytest
 
 from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, run, write
 from forked import Forked
-from syntax_preprocess.commands import binarize, parse
+from syntax_data.commands import binarize, parse
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 

@@ -20,18 +20,18 @@ from sacremoses import MosesTokenizer
 
 import commands
 from experiment import experiment
-from fairseq_syntax.models.gated_syntax_transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
 from places import EXAMPLES, EXPERIMENTS
+from syntax_data.commands import binarize, parse
+from syntax_data.text.lines import read_lines
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.tree import DependencyTree, NoParse
 from syntax_experiments.archive import unpack as unpack_runs
 from syntax_experiments.make import Step
 from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import text as tokenising
-from syntax_preprocess.brackets import parse_brackets
-from syntax_preprocess.commands import binarize, parse
-from syntax_preprocess.conllu import conllu_units, parse_conllu
-from syntax_preprocess.lines import read_lines
-from syntax_preprocess.trees import DependencyTree, NoParse
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -177,7 +177,7 @@ def test_stanzas_parses_do_not_depend_on_shards_and_kills(tmp_path, name, option
     command = [
         sys.executable,
         "-c",
-        f"{OFFLINE}\nfrom syntax_preprocess.commands import parse\nparse.main()",
+        f"{OFFLINE}\nfrom syntax_data.commands import parse\nparse.main()",
         *commands["killed"],
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -243,7 +243,7 @@ def test_stanza_and_words_without_end(tmp_path, options):
 
 PARSE_AND_TELL_MEMORY = """
 import re
-from syntax_preprocess.commands import parse
+from syntax_data.commands import parse
 parse.main()
 with open("/proc/self/status") as status:  # what getrusage tells includes the process that started this one
     print(int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read())[1]) >> 10)

@@ -1,8 +1,8 @@
 """Which component may use which: no import circle, and every import runs from a higher component to a lower one.
 
 A component is a folder of a package, or a module beside the folders. A new one, or a new arrow between two of them, is
-a change of ``COMPONENTS``: an arrow is a decision. Imports inside functions, and by ``import_module`` of a name that is
-spelled out, count like all others. Those for types alone count as arrows between components, but make no circle.
+a change of ``COMPONENTS``: an arrow is a decision. Imports inside functions, and by ``import_module`` of a literal
+name, count like all others. Those for types alone count as arrows between components, but make no circle.
 """
 
 from __future__ import annotations
@@ -12,101 +12,85 @@ import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-#: Components from the lowest to the highest, and what each may use: those further up in this table, torch, and fairseq.
-#: A name without a package is a component of the same one; "…" stands for all of them that are lower.
+#: Components from the lowest to the highest, and what each uses, no more and no less: those further up in this table,
+#: torch, and fairseq. A name without a package is a component of the same one; "…": any that are lower.
 COMPONENTS = {
-    "syntax_preprocess": "",  # the version
-    "syntax_preprocess.errors": "",
-    "syntax_preprocess.system": "errors",
-    "syntax_preprocess.folding": "",
-    "syntax_preprocess.lines": "errors",
-    "syntax_preprocess.translations": "errors lines",
-    "syntax_preprocess.trees": "errors",
-    "syntax_preprocess.bad_parses": "errors trees",
-    "syntax_preprocess.brackets": "errors folding trees",
-    "syntax_preprocess.conllu": "errors trees",
-    "syntax_preprocess.ranges": "lines",
-    "syntax_preprocess.formats": "lines trees brackets conllu ranges",
-    "syntax_preprocess.lockstep": "errors formats ranges",
-    "syntax_preprocess.counts": "errors",
-    "syntax_preprocess.controls": "trees",
-    "syntax_preprocess.alignment": "errors folding",
-    "syntax_preprocess.symbols": "errors lines alignment",
-    "syntax_preprocess.record": "errors system",
-    "syntax_preprocess.features": "trees formats controls alignment symbols",
-    "syntax_preprocess.parsers": "errors folding lines trees bad_parses brackets conllu ranges formats controls "
-    "alignment record",
-    "syntax_preprocess.data_bin": "errors system lines trees bad_parses ranges formats lockstep counts controls "
-    "alignment symbols record features",
-    "syntax_preprocess.plan": "errors lines ranges formats counts record parsers",
-    "syntax_preprocess.store": "errors system formats counts plan",
-    "syntax_preprocess.job": "errors system trees formats counts record parsers plan store",
-    "syntax_preprocess.outputs": "errors system formats counts record plan store",
-    "syntax_preprocess.scoring": "",
-    "syntax_preprocess.analysis": "errors system lines translations trees bad_parses formats features",
-    "syntax_preprocess.commands": "…",
-    "fairseq_syntax._installed": "syntax_preprocess",
+    "syntax_data": "",  # the version
+    "syntax_data.errors": "",
+    "syntax_data.io": "errors",
+    "syntax_data.text": "errors",
+    "syntax_data.trees": "errors text",
+    "syntax_data.controls": "trees",
+    "syntax_data.features": "text trees controls",
+    "syntax_data.parsers": "errors io text trees controls",
+    "syntax_data.parsing": "errors io text trees parsers",
+    "syntax_data.data_bin": "errors io text trees controls features parsers",
+    "syntax_data.scoring": "errors text",
+    "syntax_data.commands": "…",
+    "fairseq_syntax._installed": "syntax_data",
     "fairseq_syntax.options": "",
-    "fairseq_syntax.nn": "torch options syntax_preprocess.features",
-    "fairseq_syntax.testing": "torch nn syntax_preprocess.features syntax_preprocess.trees",
-    "fairseq_syntax.compat": "torch fairseq syntax_preprocess.errors",
-    "fairseq_syntax.data": "torch fairseq nn compat syntax_preprocess.errors syntax_preprocess.features "
-    "syntax_preprocess.data_bin",
-    "fairseq_syntax.models": "torch fairseq options nn compat syntax_preprocess.errors",
-    "fairseq_syntax.criterions": "torch fairseq nn",
-    "fairseq_syntax.analysis": "torch nn models syntax_preprocess.errors syntax_preprocess.lines "
-    "syntax_preprocess.trees syntax_preprocess.bad_parses syntax_preprocess.formats syntax_preprocess.alignment "
-    "syntax_preprocess.features",
-    "fairseq_syntax.inference": "torch fairseq nn compat data models analysis syntax_preprocess.errors "
-    "syntax_preprocess.lines syntax_preprocess.trees syntax_preprocess.bad_parses syntax_preprocess.formats "
-    "syntax_preprocess.lockstep syntax_preprocess.controls syntax_preprocess.alignment syntax_preprocess.symbols "
-    "syntax_preprocess.features syntax_preprocess.parsers",
-    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_preprocess.bad_parses",
-    "fairseq_syntax.commands": "torch fairseq … syntax_preprocess.errors syntax_preprocess.system "
-    "syntax_preprocess.formats syntax_preprocess.features syntax_preprocess.data_bin syntax_preprocess.commands",
-    "fairseq_syntax": "fairseq … syntax_preprocess",  # importing it registers everything
+    "fairseq_syntax.modules": "torch options syntax_data.features",
+    "fairseq_syntax.testing": "torch modules syntax_data.features syntax_data.trees",
+    "fairseq_syntax.compat": "torch fairseq",
+    "fairseq_syntax.encoder": "torch fairseq modules",
+    "fairseq_syntax.data": "torch fairseq modules compat syntax_data.errors syntax_data.features syntax_data.data_bin",
+    "fairseq_syntax.models": "torch fairseq options modules encoder syntax_data.errors",
+    "fairseq_syntax.criterions": "torch fairseq modules",
+    "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
+    "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
+    "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",
+    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_data.trees",
+    "fairseq_syntax.commands": "…",
+    "fairseq_syntax": "…",  # importing it registers everything
+    "syntax_experiments": "",
+    "syntax_experiments.plots": "…",
+    "syntax_experiments.probing": "…",
 }
 
 #: The one exception: command lines of the light package, whose --help loads no torch, hand over to the work by name.
 BY_NAME = {
-    ("syntax_preprocess.commands.dump", "fairseq_syntax.commands.dump"),
-    ("syntax_preprocess.commands.average_checkpoints", "fairseq_syntax.commands.average_checkpoints"),
-    ("syntax_preprocess.commands.probe", "fairseq_syntax.commands.probe"),
+    ("syntax_data.commands.dump", "fairseq_syntax.commands.dump"),
+    ("syntax_data.commands.average_checkpoints", "fairseq_syntax.commands.average_checkpoints"),
 }
 
-PACKAGES = ("syntax_preprocess", "fairseq_syntax")
+PACKAGES = tuple(name for name in COMPONENTS if "." not in name)
 OUTSIDE = {"torch": "torch", "fairseq": "fairseq", "fairseq_cli": "fairseq"}  # other packages count for nothing
 
 
 def modules() -> dict[str, Path]:
-    """The files of both packages, by the names under which they are imported."""
+    """The files of the packages, by the names under which they are imported."""
     found = {}
     for package in PACKAGES:
         folder = Path(importlib.util.find_spec(package).origin).parent
-        for path in Path(folder).rglob("*.py"):
+        for path in folder.rglob("*.py"):
             parts = [package, *path.relative_to(folder).with_suffix("").parts]
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if component_of(name) in COMPONENTS or package != "syntax_experiments":
+                found[name] = path
     return found
 
 
-FILES = modules()
+def component_of(name: str) -> str:
+    return ".".join(name.split(".")[:2])
 
 
-def for_types_alone(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+def literal(name: ast.expr) -> str:
+    """What a module's name begins with: all of it, or the first part of an f-string; nothing of a variable."""
+    if isinstance(name, ast.JoinedStr):
+        return literal(name.values[0]).rpartition(".")[0]
+    return name.value if isinstance(name, ast.Constant) else ""
 
 
-def imported(module: str, *, types: bool) -> Iterator[str]:
-    """What a module imports of both packages, torch and fairseq: modules, and the names of the other two.
-
-    `types`: imports for type checkers, too.
-    """
-    path = FILES[module]
+def imported(module: str, path: Path, files: dict[str, Path], *, types: bool) -> Iterator[str]:
+    """What a module imports of the packages, torch and fairseq; `types`: with imports for type checkers."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    left_out = {id(n) for node in ast.walk(tree) if for_types_alone(node) and not types for n in ast.walk(node)}
+    left_out = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING") and not types
+        for inner in ast.walk(node)
+    }
     for node in (node for node in ast.walk(tree) if id(node) not in left_out):
         names = []
         if isinstance(node, ast.Import):
@@ -115,95 +99,67 @@ def imported(module: str, *, types: bool) -> Iterator[str]:
             source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names = [f"{source}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            names = [spelled(node.args[0])]
+            names = [literal(node.args[0])]
         for name in names:
             if (top := name.partition(".")[0]) in OUTSIDE:
                 yield OUTSIDE[top]
             elif top in PACKAGES:
-                yield name if name in FILES else name.rpartition(".")[0]
+                found = name if name in files else name.rpartition(".")[0]
+                if found != module:
+                    yield found
 
 
-def spelled(name: ast.expr) -> str:
-    """What is written of a module's name: all of it, or what an f-string begins with; nothing of a variable."""
-    if isinstance(name, ast.JoinedStr):
-        return spelled(name.values[0]).rpartition(".")[0]
-    return name.value if isinstance(name, ast.Constant) else ""
-
-
-def component_of(name: str) -> str:
-    return ".".join(name.split(".")[:2])
-
-
-def allowed(component: str, *, all_lower: bool = True) -> set[str]:
-    """What the table lets a component use: others, torch, fairseq; `all_lower`: with those that "…" stands for."""
-    package, lower = component.partition(".")[0], list(COMPONENTS)[: list(COMPONENTS).index(component)]
-    found: set[str] = set()
-    for name in COMPONENTS[component].split():
-        if name == "…":
-            found.update(other for other in lower if other.partition(".")[0] == package and all_lower)
-        else:
-            found.add(name if name in OUTSIDE or name.partition(".")[0] in PACKAGES else f"{package}.{name}")
-    return found
-
-
-IMPORTS = {module: sorted(set(imported(module, types=True)) - {module}) for module in FILES}
-
-
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_components_of_the_table_use_lower_ones(component):
-    lower = list(COMPONENTS)[: list(COMPONENTS).index(component)]
-    assert not allowed(component) - {*lower, "torch", "fairseq"}
-
-
-def test_text_never_needs_torch_and_networks_never_need_fairseq():
-    for component in COMPONENTS:
-        if component.startswith("syntax_preprocess"):
-            assert all(other.startswith("syntax_preprocess") for other in allowed(component)), component
-    assert "fairseq" not in allowed("fairseq_syntax.nn")
-
-
-def test_every_module_is_in_a_component():
-    assert not {module for module in FILES if component_of(module) not in COMPONENTS}
-
-
-@pytest.mark.parametrize("module", FILES)
-def test_imports_run_to_lower_components(module):
-    component = component_of(module)
-    fine = {component, *allowed(component)}
-    used = {name for name in IMPORTS[module] if component_of(name) not in fine}
-    used -= {name for name in used if (module, name) in BY_NAME}
-    assert not used, "against the table of components"
-
-
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_what_a_component_is_allowed_it_uses(component):
-    used = {component_of(name) for module in FILES if component_of(module) == component for name in IMPORTS[module]}
-    assert not allowed(component, all_lower=False) - used, "take it off the table of components"
-
-
-def test_modules_that_are_imported_by_name_count(tmp_path, monkeypatch):
-    path = tmp_path / "x.py"
-    path.write_text(
-        'importlib.import_module("fairseq_syntax.nn.trace")\n'
-        'def f(name):\n    import_module(f"fairseq_syntax.nn.masks.{name}")\n    import_module(f"{name}.nn")\n'
-        'import_module(name)\nimport_module("torch.nn")\nimport_module(f"fairseq.{name}")\n'
-    )
-    monkeypatch.setitem(FILES, "fairseq_syntax.x", path)
-    found = ["fairseq", "fairseq_syntax.nn.masks", "fairseq_syntax.nn.trace", "torch"]
-    assert sorted(imported("fairseq_syntax.x", types=True)) == found
-    assert all(name in IMPORTS[module] for module, name in BY_NAME)
-
-
-def test_there_is_no_circle():
+def circle(files: dict[str, Path]) -> str:
+    """An import circle, or nothing."""
     done: set[str] = set()
 
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " → ".join([*path[path.index(module) :], module])
+    def visit(module: str, path: tuple[str, ...]) -> str:
+        if module in path:
+            return " → ".join([*path[path.index(module) :], module])
         if module not in done:
-            for name in imported(module, types=False):
-                if name in FILES and name != module:
-                    visit(name, (*path, module))
+            for name in imported(module, files[module], files, types=False):
+                if name in files and (found := visit(name, (*path, module))):
+                    return found
             done.add(module)
+        return ""
 
-    for module in FILES:
-        visit(module, ())
+    return next(filter(None, (visit(module, ()) for module in files)), "")
+
+
+def test_imports_run_down_the_table_of_components():
+    files, order = modules(), list(COMPONENTS)
+    uses: dict[str, dict[str, str]] = {component: {} for component in COMPONENTS}
+    wrong = [f"{module} is in no component" for module in files if component_of(module) not in COMPONENTS]
+    assert not wrong
+    for module, path in files.items():
+        for name in {*imported(module, path, files, types=True)} - {n for m, n in BY_NAME if m == module}:
+            uses[component_of(module)].setdefault(name if name in OUTSIDE else component_of(name), f"{module}: {name}")
+    for component, found in uses.items():
+        lower, package = order[: order.index(component)], component.partition(".")[0]
+        written = COMPONENTS[component].split()
+        allowed = {n if n in OUTSIDE or n.partition(".")[0] in PACKAGES else f"{package}.{n}" for n in written}
+        if "…" in written:
+            free = {*lower, *OUTSIDE.values()} if package != "syntax_data" else {*lower}
+            wrong += [f"{found[n]} is not lower than {component}" for n in found.keys() - {component} - free]
+            continue
+        wrong += [f"{component} uses {n}, which is not lower" for n in allowed - {*lower, *OUTSIDE.values()}]
+        wrong += [f"{found[n]} is not in the table" for n in found.keys() - {component} - allowed]
+        wrong += [f"{component} does not use {n}: take it off the table" for n in allowed - found.keys()]
+    assert not wrong
+    assert not circle(files)
+    text_half = " ".join(uses for name, uses in COMPONENTS.items() if name.startswith("syntax_data"))
+    assert not {"torch", "fairseq"} & {*text_half.split()}
+    assert "fairseq" not in COMPONENTS["fairseq_syntax.modules"].split()
+
+
+def test_modules_that_are_imported_by_name_count(tmp_path):
+    path = tmp_path / "x.py"
+    path.write_text(
+        'importlib.import_module("fairseq_syntax.modules.trace")\n'
+        'def f(name):\n    import_module(f"fairseq_syntax.modules.biases.{name}")\n    import_module(f"{name}.nn")\n'
+        'import_module(name)\nimport_module("torch.nn")\nimport_module(f"fairseq.{name}")\n'
+    )
+    files = modules()
+    found = ["fairseq", "fairseq_syntax.modules.biases", "fairseq_syntax.modules.trace", "torch"]
+    assert sorted(imported("fairseq_syntax.x", path, files, types=True)) == found
+    assert all(name in {*imported(module, files[module], files, types=True)} for module, name in BY_NAME)

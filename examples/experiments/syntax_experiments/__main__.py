@@ -18,15 +18,15 @@ from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
+from syntax_data.commands.main import command, command_line
 from syntax_experiments import archive, smoke
 from syntax_experiments.engine import links_of, run_plan, tells_only
 from syntax_experiments.fairseq_options import refuse_unknown
 from syntax_experiments.locks import held
 from syntax_experiments.plan import Plan, existing, make_plan
+from syntax_experiments.plots import analyze
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
-from syntax_preprocess.commands import analyze
-from syntax_preprocess.commands.main import command, command_line
 
 NAME = "fairseq-syntax-experiment"
 

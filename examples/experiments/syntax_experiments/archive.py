@@ -11,9 +11,9 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from syntax_data.errors import InputError
+from syntax_data.io.atomic_write import atomic_write
 from syntax_experiments.plan import Plan, existing
-from syntax_preprocess.errors import InputError
-from syntax_preprocess.system.atomic_write import atomic_write
 
 _KINDS = ("runs", "scores", "measurements", "comparisons")
 

@@ -8,7 +8,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from syntax_preprocess.record import file_hash
+from syntax_data.parsers.record import file_hash
 
 
 def module_hashes(folder: str | os.PathLike[str]) -> dict[str, str]:
@@ -20,7 +20,7 @@ def module_hashes(folder: str | os.PathLike[str]) -> dict[str, str]:
 def code_hash() -> str:
     """One hash of the modules of this repository's installed packages."""
     found = hashlib.sha256()
-    for package in ("fairseq_syntax", "syntax_preprocess"):
+    for package in ("fairseq_syntax", "syntax_data"):
         spec = importlib.util.find_spec(package)
         assert spec is not None
         assert spec.origin is not None

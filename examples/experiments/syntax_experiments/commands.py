@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from syntax_preprocess.errors import InputError
+from syntax_data.errors import InputError
 
 #: How many of a log's last lines are shown where a command fails.
 _SHOWN = 15

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from syntax_data.errors import InputError, said
 from syntax_experiments.commands import options
 from syntax_experiments.plan import Plan, existing
 from syntax_experiments.recipe import Recipe
-from syntax_preprocess.errors import InputError, said
 
 
 def with_user_dir(settings: Mapping[str, Any], places: Mapping[str, Any]) -> dict[str, Any]:

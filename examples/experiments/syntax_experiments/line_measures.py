@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from syntax_preprocess.analysis import properties
-from syntax_preprocess.formats import FORMATS
-from syntax_preprocess.trees import DependencyTree, NoParse, Tree
+from syntax_data.trees.formats import FORMATS
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree
+from syntax_experiments.plots import properties
 
 
 def words(line: str, parses: Mapping[str, Any]) -> int:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from syntax_data.commands import parse
 from syntax_experiments.recipe import Corpus, Recipe, SplitFiles
-from syntax_preprocess.commands import parse
 
 #: Pairs of the training text and of another split.
 _TRAIN, _OTHERS = 300, 24

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from syntax_data.errors import InputError
 from syntax_experiments.locks import held
-from syntax_preprocess.errors import InputError
 
 
 @dataclass(frozen=True)

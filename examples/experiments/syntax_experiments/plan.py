@@ -22,10 +22,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from syntax_data.errors import InputError
+from syntax_data.parsers.record import file_hash
 from syntax_experiments.code import module_hashes
 from syntax_experiments.recipe import Download, Parser, Recipe, System, folder_of, with_here
-from syntax_preprocess.errors import InputError
-from syntax_preprocess.record import file_hash
 
 #: Is part of every key: another number, where the steps change what they make.
 VERSION = 1

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from syntax_data.controls import Control
+from syntax_data.errors import InputError, shown
+from syntax_data.parsers import parser_names
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.formats import READERS
 from syntax_experiments.results import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
 from syntax_experiments.schema import build, lines_of, read_node, recipe_names, recipe_path
-from syntax_preprocess.controls import Control
-from syntax_preprocess.errors import InputError, shown
-from syntax_preprocess.parsers import parser_names
-from syntax_preprocess.scoring import ScoreSettings
 
 #: From, to, both included; nothing: no bound.
 Range = list[int | None]

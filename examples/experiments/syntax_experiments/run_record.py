@@ -9,8 +9,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from syntax_preprocess.errors import InputError, shown
-from syntax_preprocess.lines import read_lines
+from syntax_data.errors import InputError, shown
+from syntax_data.text.lines import read_lines
 
 _FILE = "run.json"
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from syntax_preprocess.errors import InputError, shown
+from syntax_data.errors import InputError, shown
 
 #: The package's recipes.
 RECIPES = Path(__file__).resolve().parent / "recipes"

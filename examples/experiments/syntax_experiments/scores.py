@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from syntax_preprocess.scoring import ScoreSettings, corpus_scores
+from syntax_data.scoring.metrics import ScoreSettings, corpus_scores
 
 _NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)")
 _TAIL = 600  # characters of a failed command's output

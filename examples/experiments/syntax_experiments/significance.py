@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from syntax_data.scoring.metrics import ScoreSettings, paired_test
 from syntax_experiments.scores import same_length
-from syntax_preprocess.scoring import ScoreSettings, paired_test
 
 #: The level of the intervals, and of what is called significant.
 ALPHA = 0.05

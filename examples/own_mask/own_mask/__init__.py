@@ -3,7 +3,7 @@
 import torch
 
 import fairseq_syntax  # noqa: F401  (the task, the models and our masks)
-from fairseq_syntax.nn.masks import SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases import SyntaxMask, register_syntax_mask
 from fairseq_syntax.options import option
 
 

@@ -38,8 +38,8 @@ from omegaconf import OmegaConf
 from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_globals
 
 import small
-from fairseq_syntax import compat
-from fairseq_syntax.compat import literals
+from fairseq_syntax import checkpoints, compat
+from fairseq_syntax.checkpoints import literals
 from fairseq_syntax.testing import random_features
 
 
@@ -297,17 +297,14 @@ def test_unknown_words():
     assert not hypotheses[0]["alignment"].numel(), mended("unknown_words")
 
 
-def test_every_repair_is_here_and_in_the_overview():
-    repairs = {module.name for module in pkgutil.iter_modules(compat.__path__)}
-    listed = [line.split()[1] for line in compat.__doc__.splitlines() if line.startswith("| ")]
+@pytest.mark.parametrize("package", [compat, checkpoints])
+def test_every_repair_is_here_and_in_the_overview(package):
+    repairs = {module.name for module in pkgutil.iter_modules(package.__path__)} - {"recorded_options"}
+    listed = [line.split()[1] for line in package.__doc__.splitlines() if line.startswith("| ")]
     assert sorted(listed[2:]) == sorted(repairs)
     for name in repairs:
-        said = importlib.import_module(f"fairseq_syntax.compat.{name}").__doc__
-        assert all(part in said for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
-    elsewhere = {
-        "cudnn_attention",
-        "frozen_parameters",
-        "interactive_end",
-        "tensorboard_remark",
-    }  # in files of their own
+        words = importlib.import_module(f"{package.__name__}.{name}").__doc__
+        assert all(part in words for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
+    # In files of their own.
+    elsewhere = {"cudnn_attention", "frozen_parameters", "interactive_end", "tensorboard_remark"}
     assert {f"test_{name}" for name in repairs - elsewhere} <= globals().keys()

@@ -19,7 +19,7 @@ from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import (
     PREDICTED,
     LabelSmoothedCrossEntropyWithSyntax,
 )
-from fairseq_syntax.nn.numerics import UNKNOWN
+from fairseq_syntax.modules.numerics import UNKNOWN
 
 TASK = SimpleNamespace(target_dictionary=small.dictionary())
 

@@ -8,7 +8,7 @@ import torch
 from fairseq.data import indexed_dataset
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
-from syntax_preprocess.data_bin.mmap import MmapWriter
+from syntax_data.data_bin.mmap import MmapWriter
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])

@@ -18,10 +18,10 @@ from fairseq.data import (
 )
 
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.nn.masks import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
+from fairseq_syntax.modules.biases import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
 from small import dictionary
-from syntax_preprocess.features import INFINITE, truncate
+from syntax_data.features import INFINITE, truncate
 from time_limit import within
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from syntax_data.errors import InputError
 from syntax_experiments import archive
 from syntax_experiments.plan import Artefact
-from syntax_preprocess.errors import InputError
 
 RUNS = {seed: Artefact("runs", {"seed": seed}) for seed in (1, 2, 3)}
 MODEL = Artefact("models", {})

@@ -12,9 +12,9 @@ import zipfile
 import pytest
 from steps_in import lines_of, step_in
 
+from syntax_data.errors import InputError
 from syntax_experiments.formats import READERS
 from syntax_experiments.steps import corpus, text
-from syntax_preprocess.errors import InputError
 
 IWSLT = """\
 <url>http://www.ted.com/talks/1</url>

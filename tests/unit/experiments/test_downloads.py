@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from steps_in import step_in
 
+from syntax_data.errors import InputError
 from syntax_experiments.steps.downloads import download
-from syntax_preprocess.errors import InputError
 
 DATA = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(DATA).hexdigest()

@@ -7,10 +7,10 @@ import re
 import pytest
 from small_recipe import SMALL
 
+from syntax_data.errors import InputError
 from syntax_experiments.fairseq_options import errors_of, refuse_unknown
 from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
-from syntax_preprocess.errors import InputError
 
 
 def plan(folder, above):

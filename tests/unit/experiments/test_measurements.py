@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from syntax_data.errors import InputError
 from syntax_experiments.make import Step
 from syntax_experiments.plan import Plan, make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.resampled import read_sentences, section
 from syntax_experiments.results import System
 from syntax_experiments.steps import measurements
-from syntax_preprocess.errors import InputError
 
 RECIPE = """\
 source: en

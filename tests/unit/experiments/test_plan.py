@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from syntax_data.errors import InputError
 from syntax_experiments.plan import Artefact, make_plan
 from syntax_experiments.recipe import read_recipe
-from syntax_preprocess.errors import InputError
 
 BASE = """\
 source: de

@@ -9,10 +9,10 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from small_recipe import SMALL
 
 import fairseq_syntax  # noqa: F401  (its architectures)
+from syntax_data.errors import InputError
 from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
-from syntax_preprocess.errors import InputError
 
 SHIPPED = recipe_names()
 

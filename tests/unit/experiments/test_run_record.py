@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from syntax_data.errors import InputError
 from syntax_experiments.run_record import load_run
-from syntax_preprocess.errors import InputError
 
 RECORD = {
     "system": "slr",

@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("scipy")
 
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.significance import adjust, compare, over_seeds, over_seeds_and_sentences, spread
-from syntax_preprocess.scoring import ScoreSettings
 
 WORDS = [f"wort{number}" for number in range(50)]
 REFERENCES = [" ".join(Random(seed).choices(WORDS, k=9)) for seed in range(40)]

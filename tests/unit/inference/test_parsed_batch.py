@@ -7,8 +7,8 @@ import torch
 
 from fairseq_syntax.inference.new_text import NewText
 from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
-from syntax_preprocess.features.aligned import AlignedSentence
-from syntax_preprocess.trees import NoParse
+from syntax_data.features.aligned import AlignedSentence
+from syntax_data.trees.tree import NoParse
 
 
 def parsed(number: int = 4) -> ParsedBatch:

@@ -10,8 +10,8 @@ from fairseq.data import Dictionary
 from fairseq_syntax.inference.parse_sources import NoParses
 from fairseq_syntax.inference.reader import SourceReader, source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
-from syntax_preprocess.data_bin.signature import Signature
-from syntax_preprocess.features.aligned import Settings
+from syntax_data.data_bin.signature import Signature
+from syntax_data.features.aligned import Settings
 
 
 def config(folder, **options) -> SyntaxTranslationConfig:

@@ -11,10 +11,10 @@ import pytest
 from bracketed import bracketed
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
-from syntax_preprocess.data_bin.signature import Signature, SplitSignature
-from syntax_preprocess.features.aligned import Settings
-from syntax_preprocess.parsers import Line, Parser
-from syntax_preprocess.trees import NoParse
+from syntax_data.data_bin.signature import Signature, SplitSignature
+from syntax_data.features.aligned import Settings
+from syntax_data.parsers import Line, Parser
+from syntax_data.trees.tree import NoParse
 
 RECORDED = {
     "name": "stanza",
@@ -64,7 +64,7 @@ class StandIn(Parser):
 def start(tmp_path, monkeypatch, caplog):
     """Starts the parsers for new text from what a signature records of the training data's; each with the kinds and
     limits, and what the log says."""
-    monkeypatch.setattr("syntax_preprocess.parsers.stanza.StanzaParser", StandIn)
+    monkeypatch.setattr("syntax_data.parsers.stanza.StanzaParser", StandIn)
 
     def start(
         recorded: dict[str, dict[str, Any]], *, control: str | None = None, **options: Any

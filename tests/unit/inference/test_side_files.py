@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairseq_syntax.inference.parse_sources import SideFiles, SourceLine
-from syntax_preprocess.alignment import plain_words
-from syntax_preprocess.bad_parses import BadParses
-from syntax_preprocess.errors import InputError
+from syntax_data.errors import InputError
+from syntax_data.text.alignment import plain_words
+from syntax_data.trees.bad_parses import BadParses
 
 TREES = "(S a)\n(())\n"
 CONLLU = "1\ta\t_\t_\t_\t_\t0\t_\t_\t_\n\n# no_parse = x\n\n"

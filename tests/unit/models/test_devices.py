@@ -13,7 +13,7 @@ from fairseq.utils import apply_to_sample
 from torch.overrides import TorchFunctionMode
 
 import systems
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.modules.gate_norm import GateBatchNorm
 from fairseq_syntax.testing import CopiesOfDevice, random_features
 from small import batch, model
 

@@ -12,10 +12,10 @@ from torch import nn
 import small
 import systems
 from fairseq_syntax.models.syntax_model import SyntaxModel
-from fairseq_syntax.nn.masks import UNKNOWN, BatchMasks, mask_names
-from fairseq_syntax.nn.mixing import COMBINATIONS
-from fairseq_syntax.nn.numerics import padding_bias
-from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.modules.biases import UNKNOWN, BatchMasks, mask_names
+from fairseq_syntax.modules.gates import COMBINATIONS
+from fairseq_syntax.modules.numerics import padding_bias
+from fairseq_syntax.modules.trace import SyntaxTrace
 from small import ZeroGate, alone, encode
 from systems import GUIDED, SUPERVISED, SYSTEMS
 
@@ -167,7 +167,7 @@ def test_what_layers_share_is_made_once_a_batch(system, checkpoint, pads, monkey
         return padding_bias(*args, **kwargs)
 
     monkeypatch.setattr(BatchMasks, "_of_experts", counted)
-    monkeypatch.setattr("fairseq_syntax.nn.masks.base.padding_bias", padding)
+    monkeypatch.setattr("fairseq_syntax.modules.biases.base.padding_bias", padding)
     guided = system not in ("syntax_infused_transformer", "seprem_transformer")
     layers = {"encoder_layers": 3, "syntax_layers": "1-3,top"} if guided else {}
     net = systems.model(system, checkpoint_activations=checkpoint, syntax_attention="plain", **layers).train()

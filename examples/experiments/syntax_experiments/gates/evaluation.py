@@ -27,7 +27,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.nn.trace import SyntaxTrace
+from fairseq_syntax.modules.trace import SyntaxTrace
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 from xml.etree import ElementTree
 
+from syntax_data.errors import InputError
 from syntax_experiments.commands import filled, run
 from syntax_experiments.formats import READERS
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import SplitFiles
-from syntax_preprocess.errors import InputError
 
 
 def generate(step: Step) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from syntax_data.errors import InputError
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import Download
-from syntax_preprocess.errors import InputError
 
 _CHUNK = 1 << 20
 

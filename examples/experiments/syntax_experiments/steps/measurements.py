@@ -6,10 +6,10 @@ import json
 import math
 from typing import Any
 
+from syntax_data.errors import InputError, shown
 from syntax_experiments.commands import filled, run
 from syntax_experiments.gpus import on_a_gpu
 from syntax_experiments.make import Step
-from syntax_preprocess.errors import InputError, shown
 
 
 def measure(step: Step) -> None:

@@ -9,14 +9,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from syntax_data.commands.score import read_translations, restore
+from syntax_data.scoring.translations import join_subwords
 from syntax_experiments.commands import options, run
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.gpus import on_a_gpu, visible_gpus
 from syntax_experiments.make import Step
+from syntax_experiments.plots.history import heads_of_line
 from syntax_experiments.steps.training import CODE
-from syntax_preprocess.analysis.history import heads_of_line
-from syntax_preprocess.commands.score import read_translations, restore
-from syntax_preprocess.translations import join_subwords
 
 #: What fairseq_syntax says of a checkpoint that pre-warmup has kept the gates of as they began.
 GATES_NEVER_TRAINED = "its gates were never trained"

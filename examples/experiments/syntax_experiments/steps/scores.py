@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import Scoring
 from syntax_experiments.results import EXACT_MATCH, TOKENISED
 from syntax_experiments.run_record import read_sentences
 from syntax_experiments.scores import score
 from syntax_experiments.significance import compare
-from syntax_preprocess.scoring import ScoreSettings
 
 
 def score_run(step: Step) -> None:

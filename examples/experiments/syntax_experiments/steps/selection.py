@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from syntax_data.trees.formats import FORMATS
 from syntax_experiments.line_measures import measure
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import Range, Selection
-from syntax_preprocess.formats import FORMATS
 
 
 def choose(step: Step) -> None:

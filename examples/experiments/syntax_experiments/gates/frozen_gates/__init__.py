@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 import fairseq_syntax  # noqa: F401  (the task and the models)
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.modules.gate_norm import GateBatchNorm
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 
 FROZEN_FROM = 500

@@ -8,6 +8,6 @@ from __future__ import annotations
 from functools import partialmethod
 
 import fairseq_syntax  # noqa: F401  (the task and the models)
-from fairseq_syntax.nn.gate_norm import GateBatchNorm
+from fairseq_syntax.modules.gate_norm import GateBatchNorm
 
 GateBatchNorm.__init__ = partialmethod(GateBatchNorm.__init__, momentum=0.01)  # type: ignore[assignment]

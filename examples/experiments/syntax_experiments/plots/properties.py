@@ -1,0 +1,31 @@
+"""What a sentence is like: its length, the height of its constituents, the depth of its dependencies, its clauses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syntax_data.features.distance import greatest_distance, syntactic_distances
+from syntax_data.trees.tree import DependencyTree, Tree
+
+#: The relations of Universal Dependencies by which a clause depends on something.
+CLAUSAL = frozenset({"csubj", "ccomp", "xcomp", "advcl", "acl", "parataxis"})
+_PREDICATES = frozenset({"VERB", "AUX"})
+
+
+def height(trees: Sequence[Tree]) -> int:
+    """The greatest height of a line's constituents: 1 of a word, 1 + max over children of a constituent; unary chains
+    count once (Hou 2024, §3.1)."""
+    return greatest_distance(syntactic_distances(trees)) + 1
+
+
+def clauses(tree: DependencyTree) -> int:
+    """How many clauses a line has, by Universal Dependencies.
+
+    One a sentence; one for each word whose relation, without its subtype, is in :data:`CLAUSAL`; and one for each
+    conjunct (``conj``) that is a verb or an auxiliary.
+    """
+    count = tree.sentences if tree.tokens else 0
+    for relation, tag in zip(tree.deprel, tree.upos, strict=True):
+        relation = relation.partition(":")[0]
+        count += relation in CLAUSAL or (relation == "conj" and tag in _PREDICATES)
+    return count

@@ -1,0 +1,65 @@
+"""What the attention of a model with syntax does with sentences: gates, masks and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.modules.biases import Guide
+from fairseq_syntax.modules.trace import SyntaxTrace
+
+CONTENTS = ("gates", "masks", "biases", "attention")
+
+
+def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
+    """Gates, masks, biases and attention of a batch, by these names, the batch being the first axis; padding included.
+
+    Args:
+        model: a :class:`~fairseq_syntax.models.transformer.GatedSyntaxTransformerModel`.
+        contents: which of :data:`CONTENTS` are wanted; a model whose masks are not mixed by gates has none, one without
+            tables of learned biases has no biases, and one of whose masks is learned has no masks.
+
+    Raises:
+        ValueError: the model is another one; or a mask is no matrix for another reason, and masks are wanted.
+    """
+    if not isinstance(model, GatedSyntaxTransformerModel):
+        raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
+    net_input = {name: batch["net_input"].get(name) for name in ("src_tokens", "src_lengths", "src_syntax")}
+    asked = [name for name in ("gates", "attention") if name in contents and (name != "gates" or model.gates)]
+    found = {}
+    if asked:
+        trace = SyntaxTrace(asked)
+        with torch.no_grad():
+            model.encoder(**net_input, trace=trace)
+        found = {name: trace.stacked(name) for name in asked}
+    tables = model.learned_biases
+    if not {"masks", "biases"}.isdisjoint(contents):
+        masks = model.encoder.mask_builder(net_input["src_syntax"], net_input["src_tokens"])
+        if "masks" in contents and masks.guides and all(isinstance(guide, Guide) for guide in masks.guides):
+            found["masks"] = masks.masks
+        if "biases" in contents and tables:
+            with torch.no_grad():
+                layers = [attention.learned_biases(masks) for attention in model.syntax_attentions.values()]
+            found["biases"] = torch.stack([torch.stack([of[name] for name in tables], 1) for of in layers], 1)
+    return {name: found[name] for name in CONTENTS if name in found}
+
+
+def by_sentence(
+    model: Any, batch: Mapping[str, Any], *, pad: int, contents: Sequence[str] = CONTENTS
+) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """For each sentence of a batch its number and the arrays of :func:`analyse`, without padding, in float32:
+
+    - ``gates``: layers × masks × heads, where the model has gates;
+    - ``masks``: masks × n × n; rows are queries; where all layers share them; of ``parent`` the factor of scores;
+    - ``biases``: layers × tables × heads × n × n, where biases are learned, tables as the model's ``learned_biases``;
+    - ``attention``: layers × heads × n × n.
+    """
+    real = batch["net_input"]["src_tokens"].ne(pad).cpu().numpy()
+    arrays = {name: found.float().cpu().numpy() for name, found in analyse(model, batch, contents).items()}
+    for row, number in enumerate(batch["id"].tolist()):
+        at = real[row]
+        yield number, {name: a[row] if name == "gates" else a[row][..., at, :][..., at] for name, a in arrays.items()}

@@ -1,0 +1,63 @@
+"""Syntax masks: what a batch's features say of who sees whom. One file a mask, which declares its own options.
+
+One polarity everywhere: a mask m is kept as its logarithm, in float32, rows being queries and columns keys. 0 is
+visible, -inf is hidden, anything between is partly visible. It is added to attention scores:
+softmax(x + log m) = m·exp(x) / Σ m·exp(x), the masked softmax of Hou 2024, eq. (9).
+
+Features arrive as integers of shape ``(batch, n)``; :data:`UNKNOWN` marks positions without any: padding, and all of a
+sentence that has no parse. There a query sees everything (padding keys are for the attention's key-padding mask), so no
+row is ever empty, and a sentence without a parse is not masked at all.
+"""
+
+from fairseq_syntax.modules.biases.base import (
+    UNKNOWN,
+    BatchMasks,
+    Buckets,
+    Guide,
+    MaskBuilder,
+    SyntaxMask,
+    check_features,
+    mask_names,
+    mask_options,
+    mask_type,
+    register_syntax_mask,
+)
+from fairseq_syntax.modules.biases.lisa import PredictedParent
+from fairseq_syntax.modules.biases.parent import ParentScaling, parent_scaling
+from fairseq_syntax.modules.biases.position import POSITIONS, RelativePosition, position_buckets
+from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest, sdoi
+from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention, sla
+from fairseq_syntax.modules.biases.slr import SyntacticLocalRange, hard_slr, soft_slr
+from fairseq_syntax.modules.biases.tree_height import TreeHeight, height_buckets
+from fairseq_syntax.modules.biases.tree_path import TreePath, path_buckets
+
+__all__ = [
+    "POSITIONS",
+    "UNKNOWN",
+    "BatchMasks",
+    "Buckets",
+    "Guide",
+    "MaskBuilder",
+    "ParentScaling",
+    "PredictedParent",
+    "RelativePosition",
+    "SyntacticDependencyOfInterest",
+    "SyntacticLocalRange",
+    "SyntaxAwareLocalAttention",
+    "SyntaxMask",
+    "TreeHeight",
+    "TreePath",
+    "check_features",
+    "hard_slr",
+    "height_buckets",
+    "mask_names",
+    "mask_options",
+    "mask_type",
+    "parent_scaling",
+    "path_buckets",
+    "position_buckets",
+    "register_syntax_mask",
+    "sdoi",
+    "sla",
+    "soft_slr",
+]

@@ -1,0 +1,294 @@
+"""Batch normalisation of gate logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fairseq_syntax.modules.numerics import at_least_float32
+
+
+class GateBatchNorm(nn.Module):
+    """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
+
+    Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
+    normalisation divides by that little spread, so that the gates of evaluation, where running statistics stand in
+    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Here training normalises by the
+    running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch,
+    and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation
+    (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way, with the numbers of
+    :class:`torch.nn.BatchNorm1d`.
+
+    In any case a batch of one sentence trains, normalised by the running statistics. How these move is in
+    :class:`StepStatistics`; they stay float32 under ``--fp16``, and are not accompanied by an integer counter.
+
+    Under ``--update-freq`` and in several processes, "the batch" of a step is all its passes for the running
+    statistics. The mean(e) and mean(e·x̂) of the gradient, and under ``statistics="batch"`` what logits are normalised
+    by, are those of a pass alone: one pass does not know the others. So there gates learn from N passes nearly what
+    they would from a batch N times as large, and not exactly that.
+
+    Args:
+        num_features: the number of logits.
+        statistics: by which ones training normalises, ``running`` or ``batch``.
+        momentum: weight of the newest step in the running statistics.
+        eps: added to the variance.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(
+        self, num_features: int, *, statistics: str = "running", momentum: float = 0.1, eps: float = 1e-5
+    ) -> None:
+        super().__init__()
+        self.statistics = statistics
+        self.momentum = momentum
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(num_features))
+        self.bias = nn.Parameter(torch.zeros(num_features))
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("running_var", torch.ones(num_features))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GateBatchNorm:
+        # What half(), to() and cuda() call; torch has no public method between. Here they move the statistics to
+        # another device, and leave their precision.
+        statistics = self.running_mean, self.running_var
+        super()._apply(fn, recurse)
+        self.running_mean, self.running_var = (
+            before.to(device=after.device)
+            for before, after in zip(statistics, (self.running_mean, self.running_var), strict=True)
+        )
+        return self
+
+    def forward(self, logits: Tensor, of_pass: RunningStatistics | None = None) -> Tensor:
+        """Normalises logits.
+
+        Args:
+            logits: ``(batch, num_features)``.
+            of_pass: the statistics of all gates in this pass, which keep the logits for their owner to move them by;
+                ``None``: the module's own move here, if gradients are computed.
+
+        Returns:
+            float32, or float64 for float64, in the shape of `logits`.
+        """
+        x = at_least_float32(logits)
+        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        if not self.training:
+            mean, var = self.statistics_buffers if of_pass is None else of_pass[self]
+            return F.batch_norm(x, mean.to(x.dtype), var.to(x.dtype), weight, bias, eps=self.eps)
+        found = RunningStatistics([self], x.dtype) if of_pass is None else of_pass
+        found.see(self, x)
+        if len(x) == 1:
+            normalised = F.batch_norm(x, *found[self], weight, bias, eps=self.eps)
+        elif self.statistics == "batch":
+            normalised = F.batch_norm(x, None, None, weight, bias, training=True, eps=self.eps)
+        else:
+            by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, None, None, True, 0.0, self.eps)
+            standard = [of_all[: x.shape[1]] for of_all in found.standard]
+            normalised = _Renormalised.apply(x, weight, bias, *found[self], by_batch, *standard, self.eps)
+        if of_pass is None and torch.is_grad_enabled():
+            StepStatistics([self]).end_pass(found)
+        return normalised
+
+    @property
+    def statistics_buffers(self) -> tuple[Tensor, Tensor]:
+        """The running mean and variance, ``(num_features,)`` each."""
+        return self.running_mean, self.running_var
+
+
+class RunningStatistics:
+    """Gates' running statistics in one forward pass, and the logits that it sees.
+
+    Statistics are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate
+    finds them as they were. Of a layer that runs twice, the first run's logits count.
+
+    Args:
+        norms: of the gates.
+        dtype: of their logits.
+
+    Attributes:
+        seen: of each gate that ran, its logits, ``(batch, num_features)``.
+    """
+
+    def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
+        buffers = [buffer for norm in norms for buffer in norm.statistics_buffers]
+        self._flat = torch.cat(buffers).to(dtype)
+        parts = iter(self._flat.split([len(buffer) for buffer in buffers]))
+        self._of = dict(zip(norms, zip(parts, parts, strict=True), strict=True))
+        self.seen: dict[GateBatchNorm, Tensor] = {}
+
+    def __getitem__(self, norm: GateBatchNorm) -> tuple[Tensor, Tensor]:
+        """Mean and variance of a gate, ``(num_features,)`` each."""
+        return self._of[norm]
+
+    @cached_property
+    def standard(self) -> tuple[Tensor, Tensor]:
+        """Mean and inverse deviation of what is normalised already, 0 and 1, for the largest gate."""
+        largest = max(len(mean) for mean, _ in self._of.values())
+        return self._flat.new_zeros(largest), self._flat.new_ones(largest)
+
+    def see(self, norm: GateBatchNorm, logits: Tensor) -> None:
+        """Keep a gate's logits, ``(batch, num_features)``."""
+        self.seen.setdefault(norm, logits.detach())
+
+
+class StepStatistics:
+    """Mover of gates' running statistics, once an optimizer step, by all its passes.
+
+    With μ and σ² the mean and the unbiased variance over all sentences of a step, of all its passes and processes, and
+    m the momentum, a running mean r becomes r + m·(μ - r), and a running variance v becomes v + m·(σ² - v). So
+    ``--update-freq N`` and N processes are a batch N times as large. A gate that saw one sentence alone in the whole
+    step does not move, nor does a logit that overflowed.
+
+    A pass is a step of its own unless it runs inside :meth:`within_step`.
+
+    Args:
+        norms: of the gates.
+    """
+
+    def __init__(self, norms: Sequence[GateBatchNorm]):
+        self.norms = tuple(norms)
+        self._passes: list[dict[GateBatchNorm, Tensor]] = []
+        self._moves_each_pass = True
+        self._counts = True
+
+    @contextmanager
+    def within_step(self, *, counts: bool) -> Iterator[None]:
+        """Hold back the passes in the block until :meth:`move` ends their step.
+
+        A pass that fails takes those before it along, as fairseq throws away their gradients.
+
+        Args:
+            counts: whether passes in the block are part of the step.
+        """
+        self._moves_each_pass, self._counts = False, counts
+        try:
+            yield
+        except BaseException:
+            self.clear()
+            raise
+        finally:
+            self._moves_each_pass = self._counts = True
+
+    def end_pass(self, of_pass: RunningStatistics) -> None:
+        """Take the logits that a pass has seen."""
+        if self._counts:
+            self._passes.append(of_pass.seen)
+        if self._moves_each_pass:
+            self.move()
+
+    def clear(self) -> None:
+        """Forget the passes since the last step."""
+        self._passes = []
+
+    def move(self, all_reduce: Callable[[Tensor], object] | None = None) -> None:
+        """End a step: move the buffers.
+
+        Args:
+            all_reduce: sums a tensor over all processes, in place; ``None``: there is one process.
+        """
+        passes, self._passes = self._passes, []
+        moments = self._moments(passes)
+        if all_reduce is not None and self.norms:
+            moments = self._of_all_processes(moments, all_reduce)
+        moving = [(norm, *moments[norm][1:]) for norm in self.norms if moments[norm][0] > 1]
+        if not moving:
+            return
+        buffers = [buffer for norm, _, _ in moving for buffer in norm.statistics_buffers]
+        targets = [target for _, mean, var in moving for target in (mean, var)]
+        steps = torch.cat(torch._foreach_sub(targets, buffers)).nan_to_num_(0.0, 0.0, 0.0).to(buffers[0].dtype)
+        parts = list(steps.split([len(buffer) for buffer in buffers]))
+        torch._foreach_mul_(parts, [norm.momentum for norm, _, _ in moving for _ in range(2)])
+        # In place: torch.compile loses tensors that take the place of buffers.
+        torch._foreach_add_(buffers, parts)
+
+    def _moments(self, passes: Sequence[Mapping[GateBatchNorm, Tensor]]) -> dict[GateBatchNorm, _Moments]:
+        """Moments of each gate over these passes.
+
+        Gates that ran in the same passes, mostly all, are taken together: a few operations, not a few a layer.
+        """
+        groups: dict[tuple[int, ...], list[GateBatchNorm]] = {}
+        for norm in self.norms:
+            groups.setdefault(tuple(i for i, seen in enumerate(passes) if norm in seen), []).append(norm)
+        found: dict[GateBatchNorm, _Moments] = {}
+        for numbers, norms in groups.items():
+            if not numbers:  # layer drop left them out, or a process had no batch
+                found |= {norm: _Moments(0, *map(torch.zeros_like, norm.statistics_buffers)) for norm in norms}
+                continue
+            x = _joined([_joined([passes[i][norm] for norm in norms], dim=1) for i in numbers], dim=0)
+            var, mean = torch.var_mean(x, dim=0, correction=min(1, len(x) - 1))
+            sizes = [len(norm.running_mean) for norm in norms]
+            for norm, of_mean, of_var in zip(norms, mean.split(sizes), var.split(sizes), strict=True):
+                found[norm] = _Moments(len(x), of_mean, of_var)
+        return found
+
+    def _of_all_processes(
+        self, moments: Mapping[GateBatchNorm, _Moments], all_reduce: Callable[[Tensor], object]
+    ) -> dict[GateBatchNorm, _Moments]:
+        """Moments of each gate over all processes, by one sum of n, Σx and Σx².
+
+        In float64, since the variance is a small difference of large sums.
+        """
+        columns = []
+        for norm in self.norms:
+            n, mean, var = moments[norm]
+            mean, var = mean.double(), var.double()
+            columns.append(torch.stack([torch.full_like(mean, n), n * mean, max(n - 1, 0) * var + n * mean.square()]))
+        sums = torch.cat(columns, dim=1)
+        all_reduce(sums)
+        n, total, squares = sums
+        n = n.masked_fill(n < 2, torch.nan)  # too few: nothing moves
+        mean = total / n
+        var = ((squares - total * mean) / (n - 1)).clamp(min=0.0)
+        sizes = [len(norm.running_mean) for norm in self.norms]
+        # The host does not wait to learn how many sentences there are: 2 lets all gates move, NaN none.
+        return {
+            norm: _Moments(2, *pair)
+            for norm, *pair in zip(self.norms, mean.split(sizes), var.split(sizes), strict=True)
+        }
+
+
+class _Moments(NamedTuple):
+    """Number of sentences, mean, and unbiased variance (of one sentence 0), of a gate."""
+
+    n: int
+    mean: Tensor
+    var: Tensor
+
+
+def _joined(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
+    """As torch's, which copies also where there is but one."""
+    return torch.cat(tuple(tensors), dim) if len(tensors) > 1 else tensors[0]
+
+
+class _Renormalised(torch.autograd.Function):
+    """Batch normalisation by running statistics, with the gradient of that by the batch's own.
+
+    With e = g·γ/σ_running, what normalising by constants would hand on of an incoming gradient g, it is
+    e - mean(e) - x̂·mean(e·x̂): the gradient of normalising x̂, whose mean is 0 and deviation 1, once more.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, by_batch: Tensor,
+        zero: Tensor, one: Tensor, eps: float,
+    ) -> Tensor:  # fmt: skip
+        ctx.eps = eps
+        ctx.save_for_backward(x, weight, running_mean, running_var, by_batch, zero, one)
+        return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, weight, running_mean, running_var, by_batch, zero, one = ctx.saved_tensors
+        backward = torch.ops.aten.native_batch_norm_backward
+        e, of_weight, of_bias = backward(
+            gradient.contiguous(), x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
+        )
+        of_x, _, _ = backward(e, by_batch, None, None, None, zero, one, True, ctx.eps, [True, False, False])
+        return of_x, of_weight, of_bias, None, None, None, None, None, None

@@ -1,0 +1,192 @@
+"""How much each head listens to each syntax mask: gates, and mixtures without parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from fairseq_syntax.modules import numerics
+from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics
+from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
+
+#: How masks may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
+#: A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the sum of all biases and the product of all
+#: factors, that is of the product of all masks.
+COMBINATIONS = ("gate", "token-gate", "average", "pure", "product")
+
+#: Those by gates.
+GATED = ("gate", "token-gate")
+
+#: Those in which global attention has a weight.
+WITH_GLOBAL = (*GATED, "average")
+
+
+class _Still(torch.autograd.Function):
+    """A parameter as it is; its gradient is exactly 0, whatever comes in."""
+
+    @staticmethod
+    def forward(ctx: Any, parameter: Tensor) -> Tensor:
+        return parameter.view_as(parameter)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return torch.zeros_like(gradient)
+
+
+class _Maximum(torch.autograd.Function):
+    """As ``amax(dim=0)``, also in that equal places share the gradient; its backward pass is faster."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.amax(dim=0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0] == output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (there,) = ctx.saved_tensors
+        places = there.to(gradient.dtype)
+        return places.mul_(gradient / places.sum(dim=0))
+
+
+def _maximum(x: Tensor) -> Tensor:
+    """The maximum over the first axis, in the way that is best where it is computed: a CPU finds places slowly, and a
+    GPU is asked least by torch's own gradient."""
+    if not torch.is_grad_enabled():
+        return x.amax(dim=0)
+    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _Maximum.apply(x)
+
+
+class Gate(nn.Module):
+    """What weighs masks, by G, and global attention, by what is left of 1, by what it sees of the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Normalises the logits, if something does.
+        self.batch_norm: GateBatchNorm | None = None
+        #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
+        #: sees them used); the input gets its own.
+        self.frozen = False
+
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+        """Computes the weights.
+
+        Args:
+            x: the attention's query input, ``(n, batch, embed_dim)``.
+            hidden: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where there is
+                no padding.
+            statistics: see :class:`~fairseq_syntax.modules.gate_norm.GateBatchNorm`.
+
+        Returns:
+            1 - ΣG, and G of each mask, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or with
+            n queries after them.
+        """
+        raise NotImplementedError
+
+    def _call(self, module: nn.Module, *inputs: Any) -> Tensor:
+        """One of the gate's modules on its inputs, its parameters still if they are to be."""
+        if not self.frozen:
+            return module(*inputs)
+        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, inputs)
+
+
+class SyntaxGate(Gate):
+    """Mixing weights of the syntax masks, one a head and mask (Hou 2024, eq. 4-6).
+
+    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
+    mask G = σ(BatchNorm(O)); with k masks G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
+    is the same σ. What is left, 1 - ΣG, is the weight of global attention.
+
+    Args:
+        embed_dim: width of the input.
+        hidden_dim: width of the hidden layer.
+        num_heads: how many heads have gates.
+        num_masks: how many masks each of them chooses from.
+        batch_norm: by which statistics the logits are batch-normalised in training, ``running`` or ``batch``, or
+            ``None``: they are not.
+        batch_norm_eps: what :class:`GateBatchNorm` adds to the variance.
+        output_bias: whether there is b2.
+    """
+
+    def __init__(
+        self,
+        *,
+        embed_dim: int,
+        hidden_dim: int,
+        num_heads: int,
+        num_masks: int,
+        batch_norm: str | None = "running",
+        batch_norm_eps: float = 1e-5,
+        output_bias: bool = True,
+    ):
+        super().__init__()
+        self.num_heads = num_heads
+        self.num_masks = num_masks
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.layer_norm = nn.LayerNorm(hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads, bias=output_bias)
+        self.batch_norm = (
+            GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
+        )
+
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+        """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
+        if hidden is not None:
+            x = x + hidden[:, 0, 0].t().unsqueeze(2)
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, _maximum(x))))
+        weight, bias = self.fc2.weight, self.fc2.bias
+        if self.frozen:
+            weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)
+        with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
+            wide = at_least_float32(inner), at_least_float32(weight)
+            logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
+        if self.batch_norm is not None:
+            logits = self._call(self.batch_norm, logits, statistics)
+        return F.pad(logits.view(-1, self.num_masks, self.num_heads), (0, 0, 1, 0)).softmax(dim=1)
+
+
+class TokenGate(Gate):
+    """Mixing weights of the syntax masks, one a token and mask, the same for all heads (Li et al. 2021).
+
+    With one mask G_i = σ(w·h_i + b); with k masks the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for k = 1
+    is the same σ. h is the attention's query input.
+
+    Args:
+        embed_dim: width of the input.
+        num_heads: how many heads mix masks.
+        num_masks: how many masks each of them chooses from.
+    """
+
+    def __init__(self, *, embed_dim: int, num_heads: int, num_masks: int):
+        super().__init__()
+        self.num_heads = num_heads
+        self.linear = nn.Linear(embed_dim, num_masks)
+        nn.init.normal_(self.linear.weight, std=0.02)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+        """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads, n)``."""
+        logits = at_least_float32(self._call(self.linear, x))
+        of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)
+        return of_tokens.permute(1, 2, 0).unsqueeze(2).expand(-1, -1, self.num_heads, -1)
+
+
+def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
+    """The weights of the experts where no gates are, ``(batch, experts, heads)``; of global attention first, if it has
+    one.
+
+    Args:
+        combination: one of them.
+        masks: how many there are; the product of some is one, and there may be none.
+        like: ``(n, batch, embed_dim)``, whose batch and device it takes.
+    """
+    experts = masks + (combination in WITH_GLOBAL)
+    return torch.full((like.shape[1], experts, heads), 1.0 / max(1, experts), device=like.device)

@@ -1,0 +1,117 @@
+"""What a word's descendants are, mixed into what a layer reads (SEPREM, Xu et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_syntax.modules.dependency import ancestors, of_positions, starts
+from fairseq_syntax.modules.numerics import no_autocast
+from fairseq_syntax.options import option
+
+#: Activations that an option names; :func:`fairseq.utils.get_activation_fn` has the others.
+SIGMOID = "sigmoid"
+
+
+@dataclass(frozen=True)
+class TreeMixingOptions:
+    """Whether and how it is mixed in, and what is learned beside."""
+
+    on: bool = option(
+        False,
+        name="tree_mixing",
+        help="mixes each word's descendants in the dependency tree into what encoder layers read (SEPREM eq. 1-5)",
+    )
+    weight: float = option(
+        0.1, name="tree_mixing_weight", help="where the weight of that mixture, which is learned, begins (α of SEPREM)"
+    )
+    activation: str | None = option(
+        None,
+        name="tree_mixing_activation",
+        choices=("relu", "gelu", "tanh", "linear", SIGMOID),
+        help="activation in that mixture (σ of SEPREM eq. 5); default: that of the feed-forward networks",
+    )
+
+
+class TreeMixing(nn.Module):
+    """The mixtures that all layers of an encoder read: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
+
+    Each layer has matrices of its own, and all share α. D̃ is of :func:`descendant_weights`. A sentence without a parse
+    has α = 0.
+
+    Args:
+        embed_dim: width of the encoder.
+        layers: how many there are.
+        weight: where α begins.
+        activation: σ.
+    """
+
+    def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        #: Under this name fairseq finds what belongs to a layer that it prunes.
+        self.layers = nn.ModuleList(_Matrices(embed_dim) for _ in range(layers))
+        self.weight = nn.Parameter(torch.tensor([float(weight)]))
+        self.activation = activation
+
+    def forward(self, x: Tensor, layer: int, *, descendants: Tensor, parsed: Tensor) -> Tensor:
+        """What a layer reads.
+
+        Args:
+            x: H, ``(n, batch, embed_dim)``.
+            layer: its number, from 1.
+            descendants: D̃, ``(batch, n, n)``.
+            parsed: whether the sentence has a parse, ``(batch,)``.
+        """
+        mixed = self.activation(self.layers[layer - 1](x, descendants))
+        weight = torch.where(parsed, self.weight, torch.zeros_like(self.weight)).to(x.dtype)[None, :, None]
+        return (1 - weight) * x + weight * mixed
+
+
+class _Matrices(nn.Module):
+    """H·W1 + D̃·H·W2."""
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.own = nn.Linear(embed_dim, embed_dim, bias=False)
+        self.descendants = nn.Linear(embed_dim, embed_dim, bias=False)
+
+    def forward(self, x: Tensor, descendants: Tensor) -> Tensor:
+        below = self.descendants(x).transpose(0, 1)
+        own: Tensor = self.own(x)
+        return own + torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
+
+
+def descents(word: Tensor, head: Tensor) -> Tensor:
+    """D: how many steps lead down from i to j, where i is the first subword of an ancestor of j's word; 0 elsewhere
+    (SEPREM, eq. 3).
+
+    Args:
+        word, head: see :mod:`fairseq_syntax.modules.dependency`.
+
+    Returns:
+        ``(batch, n, n)``, whole numbers.
+
+    Raises:
+        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+    """
+    of_words = ancestors(word, head)
+    depth = of_words.sum(dim=2)
+    above = of_positions(of_words, word) & starts(word).unsqueeze(1)
+    return (depth.unsqueeze(1) - depth.unsqueeze(2)) * above.transpose(1, 2)
+
+
+def descendant_weights(descent: Tensor) -> Tensor:
+    """D̃: a row of 1/D[i, j], divided by its sum; 0 where D is 0, which all of a leaf's row is (SEPREM, eq. 4).
+
+    Args:
+        descent: D, ``(batch, n, n)``.
+
+    Returns:
+        ``(batch, n, n)`` in float32.
+    """
+    with no_autocast(descent.device):
+        inverse = torch.where(descent > 0, descent.clamp(min=1).float().reciprocal(), 0.0)
+        return inverse / inverse.sum(dim=2, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)

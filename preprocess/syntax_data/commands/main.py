@@ -1,0 +1,111 @@
+"""How all commands begin and end: well, or with one line that says why not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from syntax_data.io.workers import WorkerDied
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+class UsageError(Exception):
+    """Options that do not go together."""
+
+
+def command_line(name: str, description: str | None) -> ArgumentParser:
+    """The empty command line of a command; its module's docstring is its `description`, as it stands there."""
+    return ArgumentParser(
+        prog=name, description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+
+
+def run(
+    name: str,
+    get_parser: Callable[[], ArgumentParser],
+    work: Callable[[Namespace], None],
+    argv: Sequence[str] | None,
+    *,
+    advice: str = "",
+    errors: tuple[type[Exception], ...] = (),
+) -> None:
+    """The command `name`: does the `work` that the arguments ask for, and ends the process as :func:`command` does.
+
+    Args:
+        get_parser: makes the command line.
+        work: may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
+        argv: the arguments; ``None``: those of the process.
+    """
+    with command(name, advice=advice, errors=errors):
+        parser = get_parser()
+        try:
+            work(parser.parse_args(argv))
+        except UsageError as error:
+            parser.error(str(error))
+
+
+def _told(error: Exception) -> str:
+    """What an exception says; of a file that cannot be opened, its name and why."""
+    if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
+        return f"{error.filename or repr(error.filename)}: {error.strerror}"
+    return str(error)
+
+
+@contextmanager
+def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """What is done here ends the process, if it fails, with one line on stderr that begins with the command's `name`.
+
+    The exit status is 1 for broken input, files that cannot be read or written, too little memory, a worker that died,
+    and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception
+    is a fault of the program, and passes.
+    """
+    _open_missing_streams()
+    failures: tuple[type[Exception], ...] = (ValueError, OSError, WorkerDied, *errors)
+    before = None
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    except failures as error:
+        sys.exit(f"{name}: error: {_told(error)}")
+    except MemoryError as error:
+        sys.exit(f"{name}: error: {str(error) or 'there is not enough memory'}")
+    except KeyboardInterrupt:
+        print(f"\n{name}: stopped{advice}", file=sys.stderr)
+        sys.exit(130)
+    except _Terminated:
+        print(f"\n{name}: terminated{advice}", file=sys.stderr)
+        sys.exit(143)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _open_missing_streams() -> None:
+    """Open the null device as each of stdin, stdout and stderr that is closed.
+
+    A process may be started without them. Then the next file that is opened gets the free descriptor, and what
+    libraries and other processes print goes into that file. And Python has ``None`` where libraries expect a stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, which is this one
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 (stays open)
+            setattr(sys, name, stream)
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated

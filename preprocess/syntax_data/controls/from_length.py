@@ -1,0 +1,87 @@
+"""Parses made of a sentence's length alone.
+
+========================  ================  ==============================================  =======================
+kind                      of a b c d        keeps                                           has not
+========================  ================  ==============================================  =======================
+``right-branching``       (a (b (c d)))     a tree, as deep as can be; order of the words   the sentence's own tree
+``left-branching``        (((a b) c) d)     the same, from the other side                   the sentence's own tree
+``random``                ((a b) (c d)) …   a tree, of another shape for each sentence      the sentence's own tree
+``flat``                  (a b c d)         where the sentence begins and ends              any tree inside of it
+========================  ================  ==============================================  =======================
+
+Under ``flat`` all distances tie: what a soft mask of syntactic distances then has left is how far apart two words are,
+pure locality. Its heads tell as little: all words but the first are siblings below it, whatever their place.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from syntax_data.trees.tree import DependencyTree, Tree, sentence_sizes
+
+#: The kinds of these controls.
+FROM_LENGTH = ("right-branching", "left-branching", "random", "flat")
+
+
+def control_trees(kind: str, trees: list[Tree], seed: str) -> list[Tree]:
+    """For each tree another one over the same words; `kind` is one of :data:`FROM_LENGTH`."""
+    random = Random(seed)
+    return [_tree(kind, tree.leaves(), random) for tree in trees]
+
+
+def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
+    """The same tokens and labels under other heads, those of :func:`control_trees` for the same `seed`, sentence by
+    sentence.
+
+    Each constituent's head is that of its first part (``right-branching``: every word hangs on the one before;
+    ``flat``: on the first), its last (``left-branching``: every word hangs on the one after) or any (``random``).
+    """
+    random, above = Random(seed), Random(f"{seed} heads")
+    heads: list[int] = []
+    for size in sentence_sizes(tree.heads):
+        first = len(heads)
+        heads += [head and head + first for head in _heads(kind, size, random, above)]
+    return tree.with_heads(heads)
+
+
+def _splits(kind: str, size: int, random: Random) -> list[tuple[int, int, int]]:
+    """The constituents (first, middle, end) of a binary tree over `size` words, from the root downwards.
+
+    ``random`` cuts each constituent at any place with equal chance.
+    """
+    found = []
+    stack = [(0, size)]
+    while stack:
+        first, end = stack.pop()
+        if end - first > 1:
+            if kind == "random":
+                middle = random.randrange(first + 1, end)
+            else:
+                middle = first + 1 if kind == "right-branching" else end - 1
+            found.append((first, middle, end))
+            stack += [(middle, end), (first, middle)]
+    return found
+
+
+def _tree(kind: str, words: list[str], random: Random) -> Tree:
+    if kind == "flat":
+        return Tree("X", [*words])
+    built: dict[tuple[int, int], Tree | str] = {(i, i + 1): word for i, word in enumerate(words)}
+    for first, middle, end in reversed(_splits(kind, len(words), random)):
+        built[first, end] = Tree("X", [built.pop((first, middle)), built.pop((middle, end))])
+    whole = built[0, len(words)]
+    return Tree("X", [whole]) if isinstance(whole, str) else whole
+
+
+def _heads(kind: str, size: int, random: Random, choice: Random) -> list[int]:
+    if kind == "flat":
+        return [0, *[1] * (size - 1)]
+    splits = _splits(kind, size, random)
+    head = {(i, i + 1): i for i in range(size)}  # of each constituent
+    heads = [0] * size
+    for first, middle, end in reversed(splits):
+        parts = head.pop((first, middle)), head.pop((middle, end))
+        above = choice.randrange(2) if kind == "random" else int(kind == "left-branching")
+        heads[parts[1 - above]] = parts[above] + 1
+        head[first, end] = parts[above]
+    return heads

@@ -1,0 +1,138 @@
+"""``shuffled``: the tree and the heads of another sentence with as many words.
+
+What a line has stays together: its sentences, where it has several; and its tree and heads are of the same other line.
+Relations (DEPREL) come with the heads, everything else of CoNLL-U stays with the word. Never is it a line of the same
+words, whatever their case.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from heapq import heappush, heappushpop
+from random import Random
+
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree
+
+#: So many lines of each length are kept to draw from.
+MOST = 200
+
+#: Why a line has no parse under ``shuffled`` that had one.
+NO_OTHER = "no other of this length"
+
+#: How many words a line's trees and its dependency tree have; ``None``: there is none.
+Size = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A line's parses without their words.
+
+    Attributes:
+        words: a number that lines of the same words share.
+        trees: of each node the number of its children, depth first, from the left; 0 of a word.
+        heads: as :class:`DependencyTree` has them.
+        deprel: likewise.
+        sentences: likewise.
+    """
+
+    words: int
+    trees: array[int] | None
+    heads: array[int] | None
+    deprel: tuple[str, ...]
+    sentences: int
+
+
+class Others:
+    """The lines of a split from which another one's parses are drawn, at most :data:`MOST` of each length.
+
+    Where there are more, these are a random sample, which depends on nothing but the lines.
+    """
+
+    def __init__(self) -> None:
+        self._by_size: dict[Size, list[tuple[int, int, Shape]]] = {}  # heaps
+
+    def add(self, number: int, trees: list[Tree] | None, dependencies: DependencyTree | None) -> None:
+        """Adds line `number` of the split."""
+        words = _words(trees, dependencies)
+        if words:
+            shape = Shape(
+                words=_hash("".join(words).casefold()),
+                trees=None if trees is None else array("I", _child_counts(trees)),
+                heads=None if dependencies is None else array("I", dependencies.heads),
+                deprel=() if dependencies is None else tuple(map(sys.intern, dependencies.deprel)),
+                sentences=0 if dependencies is None else dependencies.sentences,
+            )
+            self._add(_size(trees, dependencies), (_hash(f"{number} {words}"), number, shape))
+
+    def update(self, other: Others) -> None:
+        """Adds what another one has, of other lines."""
+        for size, lines in other._by_size.items():
+            for line in lines:
+                self._add(size, line)
+
+    def parses(
+        self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str
+    ) -> tuple[list[Tree] | NoParse | None, DependencyTree | NoParse | None]:
+        """Another line's parses, over the words of these; :class:`NoParse` if there is no other of this length."""
+        words = _words(trees, dependencies)
+        if not words:
+            return trees, dependencies
+        own = _hash("".join(words).casefold())
+        found = [shape for *_, shape in self._by_size.get(_size(trees, dependencies), ()) if shape.words != own]
+        if not found:
+            return NoParse(NO_OTHER), NoParse(NO_OTHER)
+        shape = Random(seed).choice(found)
+        return (
+            None if trees is None or shape.trees is None else _trees(shape.trees, _words(trees, None)),
+            None
+            if dependencies is None or shape.heads is None
+            else dependencies.with_heads([*shape.heads], deprel=shape.deprel, sentences=shape.sentences),
+        )
+
+    def _add(self, size: Size, line: tuple[int, int, Shape]) -> None:
+        lines = self._by_size.setdefault(size, [])
+        (heappush if len(lines) < MOST else heappushpop)(lines, line)
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+def _words(trees: list[Tree] | None, dependencies: DependencyTree | None) -> list[str]:
+    return dependencies.tokens if dependencies else [word for tree in trees or () for word in tree.leaves()]
+
+
+def _size(trees: list[Tree] | None, dependencies: DependencyTree | None) -> Size:
+    return (
+        None if trees is None else len(_words(trees, None)),
+        None if dependencies is None else len(dependencies.tokens),
+    )
+
+
+def _child_counts(trees: list[Tree]) -> Iterator[int]:
+    stack: list[Tree | str] = [*reversed(trees)]
+    while stack:
+        node = stack.pop()
+        children = [] if isinstance(node, str) else node.children
+        yield len(children)
+        stack += reversed(children)
+
+
+def _trees(counts: array[int], words: list[str]) -> list[Tree]:
+    forest = Tree("", [])
+    stack = [(forest, sys.maxsize)]  # nodes, and how many children they still lack
+    remaining = iter(words)
+    for count in counts:
+        while not stack[-1][1]:
+            stack.pop()
+        parent, missing = stack[-1]
+        stack[-1] = parent, missing - 1
+        child = Tree("X", []) if count else next(remaining)
+        parent.children.append(child)
+        if isinstance(child, Tree):
+            stack.append((child, count))
+    return [tree for tree in forest.children if isinstance(tree, Tree)]

@@ -1,0 +1,117 @@
+"""``distance``: syntactic distance between a subword and the next.
+
+0 inside a word, :data:`~syntax_data.features.feature.INFINITE` between two sentences of the line, before ``</s>``
+and after it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from syntax_data.features.feature import INFINITE, Feature, Rows, Wrong
+from syntax_data.trees.formats import TREES
+from syntax_data.trees.tree import Tree
+
+
+def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> list[int]:
+    """Syntactic distances between the m words of a line (Hou 2024, §3.1; Shen et al. 2018).
+
+    d_i = height(LCA(w_i, w_{i+1})) - 1 for i = 0 … m - 2, where unary chains are collapsed,
+    height(word) = 1 and height(node) = 1 + max over its children. Trees stay n-ary, so all boundaries
+    between the children of one node share a distance, unless `binarize` says otherwise: ``right`` makes
+    (a (b c)) of the children (a b c), ``left`` ((a b) c). Between two trees it is :data:`INFINITE`.
+    """
+    distances: list[int] = []
+    for number, tree in enumerate(trees):
+        if number:
+            distances.append(INFINITE)
+        _append_distances(tree, distances, binarize)
+    return distances
+
+
+def _append_distances(tree: Tree, distances: list[int], binarize: str) -> None:
+    # Depth first, without recursion (trees can be as deep as a sentence is long). A frame holds its
+    # node's remaining children, the greatest height among those done, and the boundaries between them.
+    stack: list[tuple[list[Tree | str], list[int], list[int]]] = [(tree.children[::-1], [], [])]
+    while stack:
+        children, heights, boundaries = stack[-1]
+        if children:
+            if heights:
+                boundaries.append(len(distances))
+                distances.append(0)
+            child = children.pop()
+            while not isinstance(child, str) and len(child.children) == 1:
+                child = child.children[0]  # unary chains add nothing
+            if isinstance(child, str):
+                heights.append(1)
+            else:
+                stack.append((child.children[::-1], [], []))
+            continue
+        stack.pop()
+        if binarize == "none":
+            height = max(heights) + (len(heights) > 1)  # one child: a unary chain adds nothing
+            for boundary in boundaries:
+                distances[boundary] = height - 1
+        else:
+            if binarize == "right":
+                heights.reverse()
+                boundaries.reverse()
+            height = heights[0]
+            for other, boundary in zip(heights[1:], boundaries, strict=True):
+                height = 1 + max(height, other)
+                distances[boundary] = height - 1
+        if stack:
+            stack[-1][1].append(height)
+
+
+def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[int]:
+    """``distance`` for the n - 1 subwords of `word_of` and ``</s>``, from the m - 1 word distances.
+
+    The distance over words that have no subword is the greatest on the way: that of the lowest common ancestor.
+    """
+    inside = [
+        0 if left == right else distances[left] if left + 1 == right else max(distances[left:right])
+        for left, right in itertools.pairwise(word_of)
+    ]
+    return [*inside, INFINITE, INFINITE] if word_of else [INFINITE]
+
+
+def put_symbols_among_distances(distances: list[int], symbols: Sequence[range]) -> list[int]:
+    """``distance`` with symbols: after one, the distance is that before it; before a line's first word, infinite."""
+    for symbol in symbols:
+        last = distances[symbol.start - 1] if symbol.start else INFINITE
+        distances = [*distances[: symbol.start], *[0] * (len(symbol) - 1), last, *distances[symbol.start :]]
+    return distances
+
+
+def greatest_distance(distances: Iterable[int]) -> int:
+    """The greatest of the finite distances, 0 if there is none."""
+    return max((d for d in distances if d != INFINITE), default=0)
+
+
+def cut_distance(distance: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The boundary at the cut becomes infinite."""
+    cut = distance[: kept + 1].copy()
+    cut[max(kept - 1, 0) :] = INFINITE
+    return cut
+
+
+def _wrong(distance: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
+    before_last = np.append(distance.last[1:], False)
+    yield (distance.last | before_last) & (distance.values != INFINITE), f"{INFINITE} before and after </s>"
+
+
+DISTANCE = Feature(
+    name="distance",
+    source=TREES.name,
+    dtype="uint16",
+    values=lambda sentence, _: (
+        [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
+    ),
+    with_symbols=lambda distances, sentence: put_symbols_among_distances(distances, sentence.symbols),
+    cut=cut_distance,
+    wrong=_wrong,
+)

@@ -1,0 +1,68 @@
+"""Reading JSON files of which one knows what should be in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from syntax_data.errors import InputError, said, shown
+
+T = TypeVar("T")
+
+
+class EarlierVersion(InputError):
+    """A file of an earlier version of its format."""
+
+
+def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
+    """What `build` makes of the content of a JSON file.
+
+    Raises :class:`InputError` for what is no JSON, or if `build` raises, as it may for what is not `what`.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            content = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise InputError(path, None, f"expected {what}, found no JSON: {said(error)}") from None
+    try:
+        return build(content)
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:  # the last: int(1e999)
+        found = f"no {said(error)}" if isinstance(error, KeyError) else said(error)
+        raise InputError(path, None, f"expected {what}, found {found}") from None
+
+
+def check_types(what: str, content: Any, types: Mapping[str, type]) -> None:
+    """Raises :class:`ValueError` unless `content` is a table of exactly these keys, with values of these types."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{shown(content)} in the place of {what}")
+    for key in types:
+        if key not in content:
+            raise ValueError(f"no {key!r} in {what}")
+    for key, value in content.items():
+        if type(value) is not types.get(key):
+            raise ValueError(f"{shown(key)}: {shown(value)} in {what}")
+
+
+def read_versioned(
+    path: str, version: int, what: str, build: Callable[[dict[str, Any]], T], *, earlier: str = "an earlier one"
+) -> T:
+    """What `build` makes of the content of a JSON file whose ``format_version`` is `version`.
+
+    Raises :class:`InputError` for another version, and for whatever else is not `what`; :class:`EarlierVersion`, which
+    says `earlier`, for an earlier version.
+    """
+
+    def build_versioned(content: Any) -> T:
+        if not isinstance(content, dict):
+            raise ValueError(shown(content))
+        found = content["format_version"]
+        if type(found) is int and found == version:
+            return build(content)
+        if type(found) is int and found < version:
+            raise EarlierVersion(path, None, f"expected format version {version}, found {found}, {earlier}")
+        raise InputError(path, None, f"expected format version {version}, found {shown(found)}")
+
+    return read_json(path, what, build_versioned)

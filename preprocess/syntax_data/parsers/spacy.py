@@ -1,0 +1,192 @@
+"""The parser spaCy, live; with benepar's component in the pipeline also constituents."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
+from syntax_data.parsers.record import file_hash
+from syntax_data.text.folding import unescape_moses
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.formats import CONLLU, TREES
+from syntax_data.trees.tree import NoParse, Tree, merge_leaves
+
+# They say nothing of a tree, and take time.
+_NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", "textcat", "textcat_multilabel")
+
+
+class SpacyParser(Parser):
+    """Dependency parses by a spaCy pipeline (Honnibal et al. 2020), and constituency parses if benepar's component
+    (Kitaev et al. 2019) is in it.
+
+    Nothing is downloaded: the pipeline is an installed package, or a folder.
+
+    Args:
+        model: the pipeline's name, or its folder.
+        kinds: which parses are wanted; ``None``: all that the pipeline makes.
+        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, spaCy
+            splits lines into sentences and tokens.
+        max_tokens: lines that spaCy splits into more tokens are not parsed.
+        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+        pipeline: a pipeline that is loaded already.
+
+    Raises:
+        ValueError: the pipeline cannot be loaded, or does not parse.
+    """
+
+    restartable = True
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        kinds: Sequence[str] | None = None,
+        pretokenized: bool = False,
+        max_tokens: int = MAX_TOKENS,
+        device: str | None = None,
+        pipeline: Any = None,
+    ):
+        self.pretokenized = pretokenized
+        self.max_tokens = max_tokens
+        self.pipeline = _load(model, device) if pipeline is None else pipeline
+        made = self._made()
+        self.kinds = made if kinds is None else [kind for kind in made if kind in kinds]
+        if not made:
+            raise ValueError(f"the spaCy pipeline {model} parses neither dependencies nor (by benepar) constituents")
+
+    def _made(self) -> list[str]:
+        """The kinds of parse that the pipeline makes."""
+        assigned = {what for name in self.pipeline.pipe_names for what in self.pipeline.get_pipe_meta(name).assigns}
+        constituents = any(meta == "benepar" for meta in self.pipeline.pipe_factories.values())
+        return [CONLLU.name] * ("token.dep" in assigned) + [TREES.name] * constituents
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument(
+            "--model", required=True, metavar="NAME", help="an installed spaCy pipeline (en_core_web_sm), or its folder"
+        )
+        add_pretokenized(group, "spaCy")
+        group.add_argument(
+            "--device", choices=["cpu", "cuda"], help="where spaCy runs (default: on a GPU if there is one)"
+        )
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> SpacyParser:
+        return cls(model=args.model, pretokenized=args.pretokenized, max_tokens=args.max_tokens, device=args.device)
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> SpacyParser:
+        name = models or description.get("model", {}).get("name")
+        if name is None:
+            raise ValueError("the training data records no spaCy pipeline: --stanza-dir names one, or its folder")
+        return cls(
+            model=name,
+            kinds=kinds,
+            pretokenized=description.get("pretokenized", False),
+            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+            device=device,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        import spacy
+
+        meta = self.pipeline.meta
+        return {
+            "name": "spacy",
+            "version": spacy.__version__,
+            "lang": self.pipeline.lang,
+            "model": {"name": f"{meta['lang']}_{meta['name']}", "version": meta["version"]},
+            "pipeline": list(self.pipeline.pipe_names),
+            "pretokenized": self.pretokenized,
+            "models": self._models,
+        }
+
+    @cached_property
+    def _models(self) -> dict[str, str]:
+        """Hashes of the pipeline's files; none of one that was made in memory."""
+        folder = self.pipeline.path
+        files = () if folder is None else sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): file_hash(str(path)) for path in files}
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
+        documents, surfaces = {}, {}
+        for i, line in enumerate(lines):
+            document, surface = self._of_tokens(line) if self.pretokenized else self._of_text(line)
+            if len(document) > self.max_tokens:
+                parses[i] = NoParse("too_long")
+            elif len(document):
+                documents[i], surfaces[i] = document, surface
+        for i, document in zip(documents, self.pipeline.pipe(documents.values()), strict=True):
+            parses[i] = self._parse(document, surfaces[i])
+        return parses
+
+    def _of_text(self, line: Line) -> tuple[Any, list[str]]:
+        """A line that spaCy splits into tokens, and what stands in the line for each."""
+        text = RawText.of(line.text, single_spaces=True)  # of two spaces the second would be a token
+        document = self.pipeline.make_doc(text.text)
+        return document, [text.surface(token.idx, token.idx + len(token)) for token in document]
+
+    def _of_tokens(self, line: Line) -> tuple[Any, list[str]]:
+        """A line of tokens, which is one sentence."""
+        from spacy.tokens import Doc
+
+        tokens = line.text.split()
+        starts: Any = [i == 0 for i in range(len(tokens))]
+        return Doc(self.pipeline.vocab, [unescape_moses(t)[0] for t in tokens], sent_starts=starts), tokens
+
+    def _parse(self, document: Any, surfaces: Sequence[str]) -> Parse:
+        sentences = list(document.sents)
+        parse = Parse()
+        if CONLLU.name in self.kinds:
+            of_line = [[Token(surfaces[token.i], [_word(token, s)]) for token in s] for s in sentences]
+            parse.dependencies = dependency_tree(of_line, parser="spaCy")
+        if TREES.name in self.kinds:
+            parse.trees = [_tree(sentence, surfaces[sentence.start : sentence.end]) for sentence in sentences]
+        return parse
+
+
+def _load(model: str, device: str | None) -> Any:
+    try:
+        import spacy
+
+        if device is None:
+            spacy.prefer_gpu()
+        else:
+            {"cpu": spacy.require_cpu, "cuda": spacy.require_gpu}[device]()
+        with suppress(ImportError):  # its component can be loaded once it is imported
+            import benepar  # noqa: F401
+        folder = Path(model)  # as a text, the name of a package comes first, such as spacy's own
+        return spacy.load(folder if (folder / "config.cfg").is_file() else model, exclude=_NOT_NEEDED)
+    except ImportError as error:
+        raise ValueError(f"--parser spacy: {error}; pip install 'fairseq-syntax[spacy]' installs spaCy") from error
+    except Exception as error:  # files that are missing or damaged, components that are not installed, no GPU
+        hint = ""
+        if isinstance(error, OSError):
+            hint = f"; python -m spacy download {model} installs some; a folder (new text: --stanza-dir) will do"
+        raise ValueError(f"spaCy cannot load the pipeline {model!r}: {error}{hint}") from error
+
+
+def _word(token: Any, sentence: Any) -> Word:
+    if not sentence.start <= token.head.i < sentence.end:
+        raise RuntimeError(f"spaCy's head of {token.text!r} stands in another sentence")
+    head = 0 if token.head.i == token.i else token.head.i - sentence.start + 1
+    deprel = "root" if not head else token.dep_
+    return Word(head, deprel, token.lemma_, token.pos_, token.tag_, str(token.morph))
+
+
+def _tree(sentence: Any, surfaces: Sequence[str]) -> Tree:
+    """benepar's tree of a sentence."""
+    trees: Iterable[Tree] | NoParse = parse_brackets(sentence._.parse_string, path="benepar", line=1)
+    if isinstance(trees, NoParse):
+        raise RuntimeError("benepar's parse is empty")
+    (tree,) = trees
+    return merge_leaves(tree, surfaces, {i: i for i in range(len(surfaces))})

@@ -1,0 +1,269 @@
+"""The parser stanza (Qi et al. 2020), live."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
+from typing import Any
+
+from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
+from syntax_data.parsers.record import file_hash
+from syntax_data.text.folding import unescape_moses
+from syntax_data.trees.formats import CONLLU, TREES
+from syntax_data.trees.tree import NoParse, Tree, merge_leaves
+
+_KINDS = {"depparse": CONLLU.name, "constituency": TREES.name}
+_NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
+# stanza's tokenizer has <UNK> for longer words: all words of a batch are padded to the longest. So have we for tokens.
+_LONGEST_WORD = 1000
+
+
+class StanzaParser(Parser):
+    """Dependency and constituency parses by stanza's pipelines.
+
+    A multi-word token has its head from its word nearest to the root, and stands in the tree where that word stood;
+    without dependency parses, where its first word stood.
+
+    Nothing is downloaded, nor is the network used at all, unless `download` says so.
+
+    Args:
+        lang: stanza's code of the language.
+        processors: ``depparse``, ``constituency`` or both.
+        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, stanza
+            splits lines into sentences and tokens; multi-word tokens count as the one token that the text has.
+        max_tokens: lines that stanza splits into more tokens are not parsed.
+        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+        stanza_dir: folder of stanza's models; ``None``: stanza's own.
+        download: whether models that are not there may be downloaded.
+        pipeline: a ``stanza.Pipeline`` of these settings, or what behaves like one; ``None``: one is made, which takes
+            stanza and torch.
+
+    Raises:
+        ValueError: stanza cannot start.
+    """
+
+    restartable = True
+
+    def __init__(
+        self,
+        *,
+        lang: str,
+        processors: Sequence[str] = ("depparse", "constituency"),
+        pretokenized: bool = False,
+        max_tokens: int = MAX_TOKENS,
+        device: str | None = None,
+        stanza_dir: str | None = None,
+        download: bool = False,
+        pipeline: Any = None,
+    ):
+        for processor in processors:
+            if processor not in _KINDS:
+                raise ValueError(f"expected the processors {' or '.join(_KINDS)}, found {processor!r}")
+        self.lang = lang
+        self.kinds = [kind for processor, kind in _KINDS.items() if processor in processors]
+        self.pretokenized = pretokenized
+        self.max_tokens = max_tokens
+        self._stages = [stage for stage in ("pos", "lemma") if any(stage in _NEEDS[p] for p in processors)]
+        self._stages += processors
+        if pipeline is None:
+            pipeline = self._make_pipeline(device=device, stanza_dir=stanza_dir, download=download)
+        self.pipeline = pipeline
+
+    def _make_pipeline(self, *, device: str | None, stanza_dir: str | None, download: bool) -> Any:
+        try:
+            import stanza
+        except ImportError as error:
+            raise ValueError(f"--parser stanza: {error}; pip install 'fairseq-syntax[stanza]' installs it") from error
+        try:
+            with nullcontext() if download else _offline():
+                return stanza.Pipeline(
+                    self.lang,
+                    processors=",".join(["tokenize", *self._stages]),
+                    tokenize_pretokenized=self.pretokenized,
+                    download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
+                    verbose=False,
+                    **({"dir": stanza_dir} if stanza_dir else {}),
+                    **({"device": device} if device else {}),
+                )
+        except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
+            # A device that is not there cannot be downloaded.
+            known = download or isinstance(error, (RuntimeError, AssertionError))
+            hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
+            wanted = ", ".join(stage for stage in self._stages if stage in _KINDS)
+            raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument("--lang", required=True, metavar="LANG", help="stanza's code of the language")
+        group.add_argument(
+            "--processors",
+            default="depparse,constituency",
+            metavar="LIST",
+            help="depparse for CoNLL-U, constituency for trees, or both (default: both)",
+        )
+        add_pretokenized(group, "stanza")
+        group.add_argument("--stanza-dir", metavar="DIR", help="folder of stanza's models (default: stanza's own)")
+        group.add_argument(
+            "--download", action="store_true", help="download missing models (default: never use the network)"
+        )
+        group.add_argument(
+            "--device", choices=["cpu", "cuda"], help="where stanza runs (default: on a GPU if there is one)"
+        )
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> StanzaParser:
+        return cls(
+            lang=args.lang,
+            processors=args.processors.split(","),
+            pretokenized=args.pretokenized,
+            max_tokens=args.max_tokens,
+            device=args.device,
+            stanza_dir=args.stanza_dir,
+            download=args.download,
+        )
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> StanzaParser:
+        pretokenized = description.get("pretokenized", False)
+        wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
+        recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
+        return cls(
+            lang=description["lang"],
+            # Where a multi-word token stands in a tree depends on whether dependencies are parsed, too.
+            processors=wanted if pretokenized or not recorded else recorded,
+            pretokenized=pretokenized,
+            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+            device=device,
+            stanza_dir=models,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        import stanza
+
+        return {
+            "name": "stanza",
+            "version": stanza.__version__,
+            "lang": self.lang,
+            "processors": self._stages,
+            "pretokenized": self.pretokenized,
+            "models": self._models,
+        }
+
+    @cached_property
+    def _models(self) -> dict[str, dict[str, str]]:
+        """Hashes of the files of each processor."""
+        models: dict[str, dict[str, str]] = {}
+        for name, processor in self.pipeline.processors.items():
+            paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
+            models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
+        return models
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
+        work = self._tokens(lines) if self.pretokenized else self._raw(lines)
+        for i, parse in work:
+            parses[i] = parse
+        return parses
+
+    def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
+        kept = {}
+        for i, line in enumerate(lines):
+            if tokens := line.text.split():
+                kept[i] = tokens
+        if not kept:
+            return
+        kept = dict(sorted(kept.items(), key=lambda item: len(item[1])))  # stanza's tagger does not batch by length
+        document = self.pipeline([[_readable(token) for token in tokens] for tokens in kept.values()])
+        for (i, tokens), sentence in zip(kept.items(), document.sentences, strict=True):
+            yield i, self._parse([sentence], [tokens])
+
+    def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
+        texts = {i: RawText.of(line.text) for i, line in enumerate(lines) if line.text.strip()}
+        plain = [text.text for text in texts.values()]
+        kept: dict[int, Any] = {}
+        lengths = {}
+        for i, document in zip(texts, self.pipeline.bulk_process(plain, processors="tokenize,mwt"), strict=True):
+            lengths[i] = sum(len(sentence.tokens) for sentence in document.sentences)
+            if lengths[i] > self.max_tokens:
+                yield i, NoParse("too_long")
+            elif lengths[i]:
+                kept[i] = document
+        kept = {i: kept[i] for i in sorted(kept, key=lengths.__getitem__)}
+        for i, document in zip(kept, self.pipeline.bulk_process(kept.values(), processors=self._stages), strict=True):
+            surface = texts[i].surface
+            tokens = [[surface(t.start_char, t.end_char) for t in sentence.tokens] for sentence in document.sentences]
+            yield i, self._parse(document.sentences, tokens)
+
+    def _parse(self, sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> Parse:
+        """The parse of stanza's sentences of a line, under the line's own tokens."""
+        parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
+        if CONLLU.name in self.kinds:
+            parse.dependencies = dependency_tree(
+                [list(map(_token, s.tokens, forms)) for s, forms in zip(sentences, tokens, strict=True)],
+                parser="stanza",
+            )
+        if TREES.name in self.kinds:
+            parse.trees = []
+            first_token = first_word = 0
+            for sentence, surface in zip(sentences, tokens, strict=True):
+                if parse.dependencies and parse.dependencies.head_words:
+                    heads = parse.dependencies.head_words[first_token : first_token + len(surface)]
+                    leaves = [head - first_word for head in heads]
+                else:
+                    leaves = [token.words[0].id - 1 for token in sentence.tokens]
+                leaf_of = {leaf: i for i, leaf in enumerate(leaves)}
+                parse.trees.append(merge_leaves(_tree(sentence.constituency), surface, leaf_of))
+                first_token += len(surface)
+                first_word += len(sentence.words)
+        return parse
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Inside, huggingface_hub uses no network where it looks at its constant HF_HUB_OFFLINE, whatever the environment
+    says. Afterwards the constant is as before; what took its value inside, a session of the hub's say, may keep it.
+
+    Some of stanza's models are built on models of that hub. stanza itself is told by ``download_method``.
+    """
+    try:
+        from huggingface_hub import constants
+    except ImportError:  # nor can stanza have it then
+        yield
+        return
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _readable(token: str) -> str:
+    return unescape_moses(token)[0] if len(token) <= _LONGEST_WORD else "<UNK>"
+
+
+def _token(token: Any, form: str) -> Token:
+    """stanza's token, as it stands in the line."""
+    return Token(form, [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words])
+
+
+def _tree(node: Any) -> Tree:
+    """stanza's tree as ours."""
+    root = Tree(node.label, [])
+    stack = [(root, node)]
+    while stack:
+        tree, node = stack.pop()
+        for child in node.children:
+            if child.children:
+                below = Tree(child.label, [])
+                tree.children.append(below)
+                stack.append((below, child))
+            else:
+                tree.children.append(child.label)
+    return root

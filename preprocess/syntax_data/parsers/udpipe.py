@@ -1,0 +1,155 @@
+"""The parser UDPipe, live."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
+from syntax_data.parsers.record import file_hash
+from syntax_data.text.folding import unescape_moses
+from syntax_data.trees.formats import CONLLU
+from syntax_data.trees.tree import NoParse
+
+
+class UdpipeParser(Parser):
+    """Dependency parses by UDPipe 1 (Straka and Straková 2017), by the package ufal.udpipe.
+
+    A multi-word token has its head from its word nearest to the root.
+
+    Args:
+        model: file of the model.
+        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, UDPipe
+            splits lines into sentences, tokens and words.
+        max_tokens: lines that UDPipe splits into more tokens are not parsed.
+
+    Raises:
+        ValueError: ufal.udpipe or the model cannot be loaded.
+    """
+
+    restartable = True
+    kinds = (CONLLU.name,)
+
+    def __init__(self, *, model: str, pretokenized: bool = False, max_tokens: int = MAX_TOKENS):
+        try:
+            from ufal import udpipe
+        except ImportError as error:
+            raise ValueError(f"--parser udpipe: {error}; pip install 'fairseq-syntax[udpipe]' installs it") from error
+        self.pretokenized = pretokenized
+        self.max_tokens = max_tokens
+        self._udpipe = udpipe
+        self._path = model
+        if not os.path.isfile(model):
+            raise ValueError(f"--model {model}: expected a file with a model of UDPipe, found none")
+        self._model = udpipe.Model.load(model)
+        if self._model is None:
+            raise ValueError(f"--model {model}: expected a model of UDPipe 1, found a file that it cannot load")
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument("--model", required=True, metavar="FILE", help="a model of UDPipe 1")
+        add_pretokenized(group, "UDPipe")
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace) -> UdpipeParser:
+        return cls(model=args.model, pretokenized=args.pretokenized, max_tokens=args.max_tokens)
+
+    @classmethod
+    def from_description(
+        cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
+    ) -> UdpipeParser:
+        file = description.get("model", {}).get("file", "")
+        model = models if models is None or os.path.isfile(models) else os.path.join(models, file)
+        if model is None or not os.path.isfile(model):
+            raise ValueError(f"--stanza-dir: expected UDPipe's model {file!r} or its folder, found {models!r}")
+        return cls(
+            model=model,
+            pretokenized=description.get("pretokenized", False),
+            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": "udpipe",
+            "version": ".".join(str(part) for part in _version(self._udpipe)),
+            "model": {"file": os.path.basename(self._path), "sha256": file_hash(self._path)},
+            "pretokenized": self.pretokenized,
+        }
+
+    def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
+        return [self._parse(line) for line in lines]
+
+    def _parse(self, line: Line) -> Parse | NoParse:
+        sentences, forms = self._of_tokens(line.text) if self.pretokenized else self._of_text(line.text)
+        if not sentences:
+            if line.text.strip():
+                raise RuntimeError("UDPipe found no sentence")
+            return NoParse("empty")
+        if sum(map(len, forms)) > self.max_tokens:
+            return NoParse("too_long")
+        error = self._udpipe.ProcessingError()
+        for sentence in sentences:
+            for work in (self._model.tag, self._model.parse):
+                if not work(sentence, self._udpipe.Model.DEFAULT, error):
+                    raise RuntimeError(f"UDPipe: {error.message}")
+        of_line = [
+            [Token(form, words) for form, words in zip(surfaces, _words_of_tokens(sentence), strict=True)]
+            for sentence, surfaces in zip(sentences, forms, strict=True)
+        ]
+        multiword = sum(len(token.words) > 1 for tokens in of_line for token in tokens)
+        return Parse(dependencies=dependency_tree(of_line, parser="UDPipe"), multiword=multiword)
+
+    def _of_text(self, line: str) -> tuple[list[Any], list[list[str]]]:
+        """UDPipe's sentences of a line, and what stands in the line for each of their tokens."""
+        text = RawText.of(line)
+        tokenizer = self._model.newTokenizer("ranges")
+        if tokenizer is None:
+            raise RuntimeError("the model of UDPipe has no tokenizer: --pretokenized")
+        tokenizer.setText(text.text)
+        error = self._udpipe.ProcessingError()
+        sentences = []
+        while tokenizer.nextSentence(sentence := self._udpipe.Sentence(), error):
+            sentences.append(sentence)
+        if error.occurred():
+            raise RuntimeError(f"UDPipe: {error.message}")
+        spans = [[(t.getTokenRangeStart(), t.getTokenRangeEnd()) for t in _tokens(s)] for s in sentences]
+        return sentences, [[text.surface(*span) for span in of_sentence] for of_sentence in spans]
+
+    def _of_tokens(self, line: str) -> tuple[list[Any], list[list[str]]]:
+        """A line of tokens, which is one sentence."""
+        tokens = line.split()
+        if not tokens:
+            return [], []
+        sentence = self._udpipe.Sentence()
+        for token in tokens:
+            sentence.addWord(unescape_moses(token)[0])
+        return [sentence], [tokens]
+
+
+def _version(udpipe: Any) -> tuple[int, int, int]:
+    version = udpipe.Version.current()
+    return version.major, version.minor, version.patch
+
+
+def _spans(sentence: Any) -> list[tuple[Any, int, int]]:
+    """Each token of a sentence, a multi-word token or a word, with the numbers of its first and last word."""
+    first_of = {token.idFirst: token for token in sentence.multiwordTokens}
+    found, number = [], 1
+    while number < len(sentence.words):  # word 0 is the root
+        token = first_of.get(number)
+        last = number if token is None else token.idLast
+        found.append((sentence.words[number] if token is None else token, number, last))
+        number = last + 1
+    return found
+
+
+def _tokens(sentence: Any) -> list[Any]:
+    return [token for token, _, _ in _spans(sentence)]
+
+
+def _words_of_tokens(sentence: Any) -> list[list[Word]]:
+    words = [Word(w.head, w.deprel, w.lemma, w.upostag, w.xpostag, w.feats) for w in sentence.words]
+    return [words[first : last + 1] for _, first, last in _spans(sentence)]

@@ -1,0 +1,1 @@
+"""The resumable job of fairseq-syntax-parse."""

@@ -1,0 +1,1 @@
+"""Lines of text, and subwords aligned to the words of parses."""

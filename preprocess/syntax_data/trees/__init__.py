@@ -1,0 +1,1 @@
+"""Parses and the formats of files that hold them."""

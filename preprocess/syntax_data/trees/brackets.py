@@ -1,0 +1,114 @@
+"""Bracketed constituency trees, read and written.
+
+A unit is a line with one tree; several trees on it are a forest, one a sentence. Where the parser gave up, the line is
+``(())``, and perhaps a reason after it, ``()`` or what Stanford's parsers write there (:data:`_UNPARSABLE`); where the
+text has no words, it is empty.
+
+ASCII's blanks alone separate: other white space belongs to a word, as in CoreNLP's fractions and telephone numbers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from syntax_data.errors import BadParse, shown
+from syntax_data.text.folding import escape_brackets, unescape_brackets
+from syntax_data.trees.tree import NoParse, Tree
+
+# No two of an expression's repetitions may match the same characters: it would take the square of a line's length.
+_NO_TREE = re.compile(r"\s*\(\s*(?:\(\s*\)\s*)?\)([^()]*)", re.ASCII)
+_UNPARSABLE = "SENTENCE_SKIPPED_OR_UNPARSABLE"
+_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\)|[^\s()]+)", re.ASCII)
+# The same where a backslash before a bracket makes it a part of the word.
+_TOKEN_WITH_ESCAPES = re.compile(r"\(\s*((?:\\[()]|[^\s()])*)|(\)|(?:\\[()]|[^\s()])+)", re.ASCII)
+_ESCAPE = re.compile(r"\\([()])")
+_BLANKS = re.compile(r"\s+", re.ASCII)
+_BRACKETS_AS_WORDS = "; brackets that are words are written -LRB- and -RRB-"
+
+
+def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
+    """Reads the bracketed trees on one line.
+
+    Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
+    that there is no parse. Raises :class:`BadParse` for brackets that do not balance.
+
+    nltk writes the brackets of words as ``\\(`` and ``\\)``. They are read so where the other brackets balance then.
+    Elsewhere a word ends in a backslash.
+    """
+    if nothing := _NO_TREE.fullmatch(text):
+        return NoParse(nothing[1].strip() or "not_stated")
+    if text.strip() == _UNPARSABLE:
+        return NoParse(_UNPARSABLE.lower())
+    escapes = "\\" in text and still_open(text)[1] == 0
+    trees: list[Tree] = []
+    stack: list[list[Tree | str]] = []  # the children of the constituents that are open
+    for match in (_TOKEN_WITH_ESCAPES if escapes else _TOKEN).finditer(text):
+        label, token = match.groups()
+        if label is not None:
+            node = Tree(escape_brackets(_ESCAPE.sub(r"\1", label)) if escapes else label, [])
+            if stack:
+                stack[-1].append(node)
+            else:
+                trees.append(node)
+            stack.append(node.children)
+        elif not stack:
+            if token.isspace():
+                continue
+            message = f"expected '(' in column {match.start() + 1}, found {shown(token)}{_BRACKETS_AS_WORDS}"
+            raise BadParse(path, line, message, "unbalanced" if token == ")" else "outside_brackets")
+        elif token != ")":
+            stack[-1].append(unescape_brackets(_ESCAPE.sub(r"\1", token) if escapes else token))
+        elif not stack[-1] and len(stack) > 1 and stack[-2][-1] == Tree("_SP", []):
+            stack.pop()
+            stack[-1].pop()  # spaCy's token of white space, which has no characters
+        elif not stack.pop():
+            raise BadParse(
+                path,
+                line,
+                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none"
+                f"{_BRACKETS_AS_WORDS}",
+                "empty_tree",
+            )
+    if stack:
+        message = f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}"
+        raise BadParse(path, line, message, "unbalanced")
+    return trees
+
+
+def words_in_brackets(text: str) -> list[str]:
+    """Return the words of a line of trees, also where its brackets are broken."""
+    return [unescape_brackets(token) for _, token in _TOKEN.findall(text) if token not in ("", ")")]
+
+
+def still_open(text: str) -> tuple[int, int]:
+    """Return how many brackets are open at the end: of all, and of those that no backslash escapes."""
+    opened = text.count("(") - text.count(")")
+    return opened, opened - text.count("\\(") + text.count("\\)")
+
+
+def format_brackets(trees: list[Tree] | NoParse) -> str:
+    """A line of bracketed trees, as :func:`parse_brackets` reads it, with its end."""
+    if isinstance(trees, NoParse):
+        return f"(()) {trees.reason}\n"
+    return " ".join(map(_format_tree, trees)) + "\n"
+
+
+def _format_tree(tree: Tree) -> str:
+    parts: list[str] = []
+    stack: list[Tree | str | None] = [tree]
+    while stack:
+        node = stack.pop()
+        if node is None:
+            parts.append(")")
+        elif isinstance(node, str):
+            parts.append(f" {_in_brackets(node)}")
+        else:
+            parts.append(f"{' ' * bool(parts)}({_in_brackets(node.label)}")
+            stack.append(None)
+            stack.extend(reversed(node.children))
+    return "".join(parts)
+
+
+def _in_brackets(text: str) -> str:
+    """A word or label that can stand there, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
+    return escape_brackets(_BLANKS.sub("\u00a0", text))

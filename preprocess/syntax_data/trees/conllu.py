@@ -1,0 +1,246 @@
+"""CoNLL-U, read and written.
+
+A unit is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
+the parser gave up, it is comments with ``# no_parse = REASON`` among them; where the text has no words, other comments.
+
+The form of a token of white space (spaCy makes one of the second of two spaces) is blank or empty. Such a token stays
+in the tree, and no subword belongs to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from syntax_data.errors import BadParse, InputError, shown
+from syntax_data.trees.tree import DependencyTree, NoParse, depths, sentence_sizes
+
+_STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
+_COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC"
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
+_LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
+
+
+def conllu_units(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yields each unit among the lines of a CoNLL-U file: the number of its first line, and its lines."""
+    unit: list[str] = []
+    number = 0
+    for number, line in lines:
+        if line.strip(" \t\x0b\x0c"):
+            unit.append(line)
+        elif unit:
+            yield number - len(unit), unit
+            unit = []
+    if unit:
+        yield number - len(unit) + 1, unit
+
+
+def is_comment(unit: list[str]) -> bool:
+    """Whether a unit says nothing of a sentence: it has neither words nor a statement that there is no parse."""
+    for line in unit:
+        stated = _STATEMENT.match(line)
+        if not line.startswith("#") or (stated and stated[1] == "no_parse"):
+            return False
+    return True
+
+
+def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
+    """The value of the first ``# generator =`` comment in a CoNLL-U file's first unit."""
+    _, unit = next(conllu_units(lines), (0, []))
+    for line in unit:
+        key, _, value = line.lstrip("# ").partition("=")
+        if line.startswith("#") and key.strip() == "generator":
+            return value.strip()
+    return None
+
+
+def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
+    """Reads one CoNLL-U unit, whose first line is line `line` of `path`.
+
+    Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
+    the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
+    belong to the enhanced graph and are not part of the tree.
+
+    Words are numbered through the whole unit, also where a comment says that it holds several sentences.
+
+    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
+    without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
+    head out of range, a cycle, or other than one root a sentence.
+    """
+    forms: list[str] = []
+    heads: list[int] = []
+    lines: list[int] = []
+    spans: list[tuple[int, int, str]] = []  # multi-word tokens: first word, last word, form
+    rows: list[list[str]] = []
+    no_parse = None
+    sentences = 1
+    for number, text in enumerate(unit, start=line):
+        if text.startswith("#"):
+            if stated := _STATEMENT.match(text):
+                key, value = stated[1], stated[2].strip()
+                if key == "no_parse":
+                    try:
+                        no_parse = NoParse(value or "not_stated")
+                    except ValueError as error:
+                        raise BadParse(path, number, str(error), "comment") from None
+                elif key == "global.columns":
+                    if value.split() != _COLUMNS.split():
+                        found = f"CoNLL-U Plus with the columns {shown(value)}"
+                        message = f"expected CoNLL-U, found {found}: convert the file to the ten columns {_COLUMNS}"
+                        raise InputError(path, number, message)  # the whole file's, so no bad parse among others
+                elif _NUMBER.fullmatch(value) and int(value):
+                    sentences = int(value)
+                else:
+                    message = f"expected a number of sentences, found {shown(value)}"
+                    raise BadParse(path, number, message, "comment")
+            continue
+        columns = text.split("\t", 10)
+        if len(columns) != 10 and (len(columns) != 11 or columns.pop().strip()):
+            message = f"expected 10 tab-separated columns, found {_other_columns(text)}"
+            raise BadParse(path, number, message, "columns")
+        identifier, form, head = columns[0], columns[1], columns[_HEAD]
+        if _EMPTY_NODE.fullmatch(identifier):
+            continue
+        if "-" in identifier:
+            first, _, last = identifier.partition("-")
+            numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
+            if not (numbers and len(forms) < int(first) < int(last)):
+                raise BadParse(
+                    path,
+                    number,
+                    f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
+                    "word_numbers",
+                )
+            if not form.strip():
+                raise BadParse(path, number, "expected the form of a token of several words, found none", "no_form")
+            spans.append((int(first), int(last), form))
+            continue
+        if identifier != str(len(forms) + 1):
+            message = f"expected word number {len(forms) + 1}, found {shown(identifier)}"
+            raise BadParse(path, number, message, "word_numbers")
+        if not _NUMBER.fullmatch(head):
+            raise BadParse(path, number, f"expected the number of a head, found {shown(head)}", "no_head")
+        forms.append(form)
+        heads.append(int(head))
+        lines.append(number)
+        rows.append(columns)
+    if no_parse:
+        return no_parse
+    _check_roots(heads, sentences, path=path, lines=lines)
+    depth_of = depths(heads, path=path, lines=lines)
+    if sentences > 1 and len(sentence_sizes(heads)) != sentences:
+        message = f"expected heads that stay within the {sentences} sentences, found some that do not"
+        raise BadParse(path, line, message, "sentences")
+    depth = max(depth_of, default=0)
+    if not spans:
+        return DependencyTree(forms, heads, rows, sentences, depth=depth)
+    tokens, groups = _group(forms, spans, path=path, line=line)
+    # A token's head is the token of its shallowest word's head. That head is shallower than any word of
+    # the token, so it lies outside the token and depths fall strictly on the way up: no cycle can arise.
+    head_words = [min(group, key=lambda word: depth_of[word]) for group in groups]
+    columns_of_tokens = [
+        rows[word] if len(group) == 1 else _without_lemma(rows[word])
+        for word, group in zip(head_words, groups, strict=True)
+    ]
+    token_of = [0] * (len(forms) + 1)
+    for number, group in enumerate(groups, start=1):
+        for word in group:
+            token_of[word + 1] = number
+    return DependencyTree(
+        tokens,
+        [token_of[heads[word]] for word in head_words],
+        columns_of_tokens,
+        sentences,
+        multiword=len(spans),
+        depth=depth,
+        head_words=head_words,
+    )
+
+
+def words_in_conllu(unit: list[str]) -> list[str]:
+    """Return the surface tokens of a unit as far as they can be read, also of a broken one."""
+    tokens = []
+    end = 0  # the last word of the multi-word tokens so far
+    for text in unit:
+        identifier, form, *_ = [*text.split("\t", 2), ""]
+        if _NUMBER.fullmatch(last := identifier.rpartition("-")[2]) and int(last) > end and form:
+            tokens.append(form)
+            if last != identifier:
+                end = int(last)
+    return tokens
+
+
+def _other_columns(text: str) -> str:
+    """How many columns a line has that are not ten, which format that may be, and what to do."""
+    found = text.count("\t") + 1
+    if found < 10 <= len(text.split()):
+        return f"{found}, and spaces where tabs are expected: put one tab between columns"
+    if found >= 14:
+        return f"{found}, as CoNLL-09 and CoNLL-U Plus have: convert the file to CoNLL-U, {_COLUMNS}"
+    if text.lstrip().startswith("("):
+        return f"{found}: these may be bracketed trees (--parser trees, .trees)"
+    return f"{found}: CoNLL-U has {_COLUMNS}"
+
+
+def _without_lemma(columns: list[str]) -> list[str]:
+    return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
+
+
+def format_conllu(tree: DependencyTree | NoParse) -> str:
+    """A CoNLL-U unit, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    if isinstance(tree, NoParse):
+        return f"# no_parse = {tree.reason}\n\n"
+    lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
+    rows = tree.columns or [["_"] * 10] * len(tree.tokens)
+    for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
+        form = " ".join(token.split()) or " "
+        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
+    return "\n".join([*(lines or ["#"]), "", ""])
+
+
+def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int]) -> None:
+    roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
+    due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
+    if len(roots) > sentences:
+        raise BadParse(
+            path,
+            roots[sentences],
+            f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
+            "several_roots",
+        )
+    if sentences > 1 and len(roots) < sentences and heads:
+        raise BadParse(path, lines[-1], f"expected {due}, found {len(roots)}", "sentences")
+
+
+def _group(
+    forms: list[str], spans: list[tuple[int, int, str]], *, path: str, line: int
+) -> tuple[list[str], list[range]]:
+    """The surface tokens, and the words (from 0) that each is made of."""
+    tokens: list[str] = []
+    groups: list[range] = []
+    rest = iter(spans)
+    span = next(rest, None)
+    word = 1
+    while word <= len(forms):
+        if span and word == span[0]:
+            last = span[1]
+            if last > len(forms):
+                raise BadParse(
+                    path,
+                    line,
+                    f"expected words {word} to {last} of {shown(span[2])}, found only {len(forms)} words",
+                    "word_numbers",
+                )
+            tokens.append(span[2])
+            groups.append(range(word - 1, last))
+            span = next(rest, None)
+            word = last + 1
+        else:
+            tokens.append(forms[word - 1])
+            groups.append(range(word - 1, word))
+            word += 1
+    if span:
+        message = f"expected multi-word tokens that do not overlap, found {shown(span[2])}"
+        raise BadParse(path, line, message, "word_numbers")
+    return tokens, groups

@@ -1,0 +1,94 @@
+"""How many units have a parse, and why the others have none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from syntax_data.errors import shown
+
+_NO_PARSE = "no_parse."
+_REASONS = 8  # that a report lists
+_LONGEST_REASON = 100  # characters that it shows
+
+C = TypeVar("C", bound="ParseCounts")
+
+
+@dataclass
+class ParseCounts:
+    """Counts of units of one kind of parse, or of a text's.
+
+    Attributes:
+        parsed: how many have a parse.
+        no_parse: how many have none, by reason.
+    """
+
+    parsed: int = 0
+    no_parse: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def units(self) -> int:
+        """All of them."""
+        return self.parsed + self.no_parse.total()
+
+    def update(self, other: ParseCounts) -> None:
+        """Adds what was counted elsewhere, as far as this counts it."""
+        self.no_parse.update(other.no_parse)
+        for name in _numbers(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def __str__(self) -> str:
+        """For people: ``2 parsed (33.33%), without a parse: 2 empty, 1 failed``."""
+        return f"{self.parsed} parsed ({self.parsed / max(self.units, 1):.2%}), without a parse: {self.reasons() or 0}"
+
+    def reasons(self) -> str:
+        """How many have no parse for which reason, the most frequent ones first; empty if all have one."""
+        frequent = Counter(dict(sorted(self.no_parse.items()))).most_common()
+        listed = [f"{n} {short_reason(reason)}" for reason, n in frequent[:_REASONS]]
+        others = sum(n for _, n in frequent[_REASONS:])
+        return ", ".join([*listed, *([f"{others} others"] if others else [])])
+
+    def as_dict(self) -> dict[str, int]:
+        """For JSON: a number by name, sorted; those without a parse under ``no_parse.REASON``."""
+        numbers = {name: getattr(self, name) for name in _numbers(self)}
+        return dict(sorted({**numbers, **{f"{_NO_PARSE}{reason}": n for reason, n in self.no_parse.items()}}.items()))
+
+    @classmethod
+    def from_dict(cls: type[C], content: Mapping[str, int]) -> C:
+        """What :meth:`as_dict` gave."""
+        no_parse = {k.removeprefix(_NO_PARSE): n for k, n in content.items() if k.startswith(_NO_PARSE)}
+        return cls(no_parse=Counter(no_parse), **{name: content.get(name, 0) for name in _numbers(cls)})
+
+
+@dataclass
+class TextCounts(ParseCounts):
+    """Counts of the lines of a text, each of which is a unit, and of what is in those that have a parse.
+
+    Attributes:
+        tokens: surface tokens.
+        multiword: those of them that were made of several words.
+        sentences: sentences.
+        split_lines: lines of several sentences.
+    """
+
+    tokens: int = 0
+    multiword: int = 0
+    sentences: int = 0
+    split_lines: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.units} lines: {super().__str__()}; {self.tokens} tokens ({self.multiword} of several words) in "
+            f"{self.sentences} sentences ({self.split_lines} lines have several)"
+        )
+
+
+def _numbers(counts: ParseCounts | type[ParseCounts]) -> list[str]:
+    return [attribute.name for attribute in fields(counts) if attribute.name != "no_parse"]
+
+
+def short_reason(reason: str) -> str:
+    """A reason as messages show it: whoever made the parses may have written a long one."""
+    return reason if len(reason) <= _LONGEST_REASON else shown(reason)

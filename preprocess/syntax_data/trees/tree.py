@@ -1,0 +1,218 @@
+"""Constituency and dependency trees.
+
+They come in two file formats, :mod:`~syntax_data.trees.brackets` and :mod:`~syntax_data.trees.conllu`, which hold one
+*unit* for every line of the text they belong to; :data:`syntax_data.trees.formats.FORMATS` has both.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syntax_data.errors import BadParse, shown
+
+_UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
+
+
+@dataclass(frozen=True, slots=True)
+class NoParse:
+    """In the place of a parse: there is none, and why, in a line without round brackets."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip() or set(self.reason) & set("()\n\r"):
+            raise ValueError(f"expected a reason on one line, without round brackets, found {shown(self.reason)}")
+
+
+@dataclass(slots=True)
+class Tree:
+    """A constituent: its label and its children, which are constituents or words."""
+
+    label: str
+    children: list[Tree | str]
+
+    def leaves(self) -> list[str]:
+        """The words below this constituent, from left to right."""
+        words = []
+        stack: list[Tree | str] = [self]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, str):
+                words.append(node)
+            else:
+                stack.extend(reversed(node.children))
+        return words
+
+
+@dataclass(slots=True)
+class DependencyTree:
+    """The dependency trees of a line.
+
+    Attributes:
+        tokens: its m surface tokens.
+        heads: of each token: 0 above the root of each sentence, i for the i-th token (from 1).
+        columns: of each token, the ten columns of CoNLL-U; in a multi-word token those of its head word. Only
+            LEMMA, UPOS, XPOS, FEATS and DEPREL are meant.
+        sentences: how many sentences the line has.
+        multiword: how many tokens were made of several words.
+        depth: the greatest number of words on the way from a root down; 0 if not known.
+        head_words: of each token, the word (from 0) that it has its head from; ``None``: every word is a token.
+    """
+
+    tokens: list[str]
+    heads: list[int]
+    columns: list[list[str]] = field(default_factory=list)
+    sentences: int = 1
+    multiword: int = 0
+    depth: int = 0
+    head_words: list[int] | None = None
+
+    def labels(self, column: int) -> list[str]:
+        """One column of all tokens; ``_`` where there are none."""
+        return [columns[column] for columns in self.columns] or ["_"] * len(self.tokens)
+
+    @property
+    def upos(self) -> list[str]:
+        """Each token's universal part of speech."""
+        return self.labels(_UPOS)
+
+    @property
+    def deprel(self) -> list[str]:
+        """Each token's relation to its head."""
+        return self.labels(_DEPREL)
+
+    def with_heads(
+        self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
+    ) -> DependencyTree:
+        """The same tokens under other heads.
+
+        Args:
+            heads: of each token.
+            deprel: of each token; ``None``: as they are.
+            sentences: how many roots `heads` have; ``None``: as many as these.
+        """
+        columns = self.columns
+        if deprel is not None:
+            rows = columns or [["_"] * 10 for _ in self.tokens]
+            columns = [[*row[:_DEPREL], label, *row[_DEPREL + 1 :]] for row, label in zip(rows, deprel, strict=True)]
+        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth(heads))
+
+
+def roots(heads: Sequence[int]) -> list[int]:
+    """Of each word the root (from 0) above it."""
+    roots: list[int] = [-1] * len(heads)
+    for number in range(len(heads)):
+        path_up = []
+        word = number
+        while roots[word] < 0 and heads[word]:
+            path_up.append(word)
+            word = heads[word] - 1
+        root = word if roots[word] < 0 else roots[word]
+        for below in (*path_up, word):
+            roots[below] = root
+    return roots
+
+
+def sentence_sizes(heads: Sequence[int]) -> list[int]:
+    """How many words each sentence of a line has: a new one starts where the root above the words changes."""
+    above = roots(heads)
+    starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
+    return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
+
+
+def depth(heads: list[int]) -> int:
+    """The greatest number of words on the way from a root down."""
+    return max(depths(heads, path="", lines=[0] * len(heads)), default=0)
+
+
+def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
+    """Distance of each word from its root (1 for a root itself).
+
+    Raises :class:`BadParse` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
+    """
+    for head, line in zip(heads, lines, strict=True):
+        if head > len(heads):
+            message = f"expected a head between 0 and {len(heads)}, found {head} (out of range)"
+            raise BadParse(path, line, message, "head_out_of_range")
+    found = [0] * len(heads)
+    for start in range(len(heads)):
+        path_up = []
+        word = start
+        while word >= 0 and not found[word]:
+            found[word] = -1  # on the way up
+            path_up.append(word)
+            word = heads[word] - 1
+        if word >= 0 and found[word] == -1:
+            raise BadParse(path, lines[word], f"expected a tree, found a cycle through word {word + 1}", "cycle")
+        depth = found[word] if word >= 0 else 0
+        for below in reversed(path_up):
+            depth += 1
+            found[below] = depth
+    return found
+
+
+def _traces(tree: Tree) -> set[int]:
+    """Which leaves (from 0) are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
+    found = set()
+    leaf = 0
+    stack: list[tuple[Tree | str, bool]] = [(tree, False)]
+    while stack:
+        node, below = stack.pop()
+        if isinstance(node, str):
+            if below:
+                found.add(leaf)
+            leaf += 1
+        else:
+            below = below or node.label == "-NONE-"
+            stack.extend((child, below) for child in reversed(node.children))
+    return found
+
+
+def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
+    """Trees without traces and without the constituents in which nothing is left, and how many traces there were."""
+    kept: list[Tree] = []
+    dropped = 0
+    for tree in trees:
+        traces = _traces(tree)
+        dropped += len(traces)
+        leaves = tree.leaves()
+        rest = merge_leaves(tree, leaves, {i: i for i in range(len(leaves)) if i not in traces}) if traces else tree
+        kept += [rest] * bool(rest.children)
+    return kept, dropped
+
+
+def trace_hint(trees: Sequence[Tree]) -> str:
+    """What to do about traces, for a message about trees of another text; nothing if they have none."""
+    if not any(map(_traces, trees)):
+        return ""
+    return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
+
+
+def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
+    """The tree over surface tokens instead of words.
+
+    Args:
+        tree: over words.
+        tokens: the surface tokens.
+        leaf_of: for each word (from 0) that stays, the token that stands there. The other words go, and so do
+            the constituents in which nothing is left.
+    """
+    words = 0
+    root = Tree(tree.label, [])
+    stack = [(root, iter(tree.children))]
+    while stack:
+        node, children = stack[-1]
+        child = next(children, None)
+        if child is None:
+            stack.pop()
+            if stack and node.children:
+                stack[-1][0].children.append(node)
+        elif isinstance(child, str):
+            if words in leaf_of:
+                node.children.append(tokens[leaf_of[words]])
+            words += 1
+        else:
+            stack.append((Tree(child.label, []), iter(child.children)))
+    return root

@@ -1,0 +1,424 @@
+"""The gate and its batch normalisation."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import small
+from fairseq_syntax.modules import numerics
+from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
+from fairseq_syntax.modules.gates import SyntaxGate, TokenGate, _maximum
+
+
+def gate(**options):
+    torch.manual_seed(1)
+    return SyntaxGate(**{"embed_dim": 8, "hidden_dim": 5, "num_heads": 3, "num_masks": 1, **options})
+
+
+def test_one_mask_is_the_papers_formula():
+    net = gate().eval()
+    x = torch.randn(6, 4, 8)
+    padding = torch.zeros(4, 6, dtype=torch.bool)
+    padding[1, :2] = True
+    pooled = torch.stack([x[2 * (b == 1) :, b].amax(0) for b in range(4)])
+    logits = net.fc2(net.layer_norm(torch.relu(net.fc1(pooled))))
+    torch.testing.assert_close(net(x, small.hides(padding))[:, 1], torch.sigmoid(net.batch_norm(logits)))
+
+
+def test_several_masks_share_what_global_attention_leaves():
+    weights = gate(num_masks=2)(torch.randn(6, 4, 8), None)
+    assert weights.shape == (4, 3, 3)
+    assert (weights > 0).all()
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(4, 3))
+
+
+def test_padding_is_never_pooled():
+    net = gate().eval()
+    x = -torch.ones(4, 2, 8)
+    padding = torch.zeros(2, 4, dtype=torch.bool)
+    padding[:, 0] = True
+    expected = net(x, small.hides(padding))
+    x[0] = 100.0
+    torch.testing.assert_close(net(x, small.hides(padding)), expected)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_maximum_has_torchs_gradient(asynchronous, monkeypatch):
+    monkeypatch.setattr(numerics, "is_asynchronous", lambda device: asynchronous)
+    x = torch.randn(7, 3, 8, requires_grad=True)
+    incoming = torch.randn(3, 8)
+    found, expected = _maximum(x), x.max(dim=0).values
+    assert torch.equal(found, expected)
+    assert torch.equal(*(torch.autograd.grad(pooled, x, incoming)[0] for pooled in (found, expected)))
+
+
+def test_on_a_cpu_equal_places_share_the_gradient_of_the_maximum():
+    x = torch.tensor([1.0, 3.0, 3.0, 2.0]).view(4, 1, 1).requires_grad_()
+    for pooled in (_maximum(x), x.amax(dim=0)):
+        assert torch.autograd.grad(pooled.sum(), x)[0].flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
+    of_function = torch.func.grad(lambda x: _maximum(x).sum())(x.detach())
+    assert of_function.flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
+
+
+def test_by_batch_statistics_it_is_torchs():
+    ours, theirs = GateBatchNorm(6, statistics="batch", eps=1e-5), nn.BatchNorm1d(6)
+    for _ in range(3):
+        logits = torch.randn(5, 6) * 3 + 1
+        one, other = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+        torch.testing.assert_close(ours(one), theirs(other))
+        for norm, x in ((ours, one), (theirs, other)):
+            norm.weight.grad = None
+            norm(x).pow(3).sum().backward()
+            norm.eval()(x).pow(3).sum().backward()
+            norm.train()
+        torch.testing.assert_close(one.grad, other.grad)
+        torch.testing.assert_close(ours.weight.grad, theirs.weight.grad)
+    torch.testing.assert_close(ours.running_mean, theirs.running_mean)
+    torch.testing.assert_close(ours.running_var, theirs.running_var)
+    torch.testing.assert_close(ours.eval()(logits), theirs.eval()(logits))
+
+
+def test_by_running_statistics_training_computes_what_evaluation_does():
+    norm = GateBatchNorm(4)
+    for _ in range(5):
+        logits = torch.randn(9, 4) * 1e-3 + 7
+        torch.testing.assert_close(norm(logits), _evaluated(norm, logits), rtol=1e-4, atol=1e-5)
+    assert norm.running_mean.gt(2).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("amp", [False, True])
+@pytest.mark.parametrize("spread", [3e-2, 1e-3])
+def test_half_precision_does_not_blur_gates_that_hardly_vary(dtype, amp, spread):
+    net = gate(embed_dim=32, hidden_dim=16).eval()
+    x = torch.randn(6, 64, 32)
+    with torch.no_grad():
+        net.fc2.weight *= spread
+        net.fc2.bias.uniform_(-1, 1)
+        net.batch_norm = None  # the logits; which statistics there are depends on rounding of weights
+        if not amp:
+            net, x = net.to(dtype), x.to(dtype)
+        exact = copy.deepcopy(net).double()
+        logits = exact(x.double(), None)[:, 1].logit()
+        net.batch_norm, exact.batch_norm = GateBatchNorm(3), GateBatchNorm(3).double()
+        for norm in (net.batch_norm, exact.batch_norm):
+            norm.running_mean, norm.running_var = (
+                logits.mean(0).to(norm.running_mean),
+                logits.var(0).to(norm.running_var),
+            )
+            norm.eval().eps = 0
+        with torch.autocast("cpu", dtype=dtype, enabled=amp):
+            apart = (net(x, None) - exact(x.double(), None)).abs()
+    assert exact(x.double(), None).std() > 0.1
+    assert apart.max() < {torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+
+
+def _evaluated(norm: GateBatchNorm, logits: torch.Tensor) -> torch.Tensor:
+    """What evaluation would have given before the last call moved the statistics."""
+    var, mean = torch.var_mean(logits, dim=0)
+    before_mean = (norm.running_mean - norm.momentum * mean) / (1 - norm.momentum)
+    before_var = (norm.running_var - norm.momentum * var) / (1 - norm.momentum)
+    return (logits - before_mean) / (before_var + norm.eps).sqrt()
+
+
+def test_by_running_statistics_the_gradient_is_batch_normalisations():
+    """Up to the ratio of the deviations, which counts as constant (Ioffe 2017, Algorithm 1)."""
+    norm = GateBatchNorm(3, eps=1e-5)
+    norm(torch.randn(50, 3) * 2 + 1)
+    running_var = norm.running_var.clone()
+    logits = torch.randn(8, 3, requires_grad=True)
+    upstream = torch.randn(8, 3)
+    (gradient,) = torch.autograd.grad(norm(logits), logits, upstream)
+    (plain,) = torch.autograd.grad(nn.BatchNorm1d(3)(logits), logits, upstream)
+    ratio = ((logits.var(0, correction=0) + 1e-5) / (running_var + 1e-5)).sqrt()
+    torch.testing.assert_close(gradient, plain * ratio.detach())
+    torch.testing.assert_close(gradient.sum(0), torch.zeros(3), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_a_batch_of_one_is_normalised_by_running_statistics(statistics):
+    norm = GateBatchNorm(2, statistics=statistics)
+    norm(torch.randn(50, 2) + 3)
+    before = norm.running_mean.clone(), norm.running_var.clone()
+    one = torch.tensor([[1.0, 2.0]])
+    torch.testing.assert_close(norm(one), norm.eval()(one))
+    assert torch.equal(norm.running_mean, before[0])
+    assert torch.equal(norm.running_var, before[1])
+    norm.train()(one.requires_grad_()).sum().backward()
+    assert norm.weight.grad.abs().sum() > 0
+
+
+def test_statistics_move_only_where_gradients_are_computed():
+    norm = GateBatchNorm(2)
+    logits = torch.randn(50, 2) + 3
+    with torch.no_grad():
+        quiet = norm(logits)
+    assert norm.running_mean.eq(0).all()
+    torch.testing.assert_close(norm(logits), quiet)
+    assert norm.running_mean.ne(0).all()
+
+
+@pytest.mark.parametrize("broken", [torch.inf, torch.nan])
+def test_statistics_survive_a_step_that_overflows(broken):
+    norm = GateBatchNorm(3)
+    norm(torch.randn(8, 3) + 3)
+    before = norm.running_mean.clone()
+    logits = torch.randn(8, 3)
+    logits[2, 1] = broken
+    norm(logits)
+    assert norm.running_mean[1] == before[1]
+    assert (norm.running_mean[[0, 2]] != before[[0, 2]]).all()
+    assert norm(torch.randn(8, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize("statistics", ["running", "batch"])
+def test_statistics_of_several_gates_move_together_as_they_would_apart(statistics):
+    together = [GateBatchNorm(size, statistics=statistics, momentum=m) for size, m in ((2, 0.1), (3, 0.5), (2, 0.1))]
+    apart = copy.deepcopy(together)
+    for _ in range(2):
+        logits = [torch.randn(8, size) * 2 + 1 for size in (2, 3, 2)]
+        before = [norm.running_mean.clone() for norm in together]
+        of_pass = RunningStatistics(together)
+        for ours, alone, x in list(zip(together, apart, logits, strict=True))[:2]:  # the third is left out of this pass
+            x.requires_grad_()
+            found, expected = ours(x, of_pass), alone(x)
+            assert torch.equal(found, expected)
+            gradients = [
+                torch.autograd.grad(y.square().sum(), (x, norm.weight))
+                for y, norm in ((found, ours), (expected, alone))
+            ]
+            assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+        for norm, mean in zip(together, before, strict=True):
+            assert torch.equal(norm.running_mean, mean)
+        StepStatistics(together).end_pass(of_pass)
+    for ours, alone in zip(together, apart, strict=True):
+        torch.testing.assert_close(ours.running_mean, alone.running_mean)
+        torch.testing.assert_close(ours.running_var, alone.running_var)
+    assert together[1].running_mean.ne(0).all()
+    assert together[2].running_mean.eq(0).all()
+
+
+def take_pass(norms, logits, statistics, *, counts=True):
+    """A pass of a step, in which the gates that have logits run."""
+    of_pass = RunningStatistics(norms)
+    with statistics.within_step(counts=counts):
+        for norm, x in zip(norms, logits, strict=True):
+            if x is not None:
+                norm(x, of_pass)
+        statistics.end_pass(of_pass)
+
+
+def buffers(norms):
+    return [buffer for norm in norms for buffer in norm.statistics_buffers]
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_passes_and_processes_move_statistics_as_one_pass_of_all_their_sentences_would(data):
+    """Of each gate, those of the passes in which it runs: layer drop leaves it out of some."""
+    sizes = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=5))  # 0: a pass that does not count
+    ranks = data.draw(st.integers(1, 3))
+    first = [GateBatchNorm(2, momentum=0.5), GateBatchNorm(3)]
+    first[0](torch.randn(9, 2) + 5)
+    torch.manual_seed(data.draw(st.integers(0, 99)))
+    passes = [[torch.randn(max(1, n), f) + 7 for f in (2, 3)] for n in sizes]
+    runs = [[data.draw(st.booleans()) for _ in first] for _ in sizes]
+    of_ranks = [copy.deepcopy(first) for _ in range(ranks)]
+    statistics = [StepStatistics(norms) for norms in of_ranks]
+    for i, (n, logits) in enumerate(zip(sizes, passes, strict=True)):
+        given_logits = [x if run else None for x, run in zip(logits, runs[i], strict=True)]
+        take_pass(of_ranks[i % ranks], given_logits, statistics[i % ranks], counts=n > 0)
+        assert all(map(torch.equal, buffers(of_ranks[i % ranks]), buffers(first)))
+    sums: list[torch.Tensor] = []
+    for of_rank in copy.deepcopy(statistics) if ranks > 1 else []:
+        of_rank.move(lambda tensor: sums.append(tensor.clone()))
+    for of_rank in statistics:
+        of_rank.move((lambda tensor: tensor.copy_(sum(sums))) if ranks > 1 else None)
+    together = copy.deepcopy(first)
+    for k, norm in enumerate(together):
+        rows = [logits[k] for logits, run, n in zip(passes, runs, sizes, strict=True) if run[k] and n]
+        if rows:
+            norm(torch.cat(rows))
+    for norms in of_ranks:
+        for found, expected in zip(buffers(norms), buffers(together), strict=True):
+            torch.testing.assert_close(found, expected)
+        assert all(map(torch.equal, buffers(norms), buffers(of_ranks[0])))
+
+
+def test_a_step_that_is_given_up_moves_no_statistics():
+    norms = [GateBatchNorm(2)]
+    statistics, x = StepStatistics(norms), torch.randn(8, 2) + 3
+    take_pass(norms, [x], statistics)
+    with pytest.raises(MemoryError), statistics.within_step(counts=True):
+        raise MemoryError
+    statistics.move()
+    take_pass(norms, [x], statistics)
+    statistics.clear()
+    statistics.move()
+    assert norms[0].running_mean.eq(0).all()
+    take_pass(norms, [x], statistics)
+    statistics.move()
+    torch.testing.assert_close(norms[0].running_mean, 0.1 * x.mean(0))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_statistics_may_move_before_the_backward_pass_of_what_they_normalised(training):
+    norm, logits = GateBatchNorm(2), torch.randn(1 if training else 5, 2, requires_grad=True)
+    norm.train(training)
+    of_pass = RunningStatistics([norm])
+    normalised = norm(logits, of_pass)
+    StepStatistics([norm]).end_pass(of_pass)
+    normalised.sum().backward()
+    torch.testing.assert_close(logits.grad, torch.ones_like(logits), rtol=1e-4, atol=0)
+
+
+def test_a_layer_that_runs_again_after_statistics_moved_gives_what_it_gave():
+    norm = GateBatchNorm(3)
+    norm(torch.randn(8, 3) + 3)
+    of_pass, logits = RunningStatistics([norm]), torch.randn(8, 3)
+    first = norm(logits, of_pass)
+    StepStatistics([norm]).end_pass(of_pass)
+    moved = norm.running_mean.clone()
+    assert torch.equal(norm(logits, of_pass), first)
+    assert torch.equal(norm.running_mean, moved)
+    assert not torch.allclose(norm(logits), first)
+
+
+def test_statistics_stay_float32_and_there_is_no_integer_buffer():
+    norm = GateBatchNorm(2)
+    norm(torch.randn(50, 2) + 3)
+    exact = norm.running_mean.clone()
+    norm.half()
+    assert norm.weight.dtype == torch.float16
+    assert norm.running_mean.dtype == torch.float32
+    assert torch.equal(norm.running_mean, exact)
+    assert norm(torch.randn(4, 2).half()).dtype == torch.float32
+    assert all(buffer.is_floating_point() for buffer in norm.buffers())
+
+
+@pytest.mark.parametrize("batch_norm", ["running", "batch", None])
+def test_frozen_gate_works_but_gets_gradients_of_exactly_zero(batch_norm):
+    net = gate(batch_norm=batch_norm)
+    x = torch.randn(6, 4, 8, requires_grad=True)
+    free = gate(batch_norm=batch_norm)(x, None)
+    net.frozen = True
+    frozen = net(x, None)
+    assert torch.equal(frozen, free)
+    frozen.square().sum().backward()
+    assert torch.equal(x.grad, torch.autograd.grad(free.square().sum(), x)[0])  # its input learns as ever
+    assert x.grad.ne(0).any()
+    for parameter in net.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.eq(0).all()
+    if batch_norm:
+        assert net.batch_norm.running_mean.ne(0).all()  # statistics keep moving
+
+
+COPIES = {
+    "itself": lambda net: net,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda net: pickle.loads(pickle.dumps(net)),
+    "assigned": lambda net: (net.load_state_dict(net.state_dict(), assign=True), net)[1],
+    "other precision": lambda net: net.double().float(),
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("upstream", [1.0, torch.inf, torch.nan])
+def test_copies_of_a_frozen_gate_are_frozen_too_whatever_gradient_comes_in(copied, upstream):
+    net = gate()
+    net.frozen = True
+    net = COPIES[copied](net)
+    x = torch.randn(6, 4, 8, requires_grad=True)
+    net(x, None)[:, 1:].backward(torch.full((4, 1, 3), upstream))
+    assert x.grad.ne(0).any()
+    for parameter in net.parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.eq(0).all()
+    net.frozen = False
+    net(torch.randn(6, 4, 8), None).square().sum().backward()
+    assert all(parameter.grad.ne(0).any() for parameter in net.parameters())
+
+
+def operations(output: torch.Tensor) -> list[str]:
+    """The names of all operations that a backward pass goes through."""
+    found, todo = [], [output.grad_fn]
+    while todo:
+        node = todo.pop()
+        found.append(type(node).__name__)
+        todo += [following for following, _ in node.next_functions if following is not None]
+    return sorted(found)
+
+
+def test_freezing_leaves_nothing_in_the_graph_afterwards():
+    net, x = gate(), torch.randn(6, 4, 8)
+    before = operations(net(x, None))
+    net.frozen = True
+    assert operations(net(x, None)) != before
+    net.frozen = False
+    assert operations(net(x, None)) == before
+    assert not any(parameter._backward_hooks for parameter in net.parameters())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_frozen_gate_in_half_precision(dtype):
+    for amp in (False, True):
+        net = gate().eval() if amp else gate().eval().to(dtype)
+        x = torch.randn(6, 4, 8, dtype=net.fc1.weight.dtype)
+        with torch.autocast("cpu", dtype=dtype, enabled=amp):
+            free = net(x, None)
+            net.frozen = True
+            frozen = net(x, None)
+        assert torch.equal(frozen, free)
+        frozen.sum().backward()
+        for parameter in net.parameters():
+            assert parameter.grad.dtype == parameter.dtype
+            assert parameter.grad.eq(0).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("num_masks", [1, 2])
+def test_gradients_are_those_of_the_function(training, num_masks):
+    """By running statistics they are, on purpose, another function's in training."""
+    net = gate(num_masks=num_masks, batch_norm="batch").double().train(training)
+    x = torch.randn(4, 5, 8, dtype=torch.float64, requires_grad=True)
+    padding = torch.zeros(5, 4, dtype=torch.bool)
+    padding[1, :2] = True
+
+    def weights(x: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
+        return net(x, small.hides(padding))
+
+    assert torch.autograd.gradcheck(weights, (x, *net.parameters()))
+
+
+def test_token_gates_are_the_formula_token_by_token():
+    torch.manual_seed(1)
+    x = torch.randn(5, 3, 8)
+    one, two = (TokenGate(embed_dim=8, num_heads=4, num_masks=k) for k in (1, 2))
+    found = one(x, None)
+    assert found.shape == (3, 2, 4, 5)
+    expected = (x @ one.linear.weight[0] + one.linear.bias[0]).sigmoid().T
+    torch.testing.assert_close(found[:, 1:], expected[:, None, None].expand(3, 1, 4, 5))
+    torch.testing.assert_close(found.sum(1), torch.ones(3, 4, 5))
+    found = two(x, None)[:, 1:]
+    powers = (x @ two.linear.weight.T + two.linear.bias).exp()  # (n, batch, masks)
+    expected = (powers / (1 + powers.sum(2, keepdim=True))).permute(1, 2, 0)
+    torch.testing.assert_close(found[:, :, 3], expected)
+    assert 0.4 < one(torch.randn(50, 1, 8), None)[:, 1].mean().item() < 0.6  # they begin half open
+
+
+def test_frozen_token_gates_get_gradients_of_exactly_zero_and_the_input_its_own():
+    gate = TokenGate(embed_dim=8, num_heads=4, num_masks=1)
+    gate.frozen = True
+    x = torch.randn(5, 3, 8, requires_grad=True)
+    gate(x, None).square().sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in gate.parameters())
+    assert x.grad.any()
+    assert sum(p.numel() for p in TokenGate(embed_dim=512, num_heads=8, num_masks=1).parameters()) == 513

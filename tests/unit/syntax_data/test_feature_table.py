@@ -1,0 +1,175 @@
+"""What holds of every feature: what it makes, whole or cut, is what it says that its values can be."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_syntax.modules.biases.sdoi import sdoi
+from fairseq_syntax.modules.biases.slr import hard_slr
+from fairseq_syntax.modules.biases.tree_height import height_buckets
+from fairseq_syntax.modules.biases.tree_path import path_buckets
+from fairseq_syntax.testing import random_tree
+from syntax_data.features import FEATURES, truncate
+from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.feature import Rows
+from syntax_data.text.alignment import sentencepiece, subword_nmt
+from syntax_data.text.symbols import SymbolPattern
+from syntax_data.trees.tree import DependencyTree, NoParse
+
+LABELS = ("</s>", "a", "b")
+SETTINGS = Settings()
+WITH_SYMBOLS = Settings(symbols="<t>")
+
+
+def sentence(random: Random, words: int, settings: Settings = SETTINGS):
+    """A sentence with both parses, each of whose words is one or two subwords.
+
+    Where `settings` have the symbol ``<t>``, some of these stand between the words.
+    """
+    tree = random_tree(random, words)
+    leaves = tree.leaves()
+    subwords = [s for leaf in leaves for s in random.choice([[leaf], [f"{leaf[0]}@@", leaf[1:]]])]
+    heads = [random.randint(1, i) if i else 0 for i in range(words)]
+    columns = [[*"___", random.choice(LABELS[1:]), *"___", random.choice(LABELS[1:]), *"__"] for _ in range(words)]
+    parses = {"trees": [tree], "conllu": DependencyTree(leaves, heads, columns)}
+    for at in range(len(subwords), -1, -1) if settings.symbols else ():
+        if not subwords[:at] or not subwords[at - 1].endswith("@@"):
+            subwords[at:at] = random.choice([[], [], ["<t>"], ["<@@", "t>"], ["<t>", "<t>"]])
+    return align_sentence(" ".join(subwords), subword_nmt(subwords), parses, settings=settings)
+
+
+def wrong(features: dict[str, np.ndarray]) -> list[str]:
+    rows = {name: Rows.of(values, np.array([len(values)])) for name, values in features.items()}
+    return [
+        f"{name}: {expected}"
+        for name in features
+        for places, expected in FEATURES[name].wrong(rows[name], rows, FEATURES[name].labels or LABELS)
+        if places.any()
+    ]
+
+
+def all_values(made) -> dict[str, list[int]]:
+    return {name: feature.of(made, LABELS.index) for name, feature in FEATURES.items()}
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, WITH_SYMBOLS])
+@pytest.mark.parametrize("seed", range(40))
+def test_values_and_their_cuts_can_be(seed, settings):
+    random = Random(seed)
+    made = sentence(random, random.randint(1, 8), settings)
+    values = all_values(made)
+    subwords = len(made.word_of) + sum(map(len, made.symbols))
+    assert {len(found) for found in values.values()} == {subwords + 1}
+    whole = {name: np.array(found, FEATURES[name].dtype) for name, found in values.items()}
+    assert wrong(whole) == []
+    for length in range(1, subwords + 2):
+        cut = truncate(whole, length)
+        assert {len(found) for found in cut.values()} == {length}
+        assert wrong(cut) == []
+        assert {name: found.dtype for name, found in cut.items()} == {name: whole[name].dtype for name in whole}
+
+
+def test_without_their_parse_features_have_no_values():
+    subwords = subword_nmt(["a", "b"])
+    for parses in ({}, {"trees": NoParse("failed"), "conllu": NoParse("failed")}):
+        made = align_sentence("a b", subwords, parses, settings=Settings())
+        for feature in FEATURES.values():
+            assert len(feature.of(made, LABELS.index)) == (0 if feature.source else 3)
+
+
+def test_a_parse_of_another_text_is_left_out_and_told_of():
+    parses = {"trees": [random_tree(Random(1), 3)], "conllu": DependencyTree(["a", "b"], [0, 1])}
+    made = align_sentence("a b", subword_nmt(["a", "b"]), parses, settings=Settings())
+    assert made.trees == NoParse("mismatch")
+    assert made.dependencies is parses["conllu"]
+    assert list(made.mismatches) == ["trees"]
+    assert "found a difference" in str(made.mismatches["trees"])
+
+
+MASKS = {
+    "slr": lambda f: hard_slr(f["distance"]),
+    "sdoi": lambda f: sdoi(f["word"], f["head"]),
+    "tree_height": lambda f: height_buckets(f["distance"]).numbers,
+    "tree_path": lambda f: path_buckets(f["word"], f["head"]).numbers,
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_symbols_leave_the_other_words_as_they_are(seed):
+    """Their features, but for the numbers of words, and how two of them guide attention."""
+    words = seed % 8 + 1
+    plain, made = (sentence(Random(seed), words, settings) for settings in (SETTINGS, WITH_SYMBOLS))
+    assert (made.words, made.word_of, made.distances) == (plain.words, plain.word_of, plain.distances)
+    expected, found = all_values(plain), all_values(made)
+    of_symbols = {i for symbol in made.symbols for i in symbol}
+    others = [i for i in range(len(found["word"])) if i not in of_symbols]
+    for name in ("distance", "deprel", "upos", "case", "position"):
+        assert [found[name][i] for i in others] == expected[name], name
+    number = dict(zip((found["word"][i] for i in others), expected["word"], strict=True))
+    assert [number[found["word"][i]] for i in others] == expected["word"]
+    assert [(h := found["head"][i]) and 1 + number[h - 1] for i in others] == expected["head"]
+    for symbol in made.symbols:
+        (word,) = {found["word"][i] for i in symbol}
+        assert word not in number
+        assert {found[name][i] for name in ("head", "deprel", "upos", "case", "position") for i in symbol} == {0}
+    for name, mask in MASKS.items():
+        whole, without = (mask({k: torch.tensor([v]) for k, v in f.items()})[0] for f in (found, expected))
+        assert torch.equal(whole[others][:, others], without), name
+
+
+def test_a_symbol_inside_of_a_word_is_a_part_of_it():
+    words = DependencyTree(["x", "a-b"], [2, 0])
+    for text in ("x a - <t> b <t>", "x a <t> <t> - b"):
+        made = align_sentence(text, subword_nmt(text.split()), {"conllu": words}, settings=WITH_SYMBOLS)
+        values = {name: np.array(FEATURES[name].of(made, LABELS.index)) for name in ("word", "head")}
+        assert wrong(values) == []
+        last = [2] if text.endswith("<t>") else [1]
+        assert values["word"].tolist() == [0, 1, 1, 1, 1, *last, last[0] + 1]
+        assert values["head"].tolist() == [2, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("marks", "subwords", "rest", "places"),
+    [
+        (subword_nmt, "<2de> A d@@ og", "A dog", [[0]]),
+        (subword_nmt, "<@@ 2@@ fr@@ > A", "A", [[0, 1, 2, 3]]),
+        (subword_nmt, "A <num>@@ . <num>", "A .", [[1], [3]]),
+        (subword_nmt, "<2de>@@ <num> A", "A", [[0], [1]]),
+        (subword_nmt, "(@@ BT@@ ) BT@@ U O@@ BT BT", "( ) BTU OBT", [[1], [7]]),
+        (subword_nmt, "a <nu@@ m>. <2@@ de>x", "a <num>. <2de>x", []),  # parts of other subwords
+        (sentencepiece, "▁<2de> ▁A ▁ <num> .", "A .", [[0], [2, 3]]),
+        (sentencepiece, "▁ <2de> ▁A < num > s", "A s", [[0, 1], [3, 4, 5]]),
+        (sentencepiece, "▁A <0xE3> <0x80> <0x88> ▁b", "A b", [[1, 2, 3]]),
+        (sentencepiece, "▁A ▁b", "A b", []),
+    ],
+)
+def test_where_symbols_are(marks, subwords, rest, places):
+    pattern = SymbolPattern.read("<2*>,<num>,BT,〈")
+    found, symbols = pattern.take_out(marks(subwords.split()))
+    assert " ".join(found.words) == rest
+    assert list(map(list, symbols)) == places
+    assert len(found.pieces) == len(found.word_of) == len(subwords.split()) - sum(map(len, symbols))
+    assert found.word_of == sorted(found.word_of)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<2de> A dog.", "A dog."),
+        ("Costs <num>, <num>.", "Costs , ."),
+        (" A  dog ", " A  dog "),
+        ("BTU BT OBT", "BTU OBT"),
+    ],
+)
+def test_the_parser_does_not_see_symbols(text, expected):
+    assert SymbolPattern.read("<2*>,<num>,BT").without(text) == expected
+
+
+@pytest.mark.parametrize("written", ["*", "<a>,", "a b", "<a>,**"])
+def test_symbols_that_could_be_any_word_are_refused(written):
+    with pytest.raises(ValueError, match="--symbols: expected words between commas"):
+        SymbolPattern.read(written)

@@ -1,0 +1,334 @@
+"""What we make of stanza's documents, with a pipeline of plain objects in the place of stanza's."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from syntax_data.parsers import Line, NoParse, Parse, parse_lines
+from syntax_data.parsers.record import file_hash
+from syntax_data.parsers.stanza import StanzaParser
+from syntax_data.trees.brackets import format_brackets
+
+
+@dataclass
+class Word:
+    id: int
+    head: int | None
+    deprel: str | None = "dep"
+    lemma: str | None = None
+    upos: str | None = "X"
+    xpos: str | None = None
+    feats: str | None = None
+
+
+@dataclass
+class Token:
+    """A token is made of one word or of several."""
+
+    words: list[Word]
+    start_char: int
+    end_char: int
+
+
+@dataclass
+class Node:
+    label: str
+    children: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Sentence:
+    tokens: list[Token]
+    constituency: Node | None
+
+    @property
+    def words(self) -> list[Word]:
+        return [word for token in self.tokens for word in token.words]
+
+
+@dataclass
+class Document:
+    sentences: list[Sentence]
+
+
+def tree(text: str) -> Node:
+    """``(S (X a) (X b))`` as stanza holds it: words are nodes, too."""
+    stack = [Node("top")]
+    for opened, closed, word in re.findall(r"\((\S+)|(\))|([^\s()]+)", text):
+        if opened:
+            stack.append(Node(opened))
+            stack[-2].children.append(stack[-1])
+        elif closed:
+            stack.pop()
+        else:
+            stack[-1].children.append(Node(word))
+    return stack[0].children[0]
+
+
+def sentence(text: str, tokens: str, heads: Sequence[int | None], brackets: str | None, first: int = 0) -> Sentence:
+    """A sentence of a text from character `first` on. `tokens` are as in the text, of several words if marked ``*N``;
+    `heads` are of the words."""
+    made: list[Token] = []
+    words = 0
+    for token in tokens.split():
+        surface, _, several = token.partition("*")
+        first = text.index(surface, first)
+        ids = range(words + 1, words + 1 + int(several or 1))
+        made.append(Token([Word(i, heads[i - 1], f"d{i}") for i in ids], first, first + len(surface)))
+        first += len(surface)
+        words += len(ids)
+    return Sentence(made, brackets and tree(brackets))
+
+
+class Pipeline:
+    """Answers with the documents that it is made of, by text; a word by word chain where it has none for tokens."""
+
+    def __init__(self, documents: dict[str, list[Sentence]] | None = None):
+        self.documents = {text: Document(sentences) for text, sentences in (documents or {}).items()}
+        self.processors: dict[str, Any] = {}
+        self.calls: list[tuple[str, list[Any]]] = []
+
+    def bulk_process(self, documents: Iterable[Any], processors: str | Sequence[str]) -> list[Document]:
+        given = list(documents)
+        self.calls.append((processors if isinstance(processors, str) else ",".join(processors), given))
+        return [self.documents[document] if isinstance(document, str) else document for document in given]
+
+    def __call__(self, sentences: list[list[str]]) -> Document:
+        self.calls.append(("", sentences))
+        assert all(sentences)
+        made = []
+        for tokens in sentences:
+            text = " ".join(tokens)
+            made.append(sentence(text, text, range(len(tokens)), f"(S {text})"))
+        return Document(made)
+
+
+def parser(pipeline: Pipeline, **options: Any) -> StanzaParser:
+    return StanzaParser(lang="xx", pipeline=pipeline, **options)
+
+
+def lines(*texts: str) -> list[Line]:
+    return [Line(number, text) for number, text in enumerate(texts, start=1)]
+
+
+def parsed(found: Parse | NoParse) -> tuple[list[str], list[int], str]:
+    """Tokens, heads, trees."""
+    assert isinstance(found, Parse)
+    assert found.dependencies is not None
+    assert found.trees is not None
+    return found.dependencies.tokens, found.dependencies.heads, format_brackets(found.trees).rstrip("\n")
+
+
+TWO = "Sie geht zum Haus. Im Garten."
+SENTENCES = [
+    # zum = zu dem: both hang on Haus
+    sentence(TWO, "Sie geht zum*2 Haus .", [2, 0, 5, 5, 2, 2], "(S Sie (V geht) (P (A zu) (N (D dem) (N Haus))) .)"),
+    # Im = In dem: dem hangs on Garten, In on dem, so that dem is nearest to the root
+    sentence(TWO, "Im*2 Garten .", [2, 3, 0, 3], "(P (A In) (N (D dem) (N Garten)) .)", first=19),
+]  # fmt: skip
+
+
+def test_two_sentences_with_multiword_tokens_are_one_unit():
+    pipeline = Pipeline({TWO: SENTENCES})
+    (found,) = parser(pipeline).parse(lines(TWO))
+    tokens, heads, trees = parsed(found)
+    assert tokens == ["Sie", "geht", "zum", "Haus", ".", "Im", "Garten", "."]
+    assert heads == [2, 0, 4, 2, 2, 7, 0, 7]
+    # zum stands where zu stood, the first of two words that are as near to the root; Im where dem stood
+    assert trees == "(S Sie (V geht) (P (A zum) (N (N Haus))) .) (P (N (D Im) (N Garten)) .)"
+    assert found.sentences == 2
+    assert found.multiword == 2
+    assert [columns[7] for columns in found.dependencies.columns] == ["d1", "d2", "d3", "d5", "d6", "d2", "d3", "d4"]
+    assert [name for name, _ in pipeline.calls] == ["tokenize,mwt", "pos,lemma,depparse,constituency"]
+    parser(pipeline).check(Line(1, TWO), found)
+
+
+def test_one_kind_alone():
+    (found,) = parser(Pipeline({TWO: SENTENCES}), processors=["depparse"]).parse(lines(TWO))
+    assert found.trees is None
+    assert found.dependencies.heads == [2, 0, 4, 2, 2, 7, 0, 7]
+    pipeline = Pipeline({TWO: SENTENCES})
+    (found,) = parser(pipeline, processors=["constituency"]).parse(lines(TWO))
+    assert found.dependencies is None
+    # without dependencies a multi-word token stands where its first word stood
+    assert format_brackets(found.trees[1:]) == "(P (A Im) (N (N Garten)) .)\n"
+    assert pipeline.calls[-1][0] == "pos,constituency"
+    with pytest.raises(ValueError, match="expected the processors depparse or constituency, found 'ner'"):
+        parser(Pipeline(), processors=["ner"])
+
+
+def test_lines_keep_their_places_and_empty_ones_are_not_parsed():
+    texts = {text: [sentence(text, text, range(len(text.split())), f"(S {text})")] for text in ("a b c", "d", "e f")}
+    pipeline = Pipeline({**texts, "\u200b": []})
+    found = parser(pipeline).parse(lines("a b c", "", "d", " \t\u2028 ", "\u200b", "e f"))
+    assert [parse if isinstance(parse, NoParse) else parse.tokens for parse in found] == [
+        ["a", "b", "c"], NoParse("empty"), ["d"], NoParse("empty"), NoParse("empty"), ["e", "f"],
+    ]  # fmt: skip
+    (_, split), (_, stages) = pipeline.calls
+    assert split == ["a b c", "d", "\u200b", "e f"]
+    assert [len(document.sentences[0].tokens) for document in stages] == [1, 2, 3]  # like lengths together
+    assert parser(Pipeline()).parse(lines("", " ")) == [NoParse("empty")] * 2
+
+
+def test_too_many_tokens_are_found_before_they_are_parsed():
+    text = "a b c"
+    pipeline = Pipeline({text: [sentence(text, text, range(3), "(S a b c)")]})
+    assert parser(pipeline, max_tokens=2).parse(lines(text)) == [NoParse("too_long")]
+    assert pipeline.calls[1][1] == []
+    assert isinstance(parser(pipeline, max_tokens=3).parse(lines(text))[0], Parse)
+
+
+def test_stanza_reads_plain_text_and_the_parse_has_the_lines_own():
+    """Moses' escapes are undone, white space is a space; tokens are cut from the line as it is."""
+    line = "AT&amp;T\u00a0said &quot;1\u2009000&quot;"
+    read = 'AT&T said "1 000"'
+    made = sentence(read, 'AT&T said " 1 000', range(5), None)
+    made.tokens[3].end_char = 16  # a token with a space in it
+    made.tokens[4].start_char, made.tokens[4].end_char = 16, 17
+    (found,) = parser(Pipeline({read: [made]}), processors=["depparse"]).parse(lines(line))
+    assert found.dependencies.tokens == ["AT&amp;T", "said", "&quot;", "1 000", "&quot;"]
+
+
+@pytest.mark.parametrize("control", ["\x00", "\x1b", "\x80", "\x9f"])
+def test_control_characters_are_not_lost(control):
+    made = sentence("a\ufffd b", "a\ufffd b", range(2), None)
+    (found,) = parser(Pipeline({"a\ufffd b": [made]}), processors=["depparse"]).parse(lines(f"a{control} b"))
+    assert found.dependencies.tokens == [f"a{control}", "b"]
+
+
+def test_tokens_are_kept():
+    pipeline = Pipeline()
+    texts = ["a b&apos;s ( c", "", f"{'x' * 1001} d", "e"]
+    found = parser(pipeline, pretokenized=True).parse(lines(*texts))
+    assert [parse if isinstance(parse, NoParse) else parsed(parse)[0] for parse in found] == [
+        text.split() if text else NoParse("empty") for text in texts
+    ]
+    # one call, like lengths together, no escapes, no word so long that all are padded to it
+    assert pipeline.calls == [("", [["e"], ["<UNK>", "d"], ["a", "b's", "(", "c"]])]
+    assert parser(pipeline, pretokenized=True).parse(lines("", " ")) == [NoParse("empty")] * 2
+
+
+def without_a_tree(made: Sentence) -> None:
+    made.constituency = None
+
+
+def heads(*values: int | None) -> Any:
+    def change(made: Sentence) -> None:
+        for word, head in zip(made.words, values, strict=True):
+            word.head = head
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (without_a_tree, "AttributeError"),
+        (lambda made: setattr(made, "constituency", tree("(S a b)")), ""),
+        (heads(2, 1, 2), "stanza's parse is not a tree: .*found a cycle"),
+        (heads(0, 9, 1), "stanza's parse is not a tree: .*out of range"),
+        (heads(0, None, 1), "stanza's parse is not a tree"),
+        (lambda made: made.tokens.pop(), "expected the tokens of 'a b c'|found"),
+        (lambda made: setattr(made.tokens[1], "words", []), ""),
+    ],
+    ids=["no tree", "a leaf too few", "cycle", "no such head", "no head", "a token too few", "a token of no words"],
+)
+def test_documents_with_pieces_missing_cost_one_line(damage, said):
+    texts = {text: [sentence(text, text, range(3), f"(S {text})")] for text in ("a b c", "d e f")}
+    damage(texts["a b c"][0])
+    errors = {}
+    given = lines("a b c", "d e f")
+    made = parser(Pipeline(texts))
+    found = parse_lines(made, given, max_tokens=9, failed=lambda line, error: errors.update({line.number: error}))
+    assert found[0] == NoParse("failed")
+    assert parsed(found[1])[0] == ["d", "e", "f"]
+    assert list(errors) == [1]
+    assert re.search(said, repr(errors[1]))
+
+
+def test_columns_of_a_word_that_lacks_them():
+    text = "a b"
+    made = sentence(text, text, [0, 1], "(S a b)")
+    made.words[0].__dict__.update(lemma="x", upos=None, xpos="Y", feats="A=b", deprel=None)
+    (found,) = parser(Pipeline({text: [made]})).parse(lines(text))
+    assert found.dependencies.columns[0][2:8] == ["x", "_", "Y", "A=b", "0", "_"]
+
+
+@pytest.fixture
+def stanza(monkeypatch) -> SimpleNamespace:
+    """A stand-in for the module, whose pipeline tells whether it could have used the network."""
+    constants = ModuleType("huggingface_hub.constants")
+    constants.HF_HUB_OFFLINE = False
+    hub = ModuleType("huggingface_hub")
+    hub.constants = constants
+    seen = SimpleNamespace(constants=constants, fails=False)
+
+    def make(lang: str, **options: Any) -> Pipeline:
+        seen.options = options
+        seen.offline = constants.HF_HUB_OFFLINE
+        seen.environment = dict(os.environ)
+        if seen.fails:
+            raise FileNotFoundError("no models")
+        return Pipeline()
+
+    module = ModuleType("stanza")
+    module.__version__ = "9.0"
+    module.Pipeline = make
+    module.DownloadMethod = SimpleNamespace(REUSE_RESOURCES="reuse")
+    for name, made in (("stanza", module), ("huggingface_hub", hub), ("huggingface_hub.constants", constants)):
+        monkeypatch.setitem(sys.modules, name, made)
+    return seen
+
+
+def test_the_record_names_the_models(tmp_path, stanza):
+    (tmp_path / "model.pt").write_bytes(b"weights")
+    pipeline = Pipeline()
+    config = {"model_path": str(tmp_path / "model.pt"), "pretrain_path": None, "forward_charlm_path": "no/such", "x": 1}
+    pipeline.processors = {"pos": SimpleNamespace(config=config)}
+    described = parser(pipeline, pretokenized=True).describe()
+    assert described["models"] == {"pos": {"model": file_hash(str(tmp_path / "model.pt"))}}
+    assert (described["name"], described["version"], described["lang"]) == ("stanza", "9.0", "xx")
+    assert described["pretokenized"] is True
+    assert described["processors"] == ["pos", "lemma", "depparse", "constituency"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("variable", [None, "0", "1"])
+def test_offline_while_it_is_made_and_all_as_before_afterwards(stanza, monkeypatch, fails, variable):
+    if variable is None:
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    else:
+        monkeypatch.setenv("HF_HUB_OFFLINE", variable)
+    stanza.constants.HF_HUB_OFFLINE = before = variable == "1"
+    environment = dict(os.environ)
+    stanza.fails = fails
+    if fails:
+        with pytest.raises(ValueError, match=r"stanza cannot start .*no models.*--download fetches models"):
+            StanzaParser(lang="xx")
+    else:
+        StanzaParser(lang="xx")
+    assert stanza.offline is True
+    assert stanza.options["download_method"] is None
+    assert dict(os.environ) == stanza.environment == environment
+    assert stanza.constants.HF_HUB_OFFLINE is before
+
+
+def test_who_asks_for_downloads_has_the_network(stanza):
+    StanzaParser(lang="xx", download=True, stanza_dir="there", device="cpu")
+    assert stanza.offline is False
+    assert stanza.options["download_method"] == "reuse"
+    assert (stanza.options["dir"], stanza.options["device"]) == ("there", "cpu")
+
+
+def test_stanza_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    with pytest.raises(ValueError, match=r"--parser stanza: .*; pip install 'fairseq-syntax\[stanza\]' installs it$"):
+        StanzaParser(lang="xx", processors=["depparse"])
