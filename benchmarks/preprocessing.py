@@ -27,7 +27,7 @@ from pathlib import Path
 
 from syntax_data.parsers import MAX_TOKENS, default_characters
 from syntax_data.parsers.stanza import StanzaParser
-from syntax_data.parsing.job import merge, parse_batches, parser_in
+from syntax_data.parsing.job import merge, open_parser, parse_batches
 from syntax_data.parsing.plan import ParsePlan
 from syntax_data.parsing.store import BatchStore
 from syntax_data.text.folding import unescape_moses
@@ -114,7 +114,7 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
             limits = {"max_tokens": MAX_TOKENS, "max_characters": default_characters(MAX_TOKENS)}
             plan = ParsePlan(str(text), str(text), batch_size=500, **limits)
             store = BatchStore(plan)
-            with parser_in(1, lambda: parser) as placed, store.open(plan.work(placed.described), None) as work:
+            with open_parser(1, lambda: parser) as placed, store.open(plan.work(placed.described), None) as work:
                 parse_batches(store, placed, range(len(plan.batches)), resume=False)
                 merge(store, work)
             return time.perf_counter() - begin

@@ -164,7 +164,7 @@ class System:
 
     def build_masks(self, batch: dict[str, Any]) -> None:
         net_input = self.sample(batch)["net_input"]
-        self.model.encoder.mask_builder(net_input.get("src_syntax"), net_input["src_tokens"])
+        self.model.encoder.bias_builder(net_input.get("src_syntax"), net_input["src_tokens"])
 
 
 def be_quiet() -> None:

@@ -15,7 +15,7 @@ from fairseq.tasks.translation import TranslationConfig
 import fairseq_syntax  # noqa: F401  (registers masks)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.models.options import PARTS, SyntaxTransformerConfig
-from fairseq_syntax.modules.biases import mask_names, mask_options, mask_type
+from fairseq_syntax.modules.biases import bias_names, bias_options, bias_type
 from fairseq_syntax.options import Option, options_of
 from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 
@@ -35,14 +35,14 @@ The command `python docs/make_options.py` makes this page from the code.
 
 def options_page() -> str:
     """The page."""
-    names, option = mask_names(), ("option", "meaning", "default")
+    names, option = bias_names(), ("option", "meaning", "default")
     parts = [
         _BEGIN,
         "## Of the model\n",
         _table(option, map(_of_ours, options_of(SyntaxTransformerConfig))),
         "## Of the masks\n",
         _table(("`--syntax-masks`", "meaning"), ((f"`{name}`", _summary(name)) for name in names)),
-        _table(option, (_of_ours(o) for name in names for o in mask_options(name))),
+        _table(option, (_of_ours(o) for name in names for o in bias_options(name))),
         "## Of the other places where syntax enters\n",
         _table(option, (_of_ours(o) for part in PARTS.values() for o in options_of(part))),
         "## Of the task\n",
@@ -56,7 +56,7 @@ def options_page() -> str:
 
 
 def _summary(mask: str) -> str:
-    return (mask_type(mask).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+    return (bias_type(mask).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

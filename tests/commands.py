@@ -22,7 +22,7 @@ from fairseq.logging import metrics
 from fairseq.trainer import Trainer
 
 import syntax_data.commands.binarize
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 
 USER_DIR = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
 TINY = [
@@ -179,7 +179,7 @@ def interactive(
 def hub(trained: Any, **more: Any) -> Any:
     """What from_pretrained makes of the fixture `trained`."""
     folder, name = trained.checkpoint.parent, trained.checkpoint.name
-    return GatedSyntaxTransformerModel.from_pretrained(
+    return SyntaxTransformerModel.from_pretrained(
         str(folder), name, str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes), **more
     )
 

@@ -28,7 +28,7 @@ from limits import BodyLimit, BoundedProtocol, room_for_connections
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.features.aligned import AlignedSentence
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import DependencyTree
@@ -162,7 +162,7 @@ class Translator:
                 "subwords": [self.hub.src_dict[token] for token in batch.tokens[i].tolist()],
                 **parse_of(batch.sentences[i]),
                 "layers": list(model.syntax_attentions),
-                "masks": list(model.encoder.mask_builder.names),
+                "masks": list(model.encoder.bias_builder.names),
                 "gates": analyses[i]["gates"].astype(float).round(4).tolist() if "gates" in analyses[i] else None,
             }
             encoded = encode(answer)
@@ -309,8 +309,8 @@ def main(argv: list[str] | None = None) -> None:
         if (value := getattr(args, name)) is not None
     }
     folder, checkpoint = os.path.split(os.path.abspath(args.path))
-    hub = GatedSyntaxTransformerModel.from_pretrained(folder, checkpoint, os.path.abspath(args.data), **chosen)
-    if not isinstance(hub.models[0], GatedSyntaxTransformerModel):
+    hub = SyntaxTransformerModel.from_pretrained(folder, checkpoint, os.path.abspath(args.data), **chosen)
+    if not isinstance(hub.models[0], SyntaxTransformerModel):
         raise SystemExit(f"{args.path}: expected a gated_syntax_transformer, found a {type(hub.models[0]).__name__}")
     hub.eval()
     if torch.cuda.is_available() and not args.cpu:

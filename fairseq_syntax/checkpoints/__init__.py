@@ -17,7 +17,7 @@ def install() -> None:
     from fairseq_syntax.checkpoints import literals, loading, recorded_options, safe_loading  # after fairseq
 
     safe_loading.allow_safe_loading()
-    literals.forbid_code()
-    loading.look_before_loading(
+    literals.disable_eval()
+    loading.hook_checkpoint_loading(
         look=recorded_options.read_checkpoint, before_resuming=recorded_options.check_resumption
     )

@@ -6,7 +6,7 @@ along, so that loading it runs what its author likes, however safely torch reads
 https://github.com/facebookresearch/fairseq/issues/4869, for example in
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
 
-The repair: :func:`forbid_code` makes literals of them.
+The repair: :func:`disable_eval` makes literals of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from syntax_data.errors import shown
+from syntax_data.errors import short_repr
 
 #: The modules of fairseq that call ``eval`` (on options, and on lines of data).
 _MODULES = (
@@ -60,7 +60,7 @@ _OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
 _LONGEST = 10_000
 
 
-def forbid_code() -> None:
+def disable_eval() -> None:
     """From now on, where fairseq calls ``eval``, it calls :func:`literal`: a module's own names go before Python's."""
     for name in _MODULES:
         vars(importlib.import_module(f"fairseq.{name}"))["eval"] = literal
@@ -74,11 +74,13 @@ def literal(text: object) -> Any:
         ValueError: it is anything else.
     """
     if not isinstance(text, str):
-        raise TypeError(f"expected a string, found {shown(text)}")
+        raise TypeError(f"expected a string, found {short_repr(text)}")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
-        raise ValueError(f"expected a literal, such as 0.9 or [1, 2], found {shown(text)}, which is not run") from error
+        raise ValueError(
+            f"expected a literal, such as 0.9 or [1, 2], found {short_repr(text)}, which is not run"
+        ) from error
 
 
 def _value(node: ast.expr) -> Any:

@@ -54,7 +54,7 @@ def _check_moments(optimizer: Any) -> None:
             )
 
 
-def look_before_loading(
+def hook_checkpoint_loading(
     *,
     look: Callable[[str, Overrides | None, Callable[[], State]], State],
     before_resuming: Callable[[str, Any, bool], None],

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import read
 from fairseq_syntax.models.options import SyntaxTransformerConfig, option_names
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
-from syntax_data.errors import InputError, shown
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from syntax_data.errors import InputError, short_repr
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +181,9 @@ def _said(error: Exception) -> str:
 def _check_architecture(found: Recorded) -> None:
     name = _architecture(found.model)
     if found.model is not None and (not isinstance(name, str) or name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}):
-        raise InputError(found.path, None, f"expected a model that fairseq knows, found the architecture {shown(name)}")
+        raise InputError(
+            found.path, None, f"expected a model that fairseq knows, found the architecture {short_repr(name)}"
+        )
 
 
 def _warn_of_frozen_gates(found: Recorded) -> None:
@@ -235,7 +237,7 @@ def _config(options: Namespace | None) -> SyntaxTransformerConfig | None:
 
 
 def _is_ours(options: Namespace | None) -> bool:
-    return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), GatedSyntaxTransformerModel)
+    return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), SyntaxTransformerModel)
 
 
 def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:

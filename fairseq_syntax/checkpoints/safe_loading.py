@@ -28,7 +28,7 @@ from fairseq.file_io import PathManager
 from torch import Tensor, nn
 
 from fairseq_syntax.checkpoints import literals, recorded_files
-from syntax_data.errors import InputError, found_at, shown
+from syntax_data.errors import InputError, describe_path, short_repr
 
 logger = logging.getLogger(__name__)
 
@@ -78,12 +78,12 @@ class _DType:
 
     def __init__(self, name: str = "", align: bool = False, copy: bool = True):
         if name not in ("i8", "i4", "f8", "f4"):
-            raise ValueError(f"expected int64, int32, float64 or float32, found the dtype {shown(name)}")
+            raise ValueError(f"expected int64, int32, float64 or float32, found the dtype {short_repr(name)}")
         self.name = name
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state not in ((3, order, None, None, None, -1, -1, 0) for order in "<>"):
-            raise ValueError(f"expected a plain dtype, found the state {shown(state)}")
+            raise ValueError(f"expected a plain dtype, found the state {short_repr(state)}")
         self.name = state[1] + self.name
 
 
@@ -110,7 +110,7 @@ class _Array(np.ndarray):
 def _reconstruct(kind: type, shape: object, code: object) -> _Array:
     """Stands for numpy's function of that name: an empty array, which its state fills."""
     if kind is not _Array:
-        raise TypeError(f"expected an array, found {shown(kind)}")
+        raise TypeError(f"expected an array, found {short_repr(kind)}")
     return _Array()
 
 
@@ -144,7 +144,7 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
     """
     local = PathManager.get_local_path(path)
     if not os.path.isfile(local):
-        raise InputError(path, None, f"expected a checkpoint, found {found_at(local)}")
+        raise InputError(path, None, f"expected a checkpoint, found {describe_path(local)}")
     try:
         zipped = zipfile.is_zipfile(local)  # other ones are of torch before 1.6
         # Some versions of torch believe the file in how large its parts are; of a mapped file they see no more than it.
@@ -166,12 +166,12 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
     _check_options(path, list(configuration.values()))
     for name, value in literals.code(configuration):
         raise InputError(
-            path, None, f"{name}: expected a literal, such as [1, 2], found {shown(value)}, which is not run"
+            path, None, f"{name}: expected a literal, such as [1, 2], found {short_repr(value)}, which is not run"
         )
     for name, value in recorded_files.drop(configuration):
         if not mmap:
             logger.warning(
-                "%s: %s is not taken from the checkpoint, whose files are elsewhere (%s)", path, name, shown(value)
+                "%s: %s is not taken from the checkpoint, whose files are elsewhere (%s)", path, name, short_repr(value)
             )
     if zipped and not mmap:
         _into_memory(path, tensors, os.path.getsize(local))
@@ -187,10 +187,10 @@ def _check_archive(path: str, *, whole: bool) -> None:
     with zipfile.ZipFile(path) as archive:
         for part in archive.infolist():
             if part.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{shown(part.filename)} is compressed")
+                raise ValueError(f"{short_repr(part.filename)} is compressed")
         damaged = archive.testzip() if whole else None
     if damaged is not None:
-        raise ValueError(f"{shown(damaged)} is damaged")
+        raise ValueError(f"{short_repr(damaged)} is damaged")
 
 
 def _check_values(path: str, state: dict[str, Any]) -> list[Tensor]:
@@ -219,7 +219,7 @@ def _check_values(path: str, state: dict[str, Any]) -> list[Tensor]:
             if place[:2] != ("extra_state", "metrics") or place[4:] not in ((3, "val"), (3, "sum")):
                 raise InputError(path, None, f"{_named(place)}: expected no array here, found one")
         elif configures or not isinstance(value, (bytes, torch.device, torch.dtype)):
-            raise InputError(path, None, f"{_named(place)}: expected a value, found {shown(value)}")
+            raise InputError(path, None, f"{_named(place)}: expected a value, found {short_repr(value)}")
     return tensors
 
 
@@ -242,13 +242,13 @@ def _values(path: str, value: Any, place: tuple[Any, ...] = ()) -> Iterator[tupl
     yield (place or (None,)), None
     for key, item in items:
         if not isinstance(key, _PLAIN):
-            raise InputError(path, None, f"{_named(place)}: expected names or numbers as keys, found {shown(key)}")
+            raise InputError(path, None, f"{_named(place)}: expected names or numbers as keys, found {short_repr(key)}")
         yield from _values(path, item, (*place, key))
 
 
 def _named(place: tuple[Any, ...]) -> str:
     """Keys for a message, in which a key's line breaks would be in the way."""
-    return ".".join(key if isinstance(key, str) and key.isprintable() else shown(key) for key in place)
+    return ".".join(key if isinstance(key, str) and key.isprintable() else short_repr(key) for key in place)
 
 
 def _into_memory(path: str, tensors: list[Tensor], size: int) -> None:
@@ -276,7 +276,7 @@ def _check_types(path: str, state: dict[str, Any]) -> None:
             continue
         value = found.get(last)
         if (value is not None or needed) and (not isinstance(value, kinds) or value == []):
-            raise InputError(path, None, f"{place}: expected {expected}, found {shown(value)}")
+            raise InputError(path, None, f"{place}: expected {expected}, found {short_repr(value)}")
 
 
 def _check_options(path: str, configuration: object, name: str = "", *, loads: bool = False) -> None:
@@ -295,16 +295,15 @@ def _check_options(path: str, configuration: object, name: str = "", *, loads: b
             _check_options(path, value, name, loads=loads)
     elif isinstance(configuration, (int, float)):
         if name.rpartition(".")[2] in _OF_DATA and not configuration <= _HIGHEST:
-            raise InputError(path, None, f"{name}: expected at most {_HIGHEST}, found {shown(configuration)}")
+            raise InputError(path, None, f"{name}: expected at most {_HIGHEST}, found {short_repr(configuration)}")
     elif isinstance(configuration, str):
         if "${" in configuration and (loads or not _OTHER_OPTION.fullmatch(configuration)):
             raise InputError(
-                path, None, f"{name}: expected a value, found {shown(configuration)}, which is not resolved"
+                path, None, f"{name}: expected a value, found {short_repr(configuration)}, which is not resolved"
             )
         if loads and _ADDRESS.match(configuration) and configuration not in _OF_FAIRSEQ:
             raise InputError(
-                path, None, f"{name}: expected a file, found the address {shown(configuration)}, which a checkpoint "
-                "cannot have loaded"
+                path, None, f"{name}: expected a file, found the address {short_repr(configuration)}"
             )  # fmt: skip
 
 

@@ -14,13 +14,13 @@ from tqdm import tqdm
 
 from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def sentences(
-    model: GatedSyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
+    model: SyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """For each sentence of a split its number and arrays, in batches of like lengths."""
     dataset = task.dataset(split)
@@ -46,14 +46,14 @@ def dump(args: argparse.Namespace) -> int:
     read = [args.path, *(path for path in files_of_data_bin(args.data) if not path.endswith(".npz"))]
     refuse_to_overwrite(args.output, read)
     model = build_trained(args.path, state, task, cpu=args.cpu)
-    if not isinstance(model, GatedSyntaxTransformerModel):
+    if not isinstance(model, SyntaxTransformerModel):
         raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
     load_split(task, args.data, args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(model.encoder.traced_layers))
-        _add(file, "masks", np.array(model.encoder.mask_builder.names))
+        _add(file, "masks", np.array(model.encoder.bias_builder.names))
         if model.learned_biases:
             _add(file, "biases", np.array(model.learned_biases))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):

@@ -14,7 +14,7 @@ from torch import nn
 
 from fairseq_syntax.checkpoints.safe_loading import weights_of
 from fairseq_syntax.checkpoints.size_limit import SizeLimit
-from syntax_data.errors import InputError, said
+from syntax_data.errors import InputError, one_line
 
 
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
@@ -30,7 +30,7 @@ def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, A
         try:
             return state, tasks.setup_task(state["cfg"].task)
         except OmegaConfBaseException as error:
-            raise InputError(path, None, f"expected the options of a task, found: {said(error)}") from error
+            raise InputError(path, None, f"expected the options of a task, found: {one_line(error)}") from error
 
 
 def files_of_data_bin(data: str) -> list[str]:

@@ -23,7 +23,7 @@ _AT_END: ContextVar[list[Callable[[], None]] | None] = ContextVar("_AT_END", def
 
 
 def tell_the_end() -> None:
-    """From now on, :func:`call_at_end` works."""
+    """From now on, :func:`add_exit_hook` works."""
     call_main = distributed_utils.call_main
 
     @functools.wraps(call_main)
@@ -43,7 +43,7 @@ def tell_the_end() -> None:
     distributed_utils.call_main = call_main_and_tell
 
 
-def call_at_end(function: Callable[[], None]) -> bool:
+def add_exit_hook(function: Callable[[], None]) -> bool:
     """Has `function` called after the last line, if fairseq-interactive runs; says whether it does.
 
     `function` may raise :class:`SystemExit` with the status that the command is to end with.

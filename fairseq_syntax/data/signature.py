@@ -19,7 +19,7 @@ def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
     return None, None
 
 
-def labels_of_data(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
+def label_vocabulary(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
     """What the values of those features that are labels number in the data-bin, from number 0.
 
     Args:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import Mixture, at_a_time, choose, fused, plain, scores, shared
-from fairseq_syntax.modules.biases import POSITIONS, BatchMasks, SyntaxMask
+from fairseq_syntax.modules.biases import POSITIONS, BatchBiases, SyntaxBias
 from fairseq_syntax.modules.biases.table import BiasTable
 from fairseq_syntax.modules.gate_norm import RunningStatistics
-from fairseq_syntax.modules.gates import WITH_GLOBAL, Gate, SyntaxGate, TokenGate, even_weights
+from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, TokenGate, uniform_weights
 
 
 class SyntaxAttention(MultiheadAttention):
@@ -51,7 +51,7 @@ class SyntaxAttention(MultiheadAttention):
         embed_dim: int,
         num_heads: int,
         *,
-        masks: Sequence[SyntaxMask],
+        masks: Sequence[SyntaxBias],
         syntax_heads: int,
         combination: str,
         gate: dict[str, Any],
@@ -74,8 +74,8 @@ class SyntaxAttention(MultiheadAttention):
         elif combination == "token-gate" and masks:
             self.gate = TokenGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks))
         sizes = {"heads": syntax_heads, "head_dim": self.head_dim, "embed_dim": embed_dim}
-        own = {mask.name: mask.in_layer(**sizes) for mask in masks}
-        self.mask_names = tuple(own)
+        own = {mask.name: mask.build_layer_module(**sizes) for mask in masks}
+        self.bias_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
         self.position_bias = BiasTable(heads=num_heads, buckets=POSITIONS) if position_bias else None
 
@@ -88,7 +88,7 @@ class SyntaxAttention(MultiheadAttention):
         key_padding_mask: Tensor | None = None,
         need_weights: bool = True,
         attn_mask: Tensor | None = None,
-        syntax: BatchMasks,
+        syntax: BatchBiases,
         statistics: RunningStatistics | None = None,
         contents: Sequence[str] = (),
     ) -> tuple[Tensor | None, ...]:
@@ -111,11 +111,11 @@ class SyntaxAttention(MultiheadAttention):
             raise ValueError("SyntaxAttention takes syntax masks, not an attn_mask")
         n, batch, _ = query.shape
         of_layer = self._of_this_layer(syntax, query)
-        masks = of_layer.product if self.combination == "product" and of_layer.guides else of_layer
+        masks = of_layer.product if self.combination == "product" and of_layer.biases else of_layer
         dropout = self._acting(self.dropout_module)
-        ignore = self._acting(self.syntax_dropout_module) if masks.guides else None
+        ignore = self._acting(self.syntax_dropout_module) if masks.biases else None
         apart = self.dropout_on == "experts"
-        single = len(masks.guides) + self._has_rest == 1  # then A is what that expert gives
+        single = len(masks.biases) + self._has_global_expert == 1  # then A is what that expert gives
         shown = need_weights or not {"attention", "scores"}.isdisjoint(contents)
         drops = dropout is not None or ignore is not None
         evaluates = not (self.training or drops or torch.is_grad_enabled())
@@ -130,19 +130,19 @@ class SyntaxAttention(MultiheadAttention):
             some_at_a_time=some_at_a_time,
             masks=masks,
             own_parameters=len(self.experts) > 0,
-            has_rest=self._has_rest,
+            has_global_expert=self._has_global_expert,
         )
         q, k, v = self._project(query)
         if self.gate is not None:
             weights = self.gate(query, masks.hidden_keys(key_padding_mask, query.dtype), statistics)
         else:
-            weights = even_weights(self.combination, masks=len(masks.guides), heads=self.syntax_heads, like=query)
+            weights = uniform_weights(self.combination, masks=len(masks.biases), heads=self.syntax_heads, like=query)
         mixture = Mixture(
             masks=masks,
             weights=weights if weights.dim() == 4 else weights.unsqueeze(-1),
             padding=key_padding_mask,
             ignore=ignore,
-            has_rest=self._has_rest,
+            has_global_expert=self._has_global_expert,
             dropout=dropout if apart or way == "fused" else None,
         )
         position = None
@@ -175,7 +175,7 @@ class SyntaxAttention(MultiheadAttention):
             "gates": self._of_sentences(weights, key_padding_mask),
             "attention": attention,
             "scores": x,
-            "prediction": next((g.prediction for g in of_layer.guides if g.prediction is not None), None),
+            "prediction": next((g.prediction for g in of_layer.biases if g.prediction is not None), None),
         }
         average = attention.mean(dim=1) if need_weights and attention is not None else None
         return output, average, *(seen[name] for name in contents)
@@ -186,13 +186,13 @@ class SyntaxAttention(MultiheadAttention):
         found = {name: module for name, module in self.experts.items() if isinstance(module, BiasTable)}
         return found if self.position_bias is None else {**found, "position_bias": self.position_bias}
 
-    def learned_biases(self, syntax: BatchMasks) -> dict[str, Tensor]:
-        """What each of :attr:`tables` adds to scores, ``(batch, heads, n, n)``, 0 in heads that a mask does not guide.
+    def learned_biases(self, syntax: BatchBiases) -> dict[str, Tensor]:
+        """What each of :attr:`tables` adds to scores, ``(batch, heads, n, n)``, 0 in heads that it does not enter.
 
         Args:
             syntax: the batch's masks, as :meth:`forward` gets them.
         """
-        buckets = {**dict(zip(self.mask_names, syntax.guides, strict=True)), "position_bias": syntax.position}
+        buckets = {**dict(zip(self.bias_names, syntax.biases, strict=True)), "position_bias": syntax.position}
         biases = {name: table(buckets[name]).bias for name, table in self.tables.items()}
         return {
             name: F.pad(bias, (0, 0, 0, 0, 0, self.num_heads - bias.shape[1])).expand(len(syntax.parsed), -1, -1, -1)
@@ -211,22 +211,22 @@ class SyntaxAttention(MultiheadAttention):
         real = (~padding.bool()).to(weights)[:, None, None]
         return (weights * real).sum(dim=-1) / real.sum(dim=-1)
 
-    def _of_this_layer(self, syntax: BatchMasks, query: Tensor) -> BatchMasks:
+    def _of_this_layer(self, syntax: BatchBiases, query: Tensor) -> BatchBiases:
         """The batch's masks, with the parameters that this layer has of them."""
         if not self.experts:
             return syntax
-        guides = []
-        for name, guide, known in zip(self.mask_names, syntax.guides, syntax.known, strict=True):
+        biases = []
+        for name, expert, known in zip(self.bias_names, syntax.biases, syntax.known, strict=True):
             if name in self.experts:
-                guide = self.experts[name](guide, query)
-                guide = guide if known is None else guide.where(known)
-            guides.append(guide)
-        return syntax.with_guides(guides)
+                expert = self.experts[name](expert, query)
+                expert = expert if known is None else expert.where(known)
+            biases.append(expert)
+        return syntax.with_biases(biases)
 
     @property
-    def _has_rest(self) -> bool:
+    def _has_global_expert(self) -> bool:
         """Whether global attention has a weight in the heads that syntax enters."""
-        return not self.mask_names or self.combination in WITH_GLOBAL
+        return not self.bias_names or self.combination in GLOBAL_COMBINATIONS
 
     def _acting(self, dropout: FairseqDropout) -> FairseqDropout | None:
         """A dropout, if it acts."""

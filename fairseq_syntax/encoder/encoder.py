@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
 from fairseq_syntax.encoder.one_pass import LayersOfOnePass, Mixture
-from fairseq_syntax.modules.biases import MaskBuilder, check_features, position_buckets
+from fairseq_syntax.modules.biases import BiasBuilder, check_features, position_buckets
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.modules.heads import Predictor, parent_targets, predicted_parents
-from fairseq_syntax.modules.numerics import at_least_float32, in_graph
+from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.modules.tree_mixing import SIGMOID, TreeMixing
 
@@ -40,8 +40,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
-        self.mask_builder = MaskBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
-        self.guided_numbers = cfg.guided_layer_numbers
+        self.bias_builder = BiasBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
+        self.guided_numbers = cfg.active_layer_numbers
         self.tree_mixing: TreeMixing | None = None
         if cfg.mixing.on:
             name = cfg.mixing.activation or cfg.activation_fn
@@ -68,7 +68,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         )
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
-        if next(self._numbers) not in cfg.guided_layer_numbers:
+        if next(self._numbers) not in cfg.active_layer_numbers:
             return super().build_encoder_layer(cfg)
         return self._wrapped(SyntaxEncoderLayer(cfg, return_fc=self.return_fc), cfg)
 
@@ -80,7 +80,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     @property
-    def guided_layers(self) -> dict[int, SyntaxEncoderLayer]:
+    def syntax_layers(self) -> dict[int, SyntaxEncoderLayer]:
         """The layers that masks enter, by their number from 1, the one on top being the last; without what fairseq may
         have wrapped them in."""
         layers = [self.layers[i] for i in range(len(self.layers))]  # under layer drop, iterating draws random numbers
@@ -94,20 +94,20 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     @property
     def traced_layers(self) -> list[int]:
         """The layers whose attention a trace keeps: the guided ones, or all, where none is guided."""
-        return list(self.guided_layers) or list(range(1, len(self.layers) + 1))
+        return list(self.syntax_layers) or list(range(1, len(self.layers) + 1))
 
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the encoder needs of any batch, each once."""
         of_embeddings = self.embed_tokens.labels if isinstance(self.embed_tokens, InfusedEmbedding) else ()
         of_mixing = ("word", "head") if self.tree_mixing is not None else ()
-        return tuple(dict.fromkeys((*self.mask_builder.features, *of_embeddings, *of_mixing)))
+        return tuple(dict.fromkeys((*self.bias_builder.features, *of_embeddings, *of_mixing)))
 
     @property
     def label_features(self) -> tuple[str, ...]:
         """The features that its auxiliary losses need."""
         of_predictor = ("word", "head") if self.predictor is not None else ()
-        return tuple(dict.fromkeys((*self.mask_builder.label_features, *of_predictor)))
+        return tuple(dict.fromkeys((*self.bias_builder.label_features, *of_predictor)))
 
     def forward(
         self,
@@ -143,12 +143,12 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         layers = LayersOfOnePass(
             self.layers,
             self.guided_numbers,
-            syntax=self.mask_builder(src_syntax, src_tokens, teaches=predictions),
+            syntax=self.bias_builder(src_syntax, src_tokens, teaches=predictions),
             statistics=statistics,
             trace=trace,
             mixture=mixture,
-            predicts=predictions and bool(self.mask_builder.label_features),
-            watched=trace is not None and "attention" in trace.contents and not self.guided_layers,
+            predicts=predictions and bool(self.bias_builder.label_features),
+            watched=trace is not None and "attention" in trace.contents and not self.syntax_layers,
         )
         out: dict[str, Any] = super(SyntaxTransformerEncoder, self._with(layers)).forward(
             src_tokens, src_lengths, return_all_hiddens, token_embeddings
@@ -167,7 +167,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
                     found.setdefault(name, []).extend(more)
             out["syntax_predictions"] = {name: some for name, some in found.items() if some}
         elif self.predictor is not None and self.training:
-            x = in_graph(x, self.predictor)
+            x = keep_parameters_in_graph(x, self.predictor)
         out["encoder_out"] = [x]
         if statistics is not None:
             self.gate_statistics.end_pass(statistics)
@@ -193,7 +193,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         above = result[0] if isinstance(result, tuple) else result
         parsed = layers.syntax.parsed
         # One by one: an index of several numbers would be copied to a GPU, in each pass.
-        of_parses = [parsed[:, k] for k in self.mask_builder.of_parses]
+        of_parses = [parsed[:, k] for k in self.bias_builder.of_parses]
         known = reduce(torch.logical_or, of_parses) if of_parses else parsed.new_ones(len(parsed))
         return self.fusion(x, above, parsed=known, padding=padding)
 

@@ -10,7 +10,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.attention import SyntaxAttention
-from fairseq_syntax.modules.biases import BatchMasks
+from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 
 
@@ -63,7 +63,7 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
         encoder_padding_mask: Tensor | SharedPadding | None,
         attn_mask: Tensor | None = None,
         *,
-        syntax: BatchMasks,
+        syntax: BatchBiases,
         statistics: RunningStatistics | None = None,
         contents: Sequence[str] = (),
     ) -> Any:

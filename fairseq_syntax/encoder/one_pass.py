@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from fairseq_syntax.encoder.layer import SharedPadding
 from fairseq_syntax.modules.attention import scores
-from fairseq_syntax.modules.biases import BatchMasks
+from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
-from fairseq_syntax.modules.heads import HiddenDistances, Predictor, hide_distances
+from fairseq_syntax.modules.heads import HiddenDistances, Predictor, corrupt_distances
 from fairseq_syntax.modules.numerics import UNKNOWN, padding_bias
 from fairseq_syntax.modules.trace import SyntaxTrace
-from fairseq_syntax.modules.tree_mixing import TreeMixing, descendant_weights, descents
+from fairseq_syntax.modules.tree_mixing import TreeMixing, descendant_depths, descendant_weights
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Mixture:
         """Of a batch's features; some distances are hidden if there is something that predicts them."""
         word, head = syntax["word"], syntax["head"]
         known = (word != UNKNOWN) & (head != UNKNOWN)
-        descent = descents(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
-        hidden = None if predictor is None else hide_distances(descent, word, head, rate=predictor.options.rate)
+        descent = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
+        hidden = None if predictor is None else corrupt_distances(descent, word, head, rate=predictor.options.rate)
         shown = descent if hidden is None else hidden.shown
         return cls(module, descendant_weights(shown), known.any(dim=1), hidden)
 
@@ -73,7 +73,7 @@ class LayersOfOnePass:
         layers: nn.ModuleList,
         guided: Collection[int],
         *,
-        syntax: BatchMasks,
+        syntax: BatchBiases,
         statistics: RunningStatistics | None,
         trace: SyntaxTrace | None,
         mixture: Mixture | None,
@@ -104,9 +104,9 @@ class LayersOfOnePass:
 
     def guided_layer(self, layer: nn.Module, number: int) -> Any:
         """A guided layer as fairseq calls it."""
-        return partial(self._guide, layer, number)
+        return partial(self._expert, layer, number)
 
-    def _guide(self, layer: nn.Module, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
+    def _expert(self, layer: nn.Module, number: int, x: Tensor, encoder_padding_mask: Tensor | None) -> Any:
         if self.padding is None:
             self.padding = SharedPadding(encoder_padding_mask)
         asked = () if self.trace is None else self.trace.contents

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
-from fairseq_syntax.modules.biases import Guide
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.modules.biases import AttentionBias
 from fairseq_syntax.modules.trace import SyntaxTrace
 
 CONTENTS = ("gates", "masks", "biases", "attention")
@@ -19,14 +19,14 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     """Gates, masks, biases and attention of a batch, by these names, the batch being the first axis; padding included.
 
     Args:
-        model: a :class:`~fairseq_syntax.models.transformer.GatedSyntaxTransformerModel`.
+        model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
         contents: which of :data:`CONTENTS` are wanted; a model whose masks are not mixed by gates has none, one without
             tables of learned biases has no biases, and one of whose masks is learned has no masks.
 
     Raises:
         ValueError: the model is another one; or a mask is no matrix for another reason, and masks are wanted.
     """
-    if not isinstance(model, GatedSyntaxTransformerModel):
+    if not isinstance(model, SyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
     net_input = {name: batch["net_input"].get(name) for name in ("src_tokens", "src_lengths", "src_syntax")}
     asked = [name for name in ("gates", "attention") if name in contents and (name != "gates" or model.gates)]
@@ -38,8 +38,8 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
         found = {name: trace.stacked(name) for name in asked}
     tables = model.learned_biases
     if not {"masks", "biases"}.isdisjoint(contents):
-        masks = model.encoder.mask_builder(net_input["src_syntax"], net_input["src_tokens"])
-        if "masks" in contents and masks.guides and all(isinstance(guide, Guide) for guide in masks.guides):
+        masks = model.encoder.bias_builder(net_input["src_syntax"], net_input["src_tokens"])
+        if "masks" in contents and masks.biases and all(isinstance(expert, AttentionBias) for expert in masks.biases):
             found["masks"] = masks.masks
         if "biases" in contents and tables:
             with torch.no_grad():

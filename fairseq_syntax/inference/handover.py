@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 
-class BatchHandover:
+class FeatureQueue:
     """Hands each batch's features from where it is made to where it is translated.
 
     ``fairseq_cli.interactive.make_batches`` keeps of a batch its sentences' numbers, tokens, lengths and constraints,
@@ -55,7 +55,7 @@ class BatchHandover:
 class _Batches:
     """As much of fairseq's ``EpochBatchIterator`` as its inference uses."""
 
-    def __init__(self, batches: Any, handover: BatchHandover):
+    def __init__(self, batches: Any, handover: FeatureQueue):
         self._batches = batches
         self._handover = handover
 

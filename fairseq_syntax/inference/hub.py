@@ -25,7 +25,7 @@ from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.options import option_names
-from syntax_data.errors import InputError, found_at, shown
+from syntax_data.errors import InputError, describe_path, short_repr
 
 #: What a file would have as one line.
 _LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
@@ -137,7 +137,7 @@ def _lines(sentences: str | Iterable[str]) -> list[str]:
         if not isinstance(line, str):
             raise TypeError(f"sentence {number}: expected a string, found {type(line).__name__}")
         if not _LINE.fullmatch(line):
-            raise ValueError(f"sentence {number}: expected one line of text, found a line break in {shown(line)}")
+            raise ValueError(f"sentence {number}: expected one line of text, found a line break in {short_repr(line)}")
     return [line.strip() for line in lines]  # as fairseq-interactive does
 
 
@@ -151,7 +151,7 @@ def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
     paths = [os.path.join(folder, name) for name in names.split(os.pathsep)]
     for path in paths:
         if not os.path.isfile(path):
-            raise InputError(path, None, f"expected a checkpoint, found {found_at(path)}")
+            raise InputError(path, None, f"expected a checkpoint, found {describe_path(path)}")
     _find_folder(os.path.abspath(os.path.join(folder, data)) if data.startswith(".") else data, "a data-bin")
     return paths
 

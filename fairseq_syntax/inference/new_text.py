@@ -14,7 +14,7 @@ from torch import Tensor
 from fairseq_syntax.compat import interactive_end
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.end_of_input import Outcome, finish
-from fairseq_syntax.inference.handover import BatchHandover
+from fairseq_syntax.inference.handover import FeatureQueue
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, source_reader
 
@@ -40,7 +40,7 @@ class NewText:
         self.cfg = cfg
         self.dictionary = dictionary
         self.features = features
-        self._handover = BatchHandover()
+        self._handover = FeatureQueue()
         self._outcome = Outcome()
         self._unpacked: ParsedBatch | None = None
 
@@ -52,7 +52,7 @@ class NewText:
     def begin(self) -> None:
         """Called before the first line. In fairseq-interactive, what is wrong with the parser shows now, and what is to
         be said at the end of the input will be said."""
-        if interactive_end.call_at_end(lambda: finish(self.reader.source, self._outcome)):
+        if interactive_end.add_exit_hook(lambda: finish(self.reader.source, self._outcome)):
             _ = self.reader
 
     def read(self, lines: Sequence[str], encode: Callable[[str], str]) -> ParsedBatch:

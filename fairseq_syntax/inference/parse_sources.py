@@ -16,7 +16,7 @@ from syntax_data.text.alignment import AlignmentError, Subwords
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.parallel_files import in_lockstep
+from syntax_data.trees.parallel_files import parallel_ranges
 from syntax_data.trees.tree import NoParse
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class ParseSource(ABC):
         """Called after the last line, where it is known. Raises :class:`InputError` if there are more parses."""
 
 
-class NoParses(ParseSource):
+class WithoutParses(ParseSource):
     """No line has a parse, so that the model is a plain Transformer; `why` says who wants it so."""
 
     def __init__(self, why: str = "--parser none"):
@@ -77,7 +77,7 @@ class NoParses(ParseSource):
         raise AssertionError("there is no parse")
 
 
-class RunningParser(NamedTuple):
+class ParserHandle(NamedTuple):
     """A parser that runs here.
 
     Attributes:
@@ -91,7 +91,7 @@ class RunningParser(NamedTuple):
     limits: Mapping[str, int]
 
 
-class LiveParses(ParseSource):
+class ParsesFromParser(ParseSource):
     """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
 
     A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
@@ -100,7 +100,7 @@ class LiveParses(ParseSource):
 
     failures = ("failed", "mismatch")
 
-    def __init__(self, parsers: Sequence[RunningParser]):
+    def __init__(self, parsers: Sequence[ParserHandle]):
         self.parsers = parsers
         self._outcomes: list[Counter[str]] = [Counter() for _ in parsers]
 
@@ -122,7 +122,7 @@ class LiveParses(ParseSource):
         _warn(line, [kind], error)
 
 
-def _parse(running: RunningParser, lines: Sequence[SourceLine], outcomes: Counter[str]) -> list[Parse | NoParse]:
+def _parse(running: ParserHandle, lines: Sequence[SourceLine], outcomes: Counter[str]) -> list[Parse | NoParse]:
     """One parser's parses; `outcomes` counts those that it has made so far, and why there are no others."""
     parser, kinds, limits = running
 
@@ -155,7 +155,7 @@ def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
     logger.warning("line %d has no parse (%s): %s", line.number, ", ".join(kinds), why)
 
 
-class SideFiles(ParseSource):
+class ParsesFromFiles(ParseSource):
     """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
 
     Raises :class:`InputError` for a file that is not there, or ends before the input does, or goes on after it: at
@@ -175,7 +175,7 @@ class SideFiles(ParseSource):
             if not os.path.isfile(path):
                 raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
         if os.path.isfile(text):
-            for _ in in_lockstep(text, self.paths, units=1 << 20):
+            for _ in parallel_ranges(text, self.paths, units=1 << 20):
                 pass
         self._units = {kind: FORMATS[kind].units(read_lines(path)) for kind, path in self.paths.items()}
         self._places: dict[tuple[str, int], int] = {}

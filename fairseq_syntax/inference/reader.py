@@ -9,8 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_syntax.data.signature import labels_of_data, recorded_split
-from fairseq_syntax.inference.parse_sources import LiveParses, NoParses, Parses, ParseSource, SideFiles, SourceLine
+from fairseq_syntax.data.signature import label_vocabulary, recorded_split
+from fairseq_syntax.inference.parse_sources import (
+    Parses,
+    ParsesFromFiles,
+    ParsesFromParser,
+    ParseSource,
+    SourceLine,
+    WithoutParses,
+)
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.modules.biases import UNKNOWN
@@ -138,17 +145,17 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
     needs_labels = cfg.input_parses is not None or cfg.parser != "none"
-    labels = labels_of_data(cfg, wanted, needed=True) if needs_labels else {}
+    labels = label_vocabulary(cfg, wanted, needed=True) if needs_labels else {}
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:
             raise ValueError("expected --input-parses or --parser, found both")
         bad = BadParses(cfg.on_bad_parse or settings.on_bad_parse)
-        source = SideFiles(cfg.input_parses, kinds, bad, str(cfg.interactive_input))
+        source = ParsesFromFiles(cfg.input_parses, kinds, bad, str(cfg.interactive_input))
     elif cfg.parser == "none" or (control and control.kind == "no-parse"):
-        source = NoParses("--parser none" if cfg.parser == "none" else f"--control {control} of the training data")
+        source = WithoutParses("--parser none" if cfg.parser == "none" else f"--control {control} of the training data")
     else:
-        source = LiveParses(
+        source = ParsesFromParser(
             start_parsers(
                 split.parser if split else {},
                 kinds,

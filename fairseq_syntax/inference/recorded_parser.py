@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairseq_syntax.inference.parse_sources import RunningParser
-from syntax_data.errors import shown
+from fairseq_syntax.inference.parse_sources import ParserHandle
+from syntax_data.errors import short_repr
 from syntax_data.parsers import MAX_TOKENS, Parser, parser_class, parser_names
 from syntax_data.trees.formats import FORMATS
 
@@ -25,7 +25,7 @@ def start_parsers(
     lang: str,
     models: str | None,
     device: str | None,
-) -> list[RunningParser]:
+) -> list[ParserHandle]:
     """Starts a parser, or several where kinds of parse have different ones. What differs from the record is logged.
 
     Args:
@@ -56,7 +56,7 @@ def start_parsers(
             raise ValueError(f"the parser {description['name']} makes no {', '.join(missing)}, which the model needs")
         for message in _differences(records, parser.describe()):
             logger.warning(message)
-        running.append(RunningParser(parser, list(records), _limits(description.get("settings", {}))))
+        running.append(ParserHandle(parser, list(records), _limits(description.get("settings", {}))))
     return running
 
 
@@ -112,4 +112,4 @@ def _agree(recorded: Any, found: Any) -> bool:
 
 
 def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else short_repr(value)

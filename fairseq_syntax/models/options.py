@@ -16,16 +16,16 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
 from fairseq_syntax.modules.attention import DROPOUT_ON, WAYS
-from fairseq_syntax.modules.biases import SyntaxMask, mask_names, mask_options, mask_type
+from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
 from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
 from fairseq_syntax.modules.fusion import FusionOptions
 from fairseq_syntax.modules.gates import COMBINATIONS, GATED
 from fairseq_syntax.modules.heads import PredictionOptions
 from fairseq_syntax.modules.tree_mixing import TreeMixingOptions
 from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of
-from syntax_data.errors import shown
+from syntax_data.errors import short_repr
 
-_NO_MASKS: tuple[SyntaxMask, ...] = ()
+_NO_MASKS: tuple[SyntaxBias, ...] = ()
 
 #: What ``--syntax-layers`` calls the layer above the encoder.
 TOP = "top"
@@ -116,7 +116,7 @@ class SyntaxTransformerConfig(TransformerConfig):
     @property
     def syntax_mask_names(self) -> list[str]:
         """``syntax_masks``, split; in our order, not the user's. It is that of the gates."""
-        return names_in(self.syntax_masks, mask_names())
+        return names_in(self.syntax_masks, bias_names())
 
     @property
     def gated(self) -> bool:
@@ -155,7 +155,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         return layers
 
     @property
-    def guided_layer_numbers(self) -> set[int]:
+    def active_layer_numbers(self) -> set[int]:
         """Those of them in which something differs from fairseq's layer."""
         return self.syntax_layer_numbers if self.masks or self.position_bias else set()
 
@@ -178,7 +178,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         Raises:
             ValueError: pruning leaves no layer that syntax enters.
         """
-        options = [*_of_model(), *(o for mask in self.masks for o in mask_options(mask.name))]
+        options = [*_of_model(), *(o for mask in self.masks for o in bias_options(mask.name))]
         found: dict[str, Any] = {o.key: getattr(self, o.key) for o in options}
         found["syntax_masks"] = ",".join(self.syntax_mask_names) or NONE
         top = [TOP] if self.has_top else []
@@ -196,7 +196,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             found[f"{name}_layers"] = len(kept)
             if name == "encoder":
                 guided = [str(new) for new, old in enumerate(kept, start=1) if old in numbers]
-                if not guided and not top and self.guided_layer_numbers:
+                if not guided and not top and self.active_layer_numbers:
                     raise ValueError(
                         f"--encoder-layers-to-keep: expected one of the layers that syntax enters (from 0, "
                         f"{', '.join(str(old - 1) for old in sorted(numbers))}), "
@@ -270,7 +270,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg.masks = tuple(cfg._mask(name) for name in cfg.syntax_mask_names)
         return cfg
 
-    def know_labels(self, labels_of: Callable[[str], Sequence[str]] | None) -> None:
+    def fill_label_vocabulary(self, labels_of: Callable[[str], Sequence[str]] | None) -> None:
         """Fills in which labels embedded features number, where the options do not say it.
 
         Args:
@@ -290,8 +290,8 @@ class SyntaxTransformerConfig(TransformerConfig):
             setattr(self, f"{name}_labels", " ".join(labels))
             self.embeddings = _part(FeatureEmbeddingOptions, self)
 
-    def _mask(self, name: str) -> SyntaxMask:
-        return mask_type(name)(**{o.field: getattr(self, o.key) for o in mask_options(name)})
+    def _mask(self, name: str) -> SyntaxBias:
+        return bias_type(name)(**{o.field: getattr(self, o.key) for o in bias_options(name)})
 
     def check(self) -> None:
         """Makes each option a plain value of its type.
@@ -301,7 +301,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         """
         for o in all_options():
             setattr(self, o.key, o.checked(getattr(self, o.key, o.default)))
-        names, known = self.syntax_mask_names, mask_names()
+        names, known = self.syntax_mask_names, bias_names()
         check_names("--syntax-masks", self.syntax_masks, known)
         for attribute, part in PARTS.items():
             setattr(self, attribute, _part(part, self))
@@ -336,7 +336,9 @@ class SyntaxTransformerConfig(TransformerConfig):
                 )
         for side, heads in (("decoder", self.decoder.attention_heads), ("encoder", self.encoder.attention_heads)):
             if not isinstance(heads, int) or heads < 1:
-                raise ValueError(f"--{side}-attention-heads: expected a number of at least 1, found {shown(heads)}")
+                raise ValueError(
+                    f"--{side}-attention-heads: expected a number of at least 1, found {short_repr(heads)}"
+                )
         if self.syntax_heads is not None and not 1 <= self.syntax_heads <= heads:
             raise ValueError(
                 f"--syntax-heads: expected 1 to {heads} (--encoder-attention-heads), found {self.syntax_heads}"
@@ -367,13 +369,13 @@ def _of_model() -> list[Option]:
 def all_options() -> list[Option]:
     """Our options: the model's, its parts', and each registered mask's."""
     of_model = _of_model()
-    masks = "; ".join(f"{name}: {_summary(mask_type(name))}" for name in mask_names())
+    masks = "; ".join(f"{name}: {_summary(bias_type(name))}" for name in bias_names())
     choice = of_model[0]
     of_model[0] = dataclasses.replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
-    return [*of_model, *(o for name in mask_names() for o in mask_options(name))]
+    return [*of_model, *(o for name in bias_names() for o in bias_options(name))]
 
 
-def _summary(mask: type[SyntaxMask]) -> str:
+def _summary(mask: type[SyntaxBias]) -> str:
     """The first line of a mask's docstring, without its full stop."""
     return (mask.__doc__ or "").strip().partition("\n")[0].removesuffix(".")
 
@@ -393,7 +395,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _refuse_unknown(keys: Iterable[str]) -> None:
     """Raises :class:`ValueError` for a key that is called like an option of ours, and is none."""
     known = {o.key for o in all_options()}
-    ours = tuple({*(key.partition("_")[0] for key in known), *mask_names()})
+    ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
     for key in keys:
         if key == "cpu_dropout":
             raise ValueError("cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's")

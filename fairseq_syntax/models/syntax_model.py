@@ -28,7 +28,7 @@ class SyntaxModel:
         """Of features that are labels, which ones the model knows, in the order of its numbers."""
         return {}
 
-    def number_as(self, labels: Mapping[str, Sequence[str]]) -> None:
+    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Says what features that are labels number in the batches to come, which may come from other data."""
 
     def check_backend(self, ddp_backend: str) -> None:

@@ -37,7 +37,7 @@ _ADDED = (
 
 
 @register_model("gated_syntax_transformer")
-class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
+class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     """Transformer whose encoder self-attention is guided by the source sentence's parse (Hou 2024).
 
     Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
@@ -51,9 +51,9 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         add_arguments(parser)
 
     @classmethod
-    def build_model(cls, args: Any, task: Any) -> "GatedSyntaxTransformerModel":
+    def build_model(cls, args: Any, task: Any) -> "SyntaxTransformerModel":
         cfg = SyntaxTransformerConfig.from_namespace(args)
-        cfg.know_labels(getattr(task, "labels_of", None))
+        cfg.fill_label_vocabulary(getattr(task, "labels_of", None))
         with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
             for name, value in cfg.built.items():
                 setattr(cfg, name, value)
@@ -131,7 +131,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     @property
     def syntax_attentions(self) -> dict[int, SyntaxAttention]:
         """The syntax-guided self-attentions by the number, from 1, of their encoder layer."""
-        return {number: layer.self_attn for number, layer in self.encoder.guided_layers.items()}
+        return {number: layer.self_attn for number, layer in self.encoder.syntax_layers.items()}
 
     @property
     def gates(self) -> dict[int, Gate]:
@@ -159,10 +159,10 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         embedding = self.encoder.embed_tokens
         return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
 
-    def number_as(self, labels: Mapping[str, Sequence[str]]) -> None:
+    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Says what features number in the batches to come."""
         if isinstance(self.encoder.embed_tokens, InfusedEmbedding):
-            self.encoder.embed_tokens.number_as(labels)
+            self.encoder.embed_tokens.set_label_vocabulary(labels)
 
     def check_backend(self, ddp_backend: str) -> None:
         """Raises :class:`ValueError`: under ``fully_sharded`` there is no pre-warmup."""
@@ -230,7 +230,7 @@ class GatedSyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         names = [
             f"gate_{mask}_l{layer}" if head == 0 else f"_gate_{mask}_l{layer}_h{head}"
             for layer in sorted(trace.layers)
-            for mask in self.encoder.mask_builder.names
+            for mask in self.encoder.bias_builder.names
             for head in range(gates.shape[3] + 1)
         ]
         return dict(zip(names, means.flatten().tolist(), strict=True)), len(gates)

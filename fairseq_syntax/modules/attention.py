@@ -1,7 +1,7 @@
 """Attention as a mixture of experts, and the ways to compute it.
 
 Expert k turns the scores x = q·kᵀ/√d into A_k = softmax(f_k ⊙ x + b_k + padding), by the factor f_k and the bias b_k of
-its :class:`~fairseq_syntax.modules.biases.Guide`; the global expert 0 has f = 1, b = 0. Then
+its :class:`~fairseq_syntax.modules.biases.AttentionBias`; the global expert 0 has f = 1, b = 0. Then
 
     A = w_0 ⊙ A_0 + Σ w_k ⊙ dropout(A_k),
 
@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.biases import BatchMasks
+from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
 
 #: The ways to compute it that one can ask for.
@@ -66,26 +66,26 @@ class Mixture:
     """What attention over a batch is made of, beside queries, keys and values.
 
     Attributes:
-        masks: of the batch, each a :class:`~fairseq_syntax.modules.biases.Guide` here.
+        masks: of the batch, each a :class:`~fairseq_syntax.modules.biases.AttentionBias` here.
         weights: of the experts, ``(batch, experts, heads with experts, 1 or n)``: of the global one, if it has one, and
             of the masks; they sum up to 1.
         padding: true at keys that are padding, ``(batch, n)``; ``None`` where there are none.
         ignore: dropout of syntactic attention ("syntax ignoring"); ``None`` where none acts.
-        has_rest: whether the global expert has a weight.
+        has_global_expert: whether the global expert has a weight.
         dropout: attention dropout that acts on each expert, drawn apart; ``None`` where none does.
     """
 
-    masks: BatchMasks
+    masks: BatchBiases
     weights: Tensor
     padding: Tensor | None
     ignore: Dropout | None
-    has_rest: bool = True
+    has_global_expert: bool = True
     dropout: Dropout | None = None
 
     @property
     def heads(self) -> int:
         """How many heads, the first ones, have experts."""
-        return self.weights.shape[2] if self.masks.guides else 0
+        return self.weights.shape[2] if self.masks.biases else 0
 
     def split(self, size: int) -> list[Mixture]:
         """Those of groups of so many sentences."""
@@ -96,13 +96,13 @@ class Mixture:
         """What hides keys that are padding from scores, ``(batch, 1, 1, n)``: -inf there, 0 elsewhere."""
         return self.masks.hidden_keys(self.padding, dtype)
 
-    def biases(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor:
+    def expert_biases(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor:
         """b of the experts, padding hidden, ``(batch, 1 or heads, experts, n, n)``."""
-        return self.masks.biases(self.padding, dtype, with_global=self.has_rest, aligned=aligned)
+        return self.masks.expert_biases(self.padding, dtype, with_global=self.has_global_expert, aligned=aligned)
 
-    def factors(self) -> Tensor | None:
+    def expert_factors(self) -> Tensor | None:
         """f of the experts, in that shape; ``None`` if all are 1."""
-        return self.masks.factors(with_global=self.has_rest)
+        return self.masks.expert_factors(with_global=self.has_global_expert)
 
     def weight(self, expert: int) -> Tensor:
         """w of an expert, ``(batch, heads, 1 or n, 1)``: one for each row of its attention."""
@@ -145,7 +145,7 @@ class Mixture:
         """
         p = 0.0 if self.dropout is None else self.dropout.p
         of_masks = p if self.ignore is None else 1 - (1 - p) * (1 - self.ignore.p)
-        return [p] * self.has_rest + [of_masks] * len(self.masks.guides)
+        return [p] * self.has_global_expert + [of_masks] * len(self.masks.biases)
 
 
 def choose(
@@ -156,9 +156,9 @@ def choose(
     needs_matrix: bool,
     drops: bool,
     some_at_a_time: bool,
-    masks: BatchMasks,
+    masks: BatchBiases,
     own_parameters: bool,
-    has_rest: bool = True,
+    has_global_expert: bool = True,
 ) -> str:
     """Which of ``plain``, ``shared`` and ``fused`` computes it.
 
@@ -172,12 +172,12 @@ def choose(
         some_at_a_time: whether ``shared`` may take some sentences at a time.
         own_parameters: whether a mask has parameters of its own, so that its bias is any number, not the logarithm of a
             mask.
-        has_rest: whether the global expert has a weight.
+        has_global_expert: whether the global expert has a weight.
     """
-    if any(guide.factor is not None or guide.bias is None for guide in masks.guides):
+    if any(expert.factor is not None or expert.bias is None for expert in masks.biases):
         return "plain"
-    softmaxes = len(masks.guides) + has_rest
-    sharable = "plain" if own_parameters or not masks.guides or softmaxes == 1 else "shared"
+    softmaxes = len(masks.biases) + has_global_expert
+    sharable = "plain" if own_parameters or not masks.biases or softmaxes == 1 else "shared"
     if asked == "plain" or asked == "shared":
         return "plain" if asked == "plain" else sharable
     if asked == "fused" or on_cuda:
@@ -206,14 +206,14 @@ def plain(x: Tensor, mixture: Mixture) -> Tensor:
     written."""
     mixed, hidden = None, mixture.hidden_keys(x.dtype)
     if mixture.heads:
-        of_experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.factors()
+        of_experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.expert_factors()
         if factors is not None:
             of_experts = of_experts * factors
-        experts = (of_experts + mixture.biases(x.dtype)).softmax(dim=-1)  # (batch, heads, experts, n, n)
+        experts = (of_experts + mixture.expert_biases(x.dtype)).softmax(dim=-1)  # (batch, heads, experts, n, n)
         if mixture.ignore is not None:
             each = list(experts.unbind(dim=2))
-            for k in range(len(mixture.masks.guides)):
-                each[mixture.has_rest + k] = mixture.ignored(each[mixture.has_rest + k], k)
+            for k in range(len(mixture.masks.biases)):
+                each[mixture.has_global_expert + k] = mixture.ignored(each[mixture.has_global_expert + k], k)
             experts = torch.stack(each, dim=2)
         mixed = mixture.mixed(mixture.dropped(experts))
 
@@ -236,14 +236,14 @@ def shared(x: Tensor, mixture: Mixture, *, evaluates: bool = False) -> Tensor:
     hidden = mixture.hidden_keys(x.dtype)
     attention = (x if hidden is None else x + hidden).softmax(dim=-1)
     raw = attention[:, : mixture.heads]
-    guided = [raw * guide.normal_mask for guide in mixture.masks.guides]
+    guided = [raw * expert.normal_mask for expert in mixture.masks.biases]
     shares = [passed.sum(dim=-1, keepdim=True) for passed in guided]
     least, most = torch.cat([share.detach() for share in shares]).aminmax()
     if not (float(least) > _SMALLEST_SHARE and float(most) < torch.inf):
         return plain(x, mixture)
-    weights = [mixture.weight(mixture.has_rest + k) / share for k, share in enumerate(shares)]
+    weights = [mixture.weight(mixture.has_global_expert + k) / share for k, share in enumerate(shares)]
     if evaluates:
-        if mixture.has_rest:
+        if mixture.has_global_expert:
             guided, weights = [raw, *guided], [mixture.weight(0), *weights]
         mixed = guided[0].mul_(weights[0])
         for passed, weight in zip(guided[1:], weights[1:], strict=True):
@@ -262,12 +262,12 @@ def _factor(mixture: Mixture, raw: Tensor, weights: list[Tensor]) -> Tensor:
         weights: w_k/Z_k of each mask, ``(batch, heads, n, 1)``.
     """
     factor = raw.new_zeros(())
-    if mixture.has_rest:
+    if mixture.has_global_expert:
         factor = mixture.weight(0)
         if mixture.dropout is not None:
             factor = factor * mixture.dropout(torch.ones_like(raw))
-    for k, (guide, weight) in enumerate(zip(mixture.masks.guides, weights, strict=True)):
-        mask = mixture.dropped(mixture.ignored(guide.normal_mask.expand_as(raw), k))
+    for k, (expert, weight) in enumerate(zip(mixture.masks.biases, weights, strict=True)):
+        mask = mixture.dropped(mixture.ignored(expert.normal_mask.expand_as(raw), k))
         factor = (mask * weight).add_(factor)  # faster than addcmul
     return factor
 
@@ -287,7 +287,7 @@ def fused(q: Tensor, k: Tensor, v: Tensor, mixture: Mixture, *, position: Tensor
     added = None if position is None else position.to(q.dtype)
     mixed = None
     if heads:
-        bias = mixture.biases(q.dtype, aligned=True)
+        bias = mixture.expert_biases(q.dtype, aligned=True)
         bias = bias if added is None else bias + added[:, :heads].unsqueeze(2)
         outputs: list[Tensor] = []  # of experts whose dropout is the same
         for p, group in groupby(enumerate(mixture.chances), key=lambda of_expert: of_expert[1]):

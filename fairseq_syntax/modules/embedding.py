@@ -91,7 +91,7 @@ class InfusedEmbedding(nn.Embedding):
         )
         self._numbers: dict[str, Tensor] = {}
 
-    def number_as(self, labels: Mapping[str, Sequence[str]]) -> None:
+    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Says what features number from now on, in other data: labels are found by their names."""
         for name, known in self.labels.items():
             ours = {label: number for number, label in enumerate(known)}

@@ -22,7 +22,7 @@ COMBINATIONS = ("gate", "token-gate", "average", "pure", "product")
 GATED = ("gate", "token-gate")
 
 #: Those in which global attention has a weight.
-WITH_GLOBAL = (*GATED, "average")
+GLOBAL_COMBINATIONS = (*GATED, "average")
 
 
 class _Still(torch.autograd.Function):
@@ -179,7 +179,7 @@ class TokenGate(Gate):
         return of_tokens.permute(1, 2, 0).unsqueeze(2).expand(-1, -1, self.num_heads, -1)
 
 
-def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
+def uniform_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
     """The weights of the experts where no gates are, ``(batch, experts, heads)``; of global attention first, if it has
     one.
 
@@ -188,5 +188,5 @@ def even_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> T
         masks: how many there are; the product of some is one, and there may be none.
         like: ``(n, batch, embed_dim)``, whose batch and device it takes.
     """
-    experts = masks + (combination in WITH_GLOBAL)
+    experts = masks + (combination in GLOBAL_COMBINATIONS)
     return torch.full((like.shape[1], experts, heads), 1.0 / max(1, experts), device=like.device)

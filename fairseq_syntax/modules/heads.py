@@ -107,14 +107,14 @@ class HiddenDistances:
         return Prediction(at_least_float32(rows[sentence, one] + columns[sentence, other]), self.targets, sentence)
 
 
-def hide_distances(descent: Tensor, word: Tensor, head: Tensor, *, rate: float) -> HiddenDistances:
+def corrupt_distances(descent: Tensor, word: Tensor, head: Tensor, *, rate: float) -> HiddenDistances:
     """Chooses distances to predict, afresh each time (SEPREM, Xu et al. 2021, §4.3).
 
     The paper does not say which entries of D are chosen from. Here they are the ordered pairs of different words. Of
     those chosen 80% are hidden, 10% are replaced by a whole number up to the longest distance, and 10% are shown.
 
     Args:
-        descent: D of :func:`fairseq_syntax.modules.tree_mixing.descents`, ``(batch, n, n)``.
+        descent: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
         word, head: see :func:`parent_targets`.
         rate: which share of the pairs is chosen.
     """

@@ -38,7 +38,7 @@ def no_autocast(device: torch.device) -> AbstractContextManager:
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
 
 
-def in_graph(x: Tensor, module: nn.Module) -> Tensor:
+def keep_parameters_in_graph(x: Tensor, module: nn.Module) -> Tensor:
     """`x`, with gradients of 0 for the parameters of a module that has no part in it, as data parallel training wants
     of parameters that are there."""
     return x + sum(parameter.sum() * 0.0 for parameter in module.parameters()).to(x.dtype)  # type: ignore[union-attr]

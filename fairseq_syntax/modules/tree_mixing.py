@@ -84,7 +84,7 @@ class _Matrices(nn.Module):
         return own + torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
 
 
-def descents(word: Tensor, head: Tensor) -> Tensor:
+def descendant_depths(word: Tensor, head: Tensor) -> Tensor:
     """D: how many steps lead down from i to j, where i is the first subword of an ancestor of j's word; 0 elsewhere
     (SEPREM, eq. 3).
 

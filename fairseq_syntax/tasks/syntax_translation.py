@@ -24,7 +24,7 @@ from fairseq_syntax.compat import (
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
 from fairseq_syntax.data.features import features_of_epoch, log_unknown_labels
-from fairseq_syntax.data.signature import labels_of_data
+from fairseq_syntax.data.signature import label_vocabulary
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
@@ -76,8 +76,8 @@ class SyntaxTranslationTask(TranslationTask):
         syntax.check_backend(self.cfg.ddp_backend)
         self.syntax_features.update(syntax.syntax_features)
         self.label_features.update(syntax.label_features)
-        in_data = labels_of_data(self.cfg, syntax.feature_labels)
-        syntax.number_as(in_data)
+        in_data = label_vocabulary(self.cfg, syntax.feature_labels)
+        syntax.set_label_vocabulary(in_data)
         for name, labels in in_data.items():
             if unknown := [label for label in labels if label not in syntax.feature_labels[name]]:
                 logger.warning("the model knows no %s %s, which the data-bin has", name, ", ".join(unknown))
@@ -92,7 +92,7 @@ class SyntaxTranslationTask(TranslationTask):
         Raises:
             ValueError: the data-bin has no such feature.
         """
-        return labels_of_data(self.cfg, [feature], needed=True)[feature]
+        return label_vocabulary(self.cfg, [feature], needed=True)[feature]
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""

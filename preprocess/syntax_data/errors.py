@@ -10,17 +10,17 @@ _REPR.maxstring, _REPR.maxother = 100, 1000
 _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """repr() of a value for a message: what is long is cut in the middle, or after the first items."""
     return _REPR.repr(value)
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """What an exception of a library says, for a message: on one line, and cut where it goes on and on."""
     return " ".join(str(error).split())[:200]
 
 
-def found_at(path: str) -> str:
+def describe_path(path: str) -> str:
     """What stands where a file was expected and is none, for a message."""
     return "a folder" if os.path.isdir(path) else "no file"
 

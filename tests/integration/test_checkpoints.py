@@ -28,7 +28,7 @@ import syntax_data.commands.average_checkpoints
 import syntax_data.commands.dump
 from fairseq_syntax.checkpoints import literals, recorded_files, safe_loading
 from fairseq_syntax.checkpoints.size_limit import SizeLimit
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.errors import InputError
 from time_limit import within
 
@@ -240,7 +240,7 @@ LOADS = {
     "finetune": lambda data, path: commands.train(
         data, path.parent / "f", "--max-update=1", f"--finetune-from-model={path}"
     ),
-    "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
+    "python": lambda data, path: SyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
     "dump": lambda data, path: syntax_data.commands.dump.main(
         [str(data), "--path", str(path), "--cpu", "--output", str(path.parent / "dump.npz")]
     ),
@@ -543,7 +543,7 @@ def test_python_names_a_checkpoint_that_it_cannot_use(data_bin, checkpoint, tmp_
     torch.save(state, tmp_path / "more.pt")
     for name, message in (("bad.pt", "expected a fairseq checkpoint"), ("more.pt", "expected weights that fit .*more")):
         with pytest.raises(InputError, match=rf"{name}: {message}"):
-            GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(data_bin))
+            SyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(data_bin))
 
 
 def test_args_are_the_options_that_the_model_was_built_with(data_bin, tmp_path):

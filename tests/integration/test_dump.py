@@ -49,7 +49,7 @@ def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path,
         assert dump[f"{i}/attention"].shape == (2, 4, n, n)
         np.testing.assert_allclose(dump[f"{i}/attention"].sum(-1), 1, atol=1e-5)
         hidden = dump[f"{i}/masks"][1] == 0  # by sdoi
-        alone = model.encoder.mask_builder({k: v[None] for k, v in task.dataset("test")[i]["syntax"].items()})
+        alone = model.encoder.bias_builder({k: v[None] for k, v in task.dataset("test")[i]["syntax"].items()})
         assert hidden.any()
         np.testing.assert_array_equal(hidden, alone.log_masks[0, 1].eq(-torch.inf).numpy())
 

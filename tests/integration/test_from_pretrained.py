@@ -10,10 +10,10 @@ import torch
 from fairseq.tasks.translation import TranslationConfig
 
 import commands
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.errors import InputError
 
-load = GatedSyntaxTransformerModel.from_pretrained
+load = SyntaxTransformerModel.from_pretrained
 
 
 @pytest.fixture

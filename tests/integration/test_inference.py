@@ -20,9 +20,9 @@ import small
 import syntax_data.commands.parse
 from fairseq_syntax.compat import unknown_words
 from fairseq_syntax.inference.end_of_input import PARSER_FAILED
-from fairseq_syntax.inference.parse_sources import LiveParses, RunningParser
+from fairseq_syntax.inference.parse_sources import ParserHandle, ParsesFromParser
 from fairseq_syntax.inference.reader import SourceReader, source_reader
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fake_parser import FakeParser
 from syntax_data.commands import binarize
@@ -270,11 +270,11 @@ class OneKind(Parser):
 
 def test_each_kind_may_have_a_parser_of_its_own(trained):
     lines = trained.lines[:5]
-    both = LiveParses([RunningParser(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
-    each = [RunningParser(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
+    both = ParsesFromParser([ParserHandle(FakeParser(0.0), ("trees", "conllu"), {"max_tokens": 250})])
+    each = [ParserHandle(OneKind(kind), (kind,), {"max_tokens": 250}) for kind in ("trees", "conllu")]
     found = [
         SourceReader(source, Settings("words"), ["distance", "head", "word"], {}).read(lines, lines, small.dictionary())
-        for source in (both, LiveParses(each), LiveParses(each[::-1]))
+        for source in (both, ParsesFromParser(each), ParsesFromParser(each[::-1]))
     ]
     for other in found[1:]:
         for name, rows in found[0].features.items():
@@ -605,7 +605,7 @@ def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained,
     for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
         del state["cfg"]["task"][name]
     torch.save(state, tmp_path / "old.pt")
-    model = GatedSyntaxTransformerModel.from_pretrained(
+    model = SyntaxTransformerModel.from_pretrained(
         str(tmp_path), "old.pt", str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes), parser="none",
         tokenizer="moses",
     )  # fmt: skip
@@ -650,7 +650,7 @@ def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, plain_data_bin, t
     )
     commands.assert_same(found, expected)
     folder = Path(*paths[0].parts[:-1])
-    model = GatedSyntaxTransformerModel.from_pretrained(
+    model = SyntaxTransformerModel.from_pretrained(
         str(folder.parent), ":".join(str(p) for p in paths), str(trained.data), bpe="subword_nmt",
         bpe_codes=str(trained.codes),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import torch
 from test_ways_to_train import assert_learns
 
 import commands
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.commands.average_checkpoints import main as average
 from syntax_data.commands.dump import main as dump
 
@@ -45,7 +45,7 @@ def test_a_position_bias_alone_translates_without_features_and_without_a_parser(
     new_text, _ = commands.interactive(subwords, plain_data_bin, relative, folder=tmp_path, more=("--remove-bpe",))
     commands.assert_same(new_text, expected)
     commands.validate(plain_data_bin, relative)
-    hub = GatedSyntaxTransformerModel.from_pretrained(
+    hub = SyntaxTransformerModel.from_pretrained(
         str(relative.parent), relative.name, str(plain_data_bin), bpe="subword_nmt", bpe_codes=str(corpus / "codes.src")
     )
     lines = (corpus / "test.src").read_text().splitlines()

@@ -66,7 +66,7 @@ def test_our_models_and_stock_ones_are_asked_the_same(corpus, data_bin, plain_da
         for name in a.keys() - {"layers", "differences"}:  # what does not depend on the model
             assert a[name] == b[name], (task, name)
         assert 0 <= a["layers"]["2"]["accuracy"]["mean"] <= 1
-    assert of_ours["model"] == "GatedSyntaxTransformerModel"
+    assert of_ours["model"] == "SyntaxTransformerModel"
     # The grammar's heads are close to the words: even the states of untrained models tell them better than chance.
     assert of_stock["tasks"]["head"]["layers"]["0"]["accuracy"]["mean"] > 0.3
     assert {path.name for path in tmp_path.iterdir()} == {"ours.json", "stock.json"}

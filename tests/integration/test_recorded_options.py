@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 import commands
 import small
 from fairseq_syntax.checkpoints import recorded_options
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.commands.average_checkpoints import main as average
 from syntax_experiments.steps.runs import GATES_NEVER_TRAINED
 
@@ -116,7 +116,7 @@ def test_a_training_records_the_order_that_its_gates_have(data_bin, tmp_path):
     OmegaConf.set_struct(cfg, True)
     symbols = small.dictionary()
     task = Namespace(source_dictionary=symbols, target_dictionary=symbols)
-    assert build_model(cfg, task).encoder.mask_builder.names == ("slr", "sdoi")
+    assert build_model(cfg, task).encoder.bias_builder.names == ("slr", "sdoi")
     assert cfg.syntax_masks == "slr,sdoi"
 
 
@@ -153,13 +153,13 @@ def test_gates_of_another_shape_are_named(data_bin, gated, tmp_path):
 
     change(gated, tmp_path / "old.pt", cut)
     with pytest.raises(ValueError, match=r"old\.pt: expected weights that fit .*size mismatch for .*gate\.fc2"):
-        GatedSyntaxTransformerModel.from_pretrained(str(tmp_path), "old.pt", str(data_bin))
+        SyntaxTransformerModel.from_pretrained(str(tmp_path), "old.pt", str(data_bin))
 
 
 LOADS = {
     "generate": lambda data, path: commands.generate(data, path),
     "validate": lambda data, path: commands.validate(data, path),
-    "python": lambda data, path: GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
+    "python": lambda data, path: SyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)),
 }
 
 
@@ -226,7 +226,7 @@ def test_gates_of_other_masks_are_refused(data_bin, tmp_path, masks):
     with pytest.raises(ValueError, match=message):
         commands.generate(data_bin, path, more=("--model-overrides", f"{{'syntax_masks': '{masks}'}}"))
     with pytest.raises(ValueError, match=message):
-        GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data_bin), syntax_masks=masks)
+        SyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data_bin), syntax_masks=masks)
     for more in (["--restore-file"], ["--finetune-from-model"], ["--reset-optimizer", "--restore-file"]):
         with pytest.raises(ValueError, match=message):
             commands.train(data_bin, tmp_path / "run", "--max-update=2", f"--syntax-masks={masks}", *more, str(path))

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from browser import browser
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import ROOT, TESTS
 
 SERVE = ROOT / "examples/serve/serve.py"
@@ -138,7 +138,7 @@ def held(tmp_path, monkeypatch, fake_parser):
 def test_two_hundred_requests_at_a_time_are_all_answered_with_their_own(trained, server):
     words = " ".join(trained.lines).split()
     sentences = [" ".join(words[i : i + 3 + i % 7]) for i in range(200)]
-    model = GatedSyntaxTransformerModel.from_pretrained(
+    model = SyntaxTransformerModel.from_pretrained(
         str(trained.checkpoint.parent), trained.checkpoint.name, str(trained.data), bpe="subword_nmt",
         bpe_codes=str(trained.codes),
     )  # fmt: skip

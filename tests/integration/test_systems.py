@@ -15,7 +15,7 @@ import torch
 from test_distributed import train as train_on_ranks
 
 import commands
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.commands.average_checkpoints import main as average
 from syntax_data.commands.dump import main as dump
 from systems import SUPERVISED, SYSTEMS
@@ -75,7 +75,7 @@ def test_it_learns_and_translates_a_test_set_and_the_same_as_new_text(system, ma
 @every_system
 def test_python_translates_text(system, made, corpus, parsed):
     path = made(system).checkpoint
-    hub = GatedSyntaxTransformerModel.from_pretrained(
+    hub = SyntaxTransformerModel.from_pretrained(
         str(path.parent), path.name, str(parsed), bpe="subword_nmt", bpe_codes=str(corpus / "codes.src"), parser="none"
     )
     lines = (corpus / "test.src").read_text().splitlines()

@@ -48,7 +48,7 @@ FOLDERS = {
     "one after the other": [
         *("README.md", "docs/training.md", "docs/scoring.md", "docs/new-text.md", "docs/data.md", "docs/systems.md"),
         *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "docs/extending.md"),
-        "examples/own_mask/README.md",
+        "examples/own_bias/README.md",
     ],
     "tutorial": ["docs/tutorial.md"],
 }
@@ -62,7 +62,7 @@ SUBSTITUTES = {
     "docs/hou-2024.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
     "docs/extending.md": {"…": COMMON},
-    "examples/own_mask/README.md": {"…": COMMON},
+    "examples/own_bias/README.md": {"…": COMMON},
 }
 #: What pages take for granted, and README does not make.
 BEFORE = {

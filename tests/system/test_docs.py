@@ -76,9 +76,9 @@ def test_german_and_french(tmp_path, lang):
 
 
 def test_parser_of_the_page_on_extending(monkeypatch):
-    (guide,) = blocks("docs/extending.md", "python")
+    (expert,) = blocks("docs/extending.md", "python")
     space: dict[str, Any] = {}
-    exec(guide.text, space)
+    exec(expert.text, space)
     parser = space["LeftToRight"].from_arguments(None)
     found = parser.parse([Line(1, "a b c"), Line(2, "")])
     assert found == [Parse(dependencies=DependencyTree(["a", "b", "c"], [0, 1, 2])), NoParse("empty")]

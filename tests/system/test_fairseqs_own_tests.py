@@ -28,7 +28,7 @@ from fairseq.tasks import LegacyFairseqTask
 import small
 import syntax_data.commands.binarize
 import syntax_data.commands.parse
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import ROOT
 
 FOLDER = Path(os.environ.get("FAIRSEQ_SYNTAX_DATA") or "/") / "fairseq_tests"
@@ -223,7 +223,7 @@ def adapt(theirs: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch) 
         "train_translation_model": train_translation_model,
         "generate_main": generate_main,
         "mk_sample": mk_sample,
-        "TransformerModel": GatedSyntaxTransformerModel,
+        "TransformerModel": SyntaxTransformerModel,
     }
     for module in [*theirs.values(), theirs["test_transformer"].transformer]:
         for name in ours.keys() & vars(module).keys():

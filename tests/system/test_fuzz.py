@@ -39,7 +39,7 @@ import syntax_data.commands.parse
 import syntax_data.commands.score
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from forked import Forked
 from syntax_data.errors import InputError
 from syntax_experiments.plots.dumps import Dump
@@ -445,7 +445,7 @@ def load(data: Path, path: Path) -> dict[str, torch.Tensor]:
 
 
 def load_from_python(data: Path, path: Path) -> dict[str, torch.Tensor]:
-    return GatedSyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)).models[0].state_dict()
+    return SyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(data)).models[0].state_dict()
 
 
 def average(data: Path, path: Path) -> dict[str, torch.Tensor]:

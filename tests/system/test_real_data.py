@@ -20,7 +20,7 @@ from sacremoses import MosesTokenizer
 
 import commands
 from experiment import experiment
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import EXAMPLES, EXPERIMENTS
 from syntax_data.commands import binarize, parse
 from syntax_data.text.lines import read_lines
@@ -328,7 +328,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options)
     _, plain = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, "--parser=none"))
     without = commands.scored(plain, "H")
     assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
-    model = GatedSyntaxTransformerModel.from_pretrained(
+    model = SyntaxTransformerModel.from_pretrained(
         str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
         bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
     )  # fmt: skip

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from syntax_data.errors import InputError, said
+from syntax_data.errors import InputError, one_line
 from syntax_experiments.commands import options
 from syntax_experiments.plan import Plan, existing
 from syntax_experiments.recipe import Recipe
@@ -89,7 +89,7 @@ def _error(kind: str, words: list[str]) -> str | None:
         error = " ".join(printed.getvalue().rpartition("error: ")[2].split())
         return error if len(error) < 300 else error.partition(" (choose from ")[0][:300]
     except Exception as error:  # of the module that --user-dir names
-        return f"--user-dir: {type(error).__name__}: {said(error)}"
+        return f"--user-dir: {type(error).__name__}: {one_line(error)}"
     finally:
         sys.argv = argv
     names = [word for word in unknown if word.startswith("--")]

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from syntax_data.controls import Control
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.formats import READERS
@@ -235,7 +235,7 @@ class Scoring:
             if name in _OWN_NAMES:
                 raise ValueError(f"metrics.{name}: expected another name than one of {', '.join(_OWN_NAMES)}")
             if "{hypotheses}" not in command:
-                raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {shown(command)}")
+                raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {short_repr(command)}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -369,16 +369,16 @@ class Recipe:
                 raise ValueError(f"tables: expected the baselines among the table's systems, found {missing[0]} alone")
         for name, system in self.systems.items():
             if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
-                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {shown(name)}")
+                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
             if system.parser not in (None, "none", *self.parsers):
                 raise ValueError(f"systems.{name}.parser: expected one of {', '.join(self.parsers)} or none")
         of_labels: dict[str, str] = {}
         for name, label in self.full_labels.items():
             if (other := of_labels.setdefault(label, name)) != name:
-                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {shown(label)}")
+                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
         for name, command in self.measurements.items():
             if "{model}" not in command:
-                raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {shown(command)}")
+                raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {short_repr(command)}")
             if "{subsets}" in command and not self.subsets:
                 raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
         for name in [] if self.measurements else self.compared:  # a measurement's columns are its own
@@ -439,4 +439,4 @@ def folder_of(recipe: Recipe) -> str | None:
 
 def _choice(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise ValueError(f"{name}: expected one of {', '.join(known)}, found {shown(value)}")
+        raise ValueError(f"{name}: expected one of {', '.join(known)}, found {short_repr(value)}")

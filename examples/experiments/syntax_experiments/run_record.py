@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.text.lines import read_lines
 
 _FILE = "run.json"
@@ -70,14 +70,14 @@ def load_run(folder: str | Path) -> Run:
     except ValueError as error:
         raise InputError(str(path), getattr(error, "lineno", None), f"expected JSON, found {error}") from None
     if not isinstance(found, dict):
-        raise InputError(str(path), None, f"expected an object, found {shown(found)}")
+        raise InputError(str(path), None, f"expected an object, found {short_repr(found)}")
     needed = [one.name for one in fields(Run) if one.default is MISSING]
     if missing := [name for name in needed if name not in found]:
         raise InputError(str(path), None, f"expected {', '.join(needed)}, found no {', '.join(missing)}")
     names = [name for name in _TYPES if name in found]
     for name in names:
         if not _TYPES[name](found[name]):
-            raise InputError(str(path), None, f"expected {_EXPECTED[name]} as {name}, found {shown(found[name])}")
+            raise InputError(str(path), None, f"expected {_EXPECTED[name]} as {name}, found {short_repr(found[name])}")
     return Run(**{name: found[name] for name in names}, folder=str(folder))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 
 #: The package's recipes.
 RECIPES = Path(__file__).resolve().parent / "recipes"
@@ -156,7 +156,7 @@ def _dataclass(kind: Any, node: Node, name: str) -> Any:
     values = {}
     for key, (key_node, value) in _items(node, name).items():
         if key not in fields:
-            raise _wrong(key_node, f"one of {', '.join(fields)} in {name}", shown(key))
+            raise _wrong(key_node, f"one of {', '.join(fields)} in {name}", short_repr(key))
         if _is_null(value) and _has_default(fields[key]):
             continue
         values[key] = build(types_of[key], value, key if name == "the recipe" else f"{name}.{key}")
@@ -193,7 +193,9 @@ def _scalar(node: Node, kind: Any, path: str, name: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
-        raise _wrong(node, f"{name}: {_CALLED.get(kind, kind)}", shown(getattr(node, "value", "a list or mapping")))
+        raise _wrong(
+            node, f"{name}: {_CALLED.get(kind, kind)}", short_repr(getattr(node, "value", "a list or mapping"))
+        )
     return value
 
 

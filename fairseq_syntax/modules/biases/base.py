@@ -16,7 +16,7 @@ from fairseq_syntax.options import NONE, Option, option, options_of
 from syntax_data.features import FEATURES
 
 
-class Guide:
+class AttentionBias:
     """How one expert turns scores x = q·kᵀ/√d into attention: softmax(f ⊙ x + b + padding).
 
     Args:
@@ -47,12 +47,12 @@ class Guide:
     @property
     def _bias(self) -> Tensor:
         if self.bias is None:
-            raise ValueError("a guide without a bias is no mask")
+            raise ValueError("expected a bias, found a factor alone")
         return self.bias
 
-    def where(self, known: Tensor) -> Guide:
-        """This guide where `known`, ``(batch, 1, n, n)``, is true, and none elsewhere."""
-        return Guide(
+    def where(self, known: Tensor) -> AttentionBias:
+        """This bias where `known`, ``(batch, 1, n, n)``, is true, and none elsewhere."""
+        return AttentionBias(
             bias=None if self.bias is None else torch.where(known, self.bias, 0.0),
             factor=None if self.factor is None else torch.where(known, self.factor, 1.0),
         )
@@ -73,11 +73,11 @@ class Buckets:
         return Buckets(torch.where(known.squeeze(1), self.numbers, UNKNOWN))
 
 
-class SyntaxMask:
-    """A kind of mask: a dataclass whose fields are its options, registered by :func:`register_syntax_mask`.
+class SyntaxBias:
+    """A kind of mask: a dataclass whose fields are its options, registered by :func:`register_syntax_bias`.
 
-    A subclass names its :attr:`features` and writes :meth:`log_mask`; or :meth:`guide`, if it has a factor or a bias
-    for each head; or, if it has parameters, :meth:`in_layer` as well.
+    A subclass names its :attr:`features` and writes :meth:`log_mask`; or :meth:`bias`, if it has a factor or a bias
+    for each head; or, if it has parameters, :meth:`build_layer_module` as well.
     """
 
     #: What ``--syntax-masks`` calls it.
@@ -100,8 +100,8 @@ class SyntaxMask:
         """
         raise NotImplementedError
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Any:
-        """What is made of a batch once, for all layers: a :class:`Guide`, or what :meth:`in_layer` makes one of.
+    def bias(self, *features: Tensor, **labels: Tensor) -> Any:
+        """What a batch gets once, for all layers: an :class:`AttentionBias`, or what :meth:`build_layer_module` needs.
 
         That holds no tensor with a gradient; :class:`Buckets` are what a table of biases takes.
 
@@ -109,16 +109,16 @@ class SyntaxMask:
             features: see :meth:`log_mask`.
             labels: :attr:`label_features` by name, each ``(batch, n)``, in a batch that is to teach them; else none.
         """
-        return Guide(bias=self.log_mask(*features).unsqueeze(1))
+        return AttentionBias(bias=self.log_mask(*features).unsqueeze(1))
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         """A module with the parameters that this mask has in one guided layer; ``None`` if it has none.
 
-        The module is called with what :meth:`guide` made and the attention's query input, ``(n, batch, embed_dim)``,
-        and returns the :class:`Guide` of that layer.
+        The module is called with what :meth:`bias` made and the attention's query input, ``(n, batch, embed_dim)``,
+        and returns the :class:`AttentionBias` of that layer.
 
         Args:
-            heads: the number of heads that it guides.
+            heads: the number of heads that it biases.
             head_dim: the width of each.
             embed_dim: the width of the layer's input.
         """
@@ -126,32 +126,32 @@ class SyntaxMask:
 
     def effective_options(self) -> dict[str, Any]:
         """The options that say what weights trained under this mask mean, by name; those without effect left out."""
-        return {o.key: getattr(self, o.field) for o in mask_options(self.name)}
+        return {o.key: getattr(self, o.field) for o in bias_options(self.name)}
 
 
-class BatchMasks:
+class BatchBiases:
     """The masks of one batch.
 
     Args:
-        guides: of each mask, what :meth:`SyntaxMask.guide` made.
+        biases: of each mask, what :meth:`SyntaxBias.bias` made.
         parsed: whether the sentence has the parses that the mask is made of, ``(batch, masks)``; or what makes that,
             once it is asked for.
         known: of each mask, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where its
-            guide says so itself, or it needs none.
+            bias says so itself, or it needs none.
         position: of relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
         of_batch: those that these are a layer's form of; what holds of both is found out once.
     """
 
     def __init__(
         self,
-        guides: Sequence[Any],
+        biases: Sequence[Any],
         parsed: Tensor | Callable[[], Tensor],
         known: Sequence[Tensor | None] = (),
         *,
         position: Buckets | None = None,
-        of_batch: BatchMasks | None = None,
+        of_batch: BatchBiases | None = None,
     ):
-        self.guides = tuple(guides)
+        self.biases = tuple(biases)
         self._parsed = parsed
         self.known = tuple(known)
         self.position = position
@@ -159,34 +159,34 @@ class BatchMasks:
         self._made: dict[tuple[str, torch.dtype], tuple[Tensor | None, Any]] = {}
 
     @classmethod
-    def of(cls, log_masks: Tensor, parsed: Tensor) -> BatchMasks:
+    def of(cls, log_masks: Tensor, parsed: Tensor) -> BatchBiases:
         """From the logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
-        return cls([Guide(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], parsed)
+        return cls([AttentionBias(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], parsed)
 
     @property
     def log_masks(self) -> Tensor:
         """The logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
-        return torch.cat([guide.bias for guide in self.guides], dim=1)
+        return torch.cat([expert.bias for expert in self.biases], dim=1)
 
     @property
     def masks(self) -> Tensor:
-        """What guides attention, as one matrix a mask: the mask, from 0 to 1, or the factor of scores.
+        """What biases attention, as one matrix a mask: the mask, from 0 to 1, or the factor of scores.
 
         Raises:
             ValueError: one of them is no matrix that all heads and layers share.
         """
         matrices = []
-        for guide in self.guides:
-            parts = [guide.bias, guide.factor] if isinstance(guide, Guide) else []
+        for expert in self.biases:
+            parts = [expert.bias, expert.factor] if isinstance(expert, AttentionBias) else []
             present = [part for part in parts if part is not None]
             if len(present) != 1 or present[0].shape[1] > 1:
                 raise ValueError("a mask is no matrix that all heads and layers share, which could be shown")
-            matrices.append(guide.mask if guide.factor is None else guide.factor)
+            matrices.append(expert.mask if expert.factor is None else expert.factor)
         return torch.cat(matrices, dim=1)
 
-    def with_guides(self, guides: Sequence[Guide]) -> BatchMasks:
-        """The same masks in one layer, where their guides are these."""
-        return BatchMasks(guides, lambda: self.parsed, position=self.position, of_batch=self)
+    def with_biases(self, biases: Sequence[AttentionBias]) -> BatchBiases:
+        """The same masks in one layer, where their biases are these."""
+        return BatchBiases(biases, lambda: self.parsed, position=self.position, of_batch=self)
 
     @cached_property
     def parsed(self) -> Tensor:
@@ -194,17 +194,17 @@ class BatchMasks:
         return self._parsed if isinstance(self._parsed, Tensor) else self._parsed()
 
     @cached_property
-    def _any_parsed(self) -> BatchMasks:
-        return BatchMasks((), lambda: self.parsed.any(dim=1, keepdim=True))
+    def _any_parsed(self) -> BatchBiases:
+        return BatchBiases((), lambda: self.parsed.any(dim=1, keepdim=True))
 
     @cached_property
-    def product(self) -> BatchMasks:
-        """One mask in the place of all, each a :class:`Guide` here: biases are summed, factors multiplied."""
-        biases = [guide.bias for guide in self.guides if guide.bias is not None]
-        factors = [guide.factor for guide in self.guides if guide.factor is not None]
-        guide = Guide(bias=reduce(torch.add, biases) if biases else None,
+    def product(self) -> BatchBiases:
+        """One mask in the place of all, each a :class:`AttentionBias` here: biases are summed, factors multiplied."""
+        biases = [expert.bias for expert in self.biases if expert.bias is not None]
+        factors = [expert.factor for expert in self.biases if expert.factor is not None]
+        expert = AttentionBias(bias=reduce(torch.add, biases) if biases else None,
                       factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
-        return (self._of_batch or self)._any_parsed.with_guides([guide])
+        return (self._of_batch or self)._any_parsed.with_biases([expert])
 
     @cached_property
     def all_parsed(self) -> bool:
@@ -222,7 +222,7 @@ class BatchMasks:
         return hidden if hidden is None or padding is None else hidden[..., : padding.shape[1]]
 
     def _hidden_keys(self, padding: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-        """As :meth:`hidden_keys`; as wide as aligned :meth:`biases` are in memory."""
+        """As :meth:`hidden_keys`; as wide as aligned :meth:`expert_biases` are in memory."""
         if self._of_batch is not None:
             return self._of_batch._hidden_keys(padding, dtype)
 
@@ -232,11 +232,13 @@ class BatchMasks:
         hidden = self._once("hidden keys", padding, dtype, make)
         return None if hidden is None else hidden[:, None, None, :]
 
-    def biases(self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
-        """b of all experts, each a :class:`Guide`, and -inf for keys that are padding (true in ``(batch, n)``),
+    def expert_biases(
+        self, padding: Tensor | None, dtype: torch.dtype, *, with_global: bool, aligned: bool = False
+    ) -> Tensor:
+        """b of all experts, each a :class:`AttentionBias`, and -inf for keys that are padding (true in ``(batch, n)``),
         ``(batch, 1 or heads, experts, n, n)``.
 
-        It is made once for all layers that share these masks, as :meth:`factors` are.
+        It is made once for all layers that share these masks, as :meth:`expert_factors` are.
 
         Args:
             with_global: whether the first expert is the global one, whose b is 0.
@@ -247,16 +249,16 @@ class BatchMasks:
         def make() -> Tensor:
             hidden = (self._hidden_keys if aligned else self.hidden_keys)(padding, dtype)
             bias = self._of_experts(
-                [guide.bias for guide in self.guides], 0.0, with_global=with_global, aligned=aligned
+                [expert.bias for expert in self.biases], 0.0, with_global=with_global, aligned=aligned
             )
             bias = bias.to(dtype) if hidden is None else bias.to(dtype) + hidden.unsqueeze(2)
             return bias[..., : bias.shape[-2]]
 
         return self._once(f"biases {with_global} {aligned}", padding, dtype, make)
 
-    def factors(self, *, with_global: bool) -> Tensor | None:
-        """f of all experts, in the shape of :meth:`biases`; ``None`` if all are 1."""
-        found = [guide.factor for guide in self.guides]
+    def expert_factors(self, *, with_global: bool) -> Tensor | None:
+        """f of all experts, in the shape of :meth:`expert_biases`; ``None`` if all are 1."""
+        found = [expert.factor for expert in self.biases]
         if all(factor is None for factor in found):
             return None
 
@@ -265,21 +267,23 @@ class BatchMasks:
 
         return self._once(f"factors {with_global}", None, torch.float32, make)
 
-    def split(self, padding: Tensor | None, size: int) -> list[tuple[BatchMasks, Tensor | None]]:
-        """Masks, each a :class:`Guide` that has a bias alone, and padding of groups of so many sentences.
+    def split(self, padding: Tensor | None, size: int) -> list[tuple[BatchBiases, Tensor | None]]:
+        """Masks, each a :class:`AttentionBias` that has a bias alone, and padding of groups of so many sentences.
 
-        They are made once for all layers, as :meth:`biases` are.
+        They are made once for all layers, as :meth:`expert_biases` are.
         """
 
-        def make() -> list[tuple[BatchMasks, Tensor | None]]:
+        def make() -> list[tuple[BatchBiases, Tensor | None]]:
             parsed = self.parsed.split(size)
             paddings = [None] * len(parsed) if padding is None else padding.split(size)
-            guides = [
-                [Guide(bias=part) for part in guide.bias.split(size)] if len(guide.bias) > 1 else [guide] * len(parsed)
-                for guide in self.guides
+            biases = [
+                [AttentionBias(bias=part) for part in expert.bias.split(size)]
+                if len(expert.bias) > 1
+                else [expert] * len(parsed)
+                for expert in self.biases
             ]
-            groups = zip(*guides, strict=True)
-            masks = [BatchMasks(group, known) for group, known in zip(groups, parsed, strict=True)]
+            groups = zip(*biases, strict=True)
+            masks = [BatchBiases(group, known) for group, known in zip(groups, parsed, strict=True)]
             return list(zip(masks, paddings, strict=True))
 
         return self._once(f"groups of {size}", padding, torch.bool, make)
@@ -287,9 +291,9 @@ class BatchMasks:
     def _of_experts(
         self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool, aligned: bool = False
     ) -> Tensor:
-        """Of each guide one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``; if `aligned`, with more
+        """Of each expert one, or what is neutral: ``(batch, 1 or heads, experts, n, n)``; if `aligned`, with more
         columns, up to a multiple of 8."""
-        there = [part for guide in self.guides for part in (guide.bias, guide.factor) if part is not None]
+        there = [part for expert in self.biases for part in (expert.bias, expert.factor) if part is not None]
         shape = torch.broadcast_shapes(*(part.shape for part in there))
         whole = [(there[0].new_full((), neutral) if part is None else part).expand(shape) for part in parts]
         of_masks = _stack(whole, dim=2)
@@ -305,7 +309,7 @@ class BatchMasks:
         return made[1]
 
 
-class MaskBuilder:
+class BiasBuilder:
     """Builds a model's masks from a batch's features, once for all layers.
 
     Args:
@@ -313,7 +317,7 @@ class MaskBuilder:
         position: makes the buckets of a bias by relative position, of positions' numbers ``(1, n)``, if there is one.
     """
 
-    def __init__(self, masks: Sequence[SyntaxMask], *, position: Callable[[Tensor], Buckets] | None = None):
+    def __init__(self, masks: Sequence[SyntaxBias], *, position: Callable[[Tensor], Buckets] | None = None):
         self.masks = tuple(masks)
         self.position = position
 
@@ -339,13 +343,13 @@ class MaskBuilder:
 
     def __call__(
         self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None, *, teaches: bool = False
-    ) -> BatchMasks:
+    ) -> BatchBiases:
         """The masks of a batch.
 
         Args:
             syntax: the features, each ``(batch, n)``; ``None`` will do where no mask needs any.
             tokens: ``(batch, n)``, whose values do not matter; by default one of the features.
-            teaches: whether masks get their :attr:`SyntaxMask.label_features`, if `syntax` has them.
+            teaches: whether masks get their :attr:`SyntaxBias.label_features`, if `syntax` has them.
 
         Raises:
             ValueError: features are missing: it does not run neutrally instead.
@@ -355,22 +359,22 @@ class MaskBuilder:
         if tokens is None:
             tokens = next(iter(syntax.values()))
         positions: list[Tensor] = []  # of each mask, those that have its features
-        guides: list[Any] = []
+        biases: list[Any] = []
         known: list[Tensor | None] = []
         for mask in self.masks:
             features = [syntax[name] for name in mask.features]
             given = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if given else {}
-            made, pairs = mask.guide(*(features or [_places(tokens)]), **labels), None
+            made, pairs = mask.bias(*(features or [_places(tokens)]), **labels), None
             if features:
                 at = reduce(torch.logical_and, [feature != UNKNOWN for feature in features])
                 positions.append(at)
                 pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
-                if isinstance(made, (Guide, Buckets)):
+                if isinstance(made, (AttentionBias, Buckets)):
                     made, pairs = made.where(pairs), None
             else:
                 positions.append(torch.ones_like(tokens, dtype=torch.bool))
-            guides.append(made)
+            biases.append(made)
             known.append(pairs)
 
         def parsed() -> Tensor:
@@ -379,7 +383,7 @@ class MaskBuilder:
             return _stack(positions, dim=1).any(dim=2)
 
         position = None if self.position is None else self.position(_places(tokens))
-        return BatchMasks(guides, parsed, known, position=position)
+        return BatchBiases(biases, parsed, known, position=position)
 
 
 def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
@@ -408,13 +412,13 @@ def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *
         )
 
 
-_MASKS: dict[str, type[SyntaxMask]] = {}
-_Mask = TypeVar("_Mask", bound=type[SyntaxMask])
+_MASKS: dict[str, type[SyntaxBias]] = {}
+_Mask = TypeVar("_Mask", bound=type[SyntaxBias])
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option,))
-def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
-    """Registers a subclass of :class:`SyntaxMask` as `name`, and makes it a frozen dataclass.
+def register_syntax_bias(name: str) -> Callable[[_Mask], _Mask]:
+    """Registers a subclass of :class:`SyntaxBias` as `name`, and makes it a frozen dataclass.
 
     Its options, declared by :func:`fairseq_syntax.options.option`, become ``--NAME-FIELD`` on the command line, and
     ``name_field`` for fairseq-hydra-train.
@@ -430,7 +434,7 @@ def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
             found = (*mask.features, *mask.label_features)
             raise ValueError(f"{name}: expected features among {', '.join(FEATURES)}, found {found!r}")
         made = cast(_Mask, dataclasses.dataclass(frozen=True, kw_only=True)(mask))
-        taken = {o.key for other in _MASKS for o in mask_options(other)}
+        taken = {o.key for other in _MASKS for o in bias_options(other)}
         for o in options_of(made, f"{name}_"):
             if o.key in taken:
                 raise ValueError(f"{name}: {o.flag} is the option of another syntax mask")
@@ -441,16 +445,16 @@ def register_syntax_mask(name: str) -> Callable[[_Mask], _Mask]:
     return register
 
 
-def mask_names() -> list[str]:
+def bias_names() -> list[str]:
     """The registered masks, in the order in which a model's gates have them: slr, then by name."""
     return sorted(_MASKS, key=lambda name: (name != "slr", name))
 
 
-def mask_type(name: str) -> type[SyntaxMask]:
+def bias_type(name: str) -> type[SyntaxBias]:
     """The mask of that name."""
     return _MASKS[name]
 
 
-def mask_options(name: str) -> list[Option]:
+def bias_options(name: str) -> list[Option]:
     """The options of a mask."""
     return list(options_of(_MASKS[name], f"{name}_"))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Guide, SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import AttentionBias, SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.heads import parent_targets
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.modules.parent_scorer import ParentScorer
 from fairseq_syntax.options import option
 
 
-@register_syntax_mask("lisa")
-class PredictedParent(SyntaxMask):
+@register_syntax_bias("lisa")
+class PredictedParent(SyntaxBias):
     """A word attends to what the model takes for its head, without a parse at test (LISA, Strubell et al. 2018)."""
 
     label_features = ("word", "head")
@@ -25,11 +25,11 @@ class PredictedParent(SyntaxMask):
         True, help="under lisa, a word attends to its true head in training (Strubell et al. 2018)"
     )
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Tensor | None:
+    def bias(self, *features: Tensor, **labels: Tensor) -> Tensor | None:
         """What :func:`~fairseq_syntax.modules.heads.parent_targets` finds; ``None`` without labels."""
         return parent_targets(labels["word"], labels["head"]) if labels else None
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return ParentAttention(embed_dim, self.hidden_dim or head_dim, teacher_forcing=self.teacher_forcing)
 
     def effective_options(self) -> dict[str, object]:
@@ -50,12 +50,12 @@ class ParentAttention(nn.Module):
         self.scorer = ParentScorer(embed_dim, hidden_dim)
         self.teacher_forcing = teacher_forcing
 
-    def forward(self, targets: Tensor | None, query: Tensor) -> Guide:
-        """The guide with f = 0 and b = s, and s itself as its ``prediction``, ``(batch, 1, n, n)``."""
+    def forward(self, targets: Tensor | None, query: Tensor) -> AttentionBias:
+        """The attention bias with f = 0 and b = s, and s itself as its ``prediction``, ``(batch, 1, n, n)``."""
         scores = self.scorer(query).unsqueeze(1)
         bias = scores
         if targets is not None and self.training and self.teacher_forcing:
             place = torch.arange(targets.shape[1], device=targets.device)
             others = (targets.unsqueeze(2) != place) & (targets != UNKNOWN).unsqueeze(2)
             bias = scores.masked_fill(others.unsqueeze(1), -torch.inf)
-        return Guide(factor=scores.new_zeros(1, 1, 1, 1), bias=bias, prediction=scores)
+        return AttentionBias(factor=scores.new_zeros(1, 1, 1, 1), bias=bias, prediction=scores)

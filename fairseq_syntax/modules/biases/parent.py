@@ -7,13 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Guide, SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import AttentionBias, SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.dependency import first_subwords, parents
 from fairseq_syntax.options import option
 
 
-@register_syntax_mask("parent")
-class ParentScaling(SyntaxMask):
+@register_syntax_bias("parent")
+class ParentScaling(SyntaxBias):
     """Scores are scaled by a bell around the word's parent (PASCAL, Bugliarello and Okazaki 2020)."""
 
     features = ("word", "head")
@@ -28,14 +28,14 @@ class ParentScaling(SyntaxMask):
         help="parent ignoring: probability, in training, that a query's scores are left as they are (PASCAL's q)",
     )
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Guide:
+    def bias(self, *features: Tensor, **labels: Tensor) -> AttentionBias:
         word, head = features
-        return Guide(factor=parent_scaling(word, head, sigma=self.sigma).unsqueeze(1))
+        return AttentionBias(factor=parent_scaling(word, head, sigma=self.sigma).unsqueeze(1))
 
     def effective_options(self) -> dict[str, object]:
         return {"parent_sigma": self.sigma}  # ignoring is a matter of training
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         return ParentIgnoring(self.ignoring, heads=heads) if self.ignoring else None
 
 
@@ -72,10 +72,10 @@ class ParentIgnoring(nn.Module):
         self.rate = rate
         self.heads = heads
 
-    def forward(self, guide: Guide, query: Tensor) -> Guide:
+    def forward(self, expert: AttentionBias, query: Tensor) -> AttentionBias:
         """The factor, ``(batch, heads, n, n)``, 1 in a row with probability `rate`."""
-        if not self.training or guide.factor is None:
-            return guide
-        batch, _, n, _ = guide.factor.shape
-        ignored = torch.rand(batch, self.heads, n, 1, device=guide.factor.device) < self.rate
-        return Guide(factor=guide.factor.masked_fill(ignored, 1.0))
+        if not self.training or expert.factor is None:
+            return expert
+        batch, _, n, _ = expert.factor.shape
+        ignored = torch.rand(batch, self.heads, n, 1, device=expert.factor.device) < self.rate
+        return AttentionBias(factor=expert.factor.masked_fill(ignored, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Buckets, SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import Buckets, SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.biases.table import BiasTable
 
 #: Where buckets begin of distances that have none of their own: the least d with 2·log2(d/16) ≥ k for k = 0 … 5, half
@@ -21,19 +21,19 @@ _FARTHEST = _OWN + len(_WIDE)
 POSITIONS = 2 * _FARTHEST + 1
 
 
-@register_syntax_mask("position")
-class RelativePosition(SyntaxMask):
+@register_syntax_bias("position")
+class RelativePosition(SyntaxBias):
     """A learned bias by distance in subwords and its side, no syntax (as T5, Raffel et al. 2020, §2.1).
 
     Shaw et al. 2018 is its kin. Every guided layer has a table; it knows nothing of syntax, so what a parse gives must
     beat it. A sentence without a parse has it as well.
     """
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
+    def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (place,) = features
         return position_buckets(place)
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=POSITIONS)
 
 

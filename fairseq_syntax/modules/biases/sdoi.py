@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.dependency import ancestors, of_positions, starts
 from fairseq_syntax.options import option
 
 
-@register_syntax_mask("sdoi")
-class SyntacticDependencyOfInterest(SyntaxMask):
+@register_syntax_bias("sdoi")
+class SyntacticDependencyOfInterest(SyntaxBias):
     """A word sees itself and its ancestors in the dependency tree (SG-Net, Zhang et al., eq. 1)."""
 
     features = ("word", "head")

@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.dependency import ends, first_subwords, tree_distances, words
 from fairseq_syntax.options import option
 
 
-@register_syntax_mask("sla")
-class SyntaxAwareLocalAttention(SyntaxMask):
+@register_syntax_bias("sla")
+class SyntaxAwareLocalAttention(SyntaxBias):
     """A word sees what few steps in the dependency tree lead to: syntax-aware local attention (Li et al. 2021)."""
 
     features = ("word", "head")

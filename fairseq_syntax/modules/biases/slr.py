@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
 from fairseq_syntax.options import option
 from syntax_data.features import INFINITE
 
 
-@register_syntax_mask("slr")
-class SyntacticLocalRange(SyntaxMask):
+@register_syntax_bias("slr")
+class SyntacticLocalRange(SyntaxBias):
     """A word sees its constituent and what that borders on: syntactic local range (Hou 2024, §3.2 and eq. 1-3)."""
 
     features = ("distance",)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Buckets, Guide
+from fairseq_syntax.modules.biases.base import AttentionBias, Buckets
 from fairseq_syntax.modules.numerics import at_least_float32
 
 
@@ -24,9 +24,9 @@ class BiasTable(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(heads, buckets))
 
-    def forward(self, buckets: Buckets, query: Tensor | None = None) -> Guide:
+    def forward(self, buckets: Buckets, query: Tensor | None = None) -> AttentionBias:
         """The bias, ``(batch or 1, heads, n, n)`` in float32 at least, 0 where there is no bucket."""
-        return Guide(bias=self.bias(buckets.numbers))
+        return AttentionBias(bias=self.bias(buckets.numbers))
 
     def bias(self, numbers: Tensor) -> Tensor:
         """The same of :attr:`Buckets.numbers`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Buckets, SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import Buckets, SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.biases.table import BiasTable
 from syntax_data.features import INFINITE
 
@@ -19,8 +19,8 @@ _OF_SIDE = _HIGHEST + 2
 TREE_HEIGHTS = 2 * _OF_SIDE + 1
 
 
-@register_syntax_mask("tree_height")
-class TreeHeight(SyntaxMask):
+@register_syntax_bias("tree_height")
+class TreeHeight(SyntaxBias):
     """A learned bias by the height of the smallest constituent that two words have in common, and its side.
 
     Every guided layer has a table. The height is the greatest syntactic distance (Hou 2024, §3.1) between them.
@@ -28,11 +28,11 @@ class TreeHeight(SyntaxMask):
 
     features = ("distance",)
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
+    def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (distance,) = features
         return height_buckets(distance)
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=TREE_HEIGHTS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import Buckets, SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases.base import Buckets, SyntaxBias, register_syntax_bias
 from fairseq_syntax.modules.biases.table import BiasTable
 from fairseq_syntax.modules.dependency import ancestors, common_ancestors
 
@@ -20,8 +20,8 @@ _SELF, _NO_PATH = 2 * _PATHS, 2 * _PATHS + 1
 TREE_PATHS = _NO_PATH + 1
 
 
-@register_syntax_mask("tree_path")
-class TreePath(SyntaxMask):
+@register_syntax_bias("tree_path")
+class TreePath(SyntaxBias):
     """A learned bias by the path from word to word in the dependency tree, and its side.
 
     Every guided layer has a table. The path is how many steps lead up from i's word to the lowest common ancestor, and
@@ -30,11 +30,11 @@ class TreePath(SyntaxMask):
 
     features = ("word", "head")
 
-    def guide(self, *features: Tensor, **labels: Tensor) -> Buckets:
+    def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         word, head = features
         return path_buckets(word, head)
 
-    def in_layer(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return BiasTable(heads=heads, buckets=TREE_PATHS)
 
 

@@ -38,7 +38,7 @@ from syntax_data.data_bin.places import TokenFiles, signature_path
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.data_bin.transaction import hidden_files, make_folder, move_into_place, read_signature
 from syntax_data.data_bin.verification import verify
-from syntax_data.errors import InputError, found_at
+from syntax_data.errors import InputError, describe_path
 from syntax_data.features import FEATURES
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
@@ -138,7 +138,7 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
 def _find_split(name: str, text: str, parse: str, lang: str, features: str | None) -> Split:
     text_path = f"{text}.{lang}"
     if not os.path.isfile(text_path):
-        raise InputError(text_path, None, f"expected a file of subword text, found {found_at(text_path)}")
+        raise InputError(text_path, None, f"expected a file of subword text, found {describe_path(text_path)}")
     prefix = f"{parse}.{lang}"
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}

@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from functools import partial
 
 from syntax_data.commands.main import command_line, run
-from syntax_data.errors import InputError, found_at
+from syntax_data.errors import InputError, describe_path
 from syntax_data.io.workers import check_workers
 from syntax_data.parsers import (
     CHARACTERS_A_TOKEN,
@@ -30,7 +30,7 @@ from syntax_data.parsers import (
     parser_class,
     parser_names,
 )
-from syntax_data.parsing.job import merge, parse_batches, parser_in
+from syntax_data.parsing.job import merge, open_parser, parse_batches
 from syntax_data.parsing.outputs import check_places, is_finished, what_becomes_of_others
 from syntax_data.parsing.plan import ParsePlan, Shard
 from syntax_data.parsing.store import BatchStore
@@ -106,7 +106,7 @@ def parse(args: argparse.Namespace) -> None:
     store.sweep()
     shard = None if args.shard_id is None else Shard(args.shard_id, args.num_shards)
     make = partial(parser_class(args.parser).from_arguments, args)
-    with nullcontext() if args.merge else parser_in(args.workers, make) as parser:
+    with nullcontext() if args.merge else open_parser(args.workers, make) as parser:
         work = None if parser is None else plan.work(parser.described)
         if (args.merge or args.resume) and is_finished(plan, work):
             print(f"{prefix}: all of it was done before")
@@ -142,7 +142,7 @@ def _check_options(args: argparse.Namespace) -> None:
     if args.workers > 1 and parser_class(args.parser).sequential:
         raise ValueError(f"--workers: expected 1 with --parser {args.parser}, which reads its file from line 1 on")
     if not os.path.isfile(args.input):
-        raise InputError(args.input or "--input", None, f"expected a text, found {found_at(args.input)}")
+        raise InputError(args.input or "--input", None, f"expected a text, found {describe_path(args.input)}")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # come before those of the file
 _OVERWRITE = "#fairseq:overwrite"
@@ -39,9 +39,11 @@ class Symbols:
                     if overwrite:
                         symbol, space, count = symbol.rpartition(" ")
                     if not space or not _is_number(count):
-                        raise InputError(path, number, f"expected a symbol and its count, found {shown(line.rstrip())}")
+                        raise InputError(
+                            path, number, f"expected a symbol and its count, found {short_repr(line.rstrip())}"
+                        )
                     if symbol in known and not overwrite:
-                        raise InputError(path, number, f"expected each symbol once, found {shown(symbol)} again")
+                        raise InputError(path, number, f"expected each symbol once, found {short_repr(symbol)} again")
                     known.add(symbol)
                     symbols.append(symbol)
             except UnicodeDecodeError as error:

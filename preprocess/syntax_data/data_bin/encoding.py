@@ -18,7 +18,7 @@ from syntax_data.data_bin.others_of_split import read_others, write_others
 from syntax_data.data_bin.places import TokenFiles
 from syntax_data.data_bin.split_counts import SplitCounts
 from syntax_data.data_bin.text_hashes import HASH, text_hashes, word_hash
-from syntax_data.errors import BadParse, InputError, shown
+from syntax_data.errors import BadParse, InputError, short_repr
 from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.io.workers import Workers
@@ -36,7 +36,7 @@ from syntax_data.text.ranges import Range
 from syntax_data.text.symbols import advice, symbol_pattern
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.parallel_files import in_lockstep
+from syntax_data.trees.parallel_files import parallel_ranges
 
 #: How many lines a worker gets at a time.
 LINES_AT_ONCE = 1000
@@ -205,7 +205,7 @@ def write_split(
             files.data, split.text, split.parses, settings=settings, units=LINES_AT_ONCE, workers=workers
         )
     work = partial(encode_lines, split=split, settings=settings, others=others)
-    ranges = in_lockstep(split.text, split.parses, LINES_AT_ONCE)
+    ranges = parallel_ranges(split.text, split.parses, LINES_AT_ONCE)
     with open(split.text, "rb") as file:
         sentences = sum(1 for _ in file)
     with (
@@ -240,6 +240,6 @@ def _renumber(
             split.parses[FEATURES[feature].source or ""],
             here[one_more],
             f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
-            f"{shown(one_more)} (--features {others} leaves {feature} out)",
+            f"{short_repr(one_more)} (--features {others} leaves {feature} out)",
         )
     return np.array([0, *map(everywhere.index, here)])[values]

@@ -13,7 +13,7 @@ from syntax_data.io.workers import Workers
 from syntax_data.text.ranges import Range
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES
-from syntax_data.trees.parallel_files import in_lockstep
+from syntax_data.trees.parallel_files import parallel_ranges
 from syntax_data.trees.tree import NoParse
 
 
@@ -32,7 +32,7 @@ def write_others(
     """
     others = Others()
     gather = partial(_gather, parses=parses, bad=BadParses(settings.on_bad_parse))
-    for some in workers.map_ordered(gather, in_lockstep(text, parses, units)):
+    for some in workers.map_ordered(gather, parallel_ranges(text, parses, units)):
         others.update(some)
     with tempfile.NamedTemporaryFile(dir=folder, prefix="others.", delete=False) as file:
         pickle.dump(others, file, pickle.HIGHEST_PROTOCOL)

@@ -10,7 +10,7 @@ from typing import Any
 
 from syntax_data.controls import Control
 from syntax_data.data_bin.mmap import check_size
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.features import FEATURES
 from syntax_data.features.aligned import Settings
 from syntax_data.io.versioned_json import check_types, read_versioned
@@ -65,7 +65,7 @@ class Signature:
         for labels in content["labels"].values():
             for label in labels:
                 if not isinstance(label, str):
-                    raise ValueError(f"{shown(label)} in the place of a label")
+                    raise ValueError(f"{short_repr(label)} in the place of a label")
         for name, split in content["splits"].items():
             check_types(
                 name,
@@ -76,7 +76,7 @@ class Signature:
             _check_settings(name, split["settings"])
             for k, feature in enumerate(split["features"]):
                 if not isinstance(feature, str) or feature not in FEATURES or feature in split["features"][:k]:
-                    raise ValueError(f"{shown(feature)} in the place of a feature of {name}")
+                    raise ValueError(f"{short_repr(feature)} in the place of a feature of {name}")
                 if FEATURES[feature].labels == () and feature not in content["labels"]:
                     raise ValueError(f"no labels of {feature}, which {name} has")
             for file, described in split["files"].items():
@@ -95,18 +95,18 @@ def _check_settings(split: str, settings: dict[str, Any]) -> None:
     types = {option.name: str for option in fields(Settings)} | {"control": type(control) if control is None else str}
     check_types(f"settings of {split}", settings, types)
     if settings["subwords"] not in SUBWORDS:
-        raise ValueError(f"{shown(settings['subwords'])} in the place of the subwords of {split}")
+        raise ValueError(f"{short_repr(settings['subwords'])} in the place of the subwords of {split}")
     if settings["on_bad_parse"] not in ON_BAD_PARSE:
-        raise ValueError(f"{shown(settings['on_bad_parse'])} is not what {split} may do on a bad parse")
+        raise ValueError(f"{short_repr(settings['on_bad_parse'])} is not what {split} may do on a bad parse")
     try:
         SymbolPattern.read(settings["symbols"])
     except ValueError:
-        raise ValueError(f"{shown(settings['symbols'])} are not symbols, in {split}") from None
+        raise ValueError(f"{short_repr(settings['symbols'])} are not symbols, in {split}") from None
     if control is not None:
         try:
             Control.read(control)
         except ValueError:
-            raise ValueError(f"{shown(control)} in the place of the control of {split}") from None
+            raise ValueError(f"{short_repr(control)} in the place of the control of {split}") from None
 
 
 def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:

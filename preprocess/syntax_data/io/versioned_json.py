@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from syntax_data.errors import InputError, said, shown
+from syntax_data.errors import InputError, one_line, short_repr
 
 T = TypeVar("T")
 
@@ -24,26 +24,26 @@ def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
         try:
             content = json.load(file)
         except (ValueError, RecursionError) as error:
-            raise InputError(path, None, f"expected {what}, found no JSON: {said(error)}") from None
+            raise InputError(path, None, f"expected {what}, found no JSON: {one_line(error)}") from None
     try:
         return build(content)
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:  # the last: int(1e999)
-        found = f"no {said(error)}" if isinstance(error, KeyError) else said(error)
+        found = f"no {one_line(error)}" if isinstance(error, KeyError) else one_line(error)
         raise InputError(path, None, f"expected {what}, found {found}") from None
 
 
 def check_types(what: str, content: Any, types: Mapping[str, type]) -> None:
     """Raises :class:`ValueError` unless `content` is a table of exactly these keys, with values of these types."""
     if not isinstance(content, dict):
-        raise ValueError(f"{shown(content)} in the place of {what}")
+        raise ValueError(f"{short_repr(content)} in the place of {what}")
     for key in types:
         if key not in content:
             raise ValueError(f"no {key!r} in {what}")
     for key, value in content.items():
         if type(value) is not types.get(key):
-            raise ValueError(f"{shown(key)}: {shown(value)} in {what}")
+            raise ValueError(f"{short_repr(key)}: {short_repr(value)} in {what}")
 
 
 def read_versioned(
@@ -57,12 +57,12 @@ def read_versioned(
 
     def build_versioned(content: Any) -> T:
         if not isinstance(content, dict):
-            raise ValueError(shown(content))
+            raise ValueError(short_repr(content))
         found = content["format_version"]
         if type(found) is int and found == version:
             return build(content)
         if type(found) is int and found < version:
             raise EarlierVersion(path, None, f"expected format version {version}, found {found}, {earlier}")
-        raise InputError(path, None, f"expected format version {version}, found {shown(found)}")
+        raise InputError(path, None, f"expected format version {version}, found {short_repr(found)}")
 
     return read_json(path, what, build_versioned)

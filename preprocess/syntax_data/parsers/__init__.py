@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar
 
-from syntax_data.errors import shown
+from syntax_data.errors import short_repr
 from syntax_data.text.folding import fold, same_folded
 from syntax_data.text.lines import decode_lines
 from syntax_data.trees.formats import FORMATS, ParseFormat
@@ -149,15 +149,17 @@ class Parser(ABC):
             if getattr(parse, FORMATS[kind].attribute) is None:
                 raise ValueError(f"expected a parse of kind {kind}, found none")
         if not same_folded(fold("".join(parse.tokens))[0], fold(line.text)[0]):
-            raise ValueError(f"expected the tokens of {shown(line.text)}, found {shown(parse.tokens)}")
+            raise ValueError(f"expected the tokens of {short_repr(line.text)}, found {short_repr(parse.tokens)}")
         for kind, parses in FORMATS.items():
             if (made := getattr(parse, parses.attribute)) is not None:
                 if (found := parses.tokens(made)) != parse.tokens:
-                    raise ValueError(f"expected the tokens {shown(parse.tokens)} in {kind}, found {shown(found)}")
+                    raise ValueError(
+                        f"expected the tokens {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}"
+                    )
                 (_, unit), *more = parses.units(_written(parses.write(made)))
                 again = parses.parse(unit, path="the parse", line=1)
                 if more or isinstance(again, NoParse) or len(parses.tokens(again)) != len(found):
-                    raise ValueError(f"expected words in {kind}, found {shown(found)}")
+                    raise ValueError(f"expected words in {kind}, found {short_repr(found)}")
         int(parse.multiword)
 
     def finish(self) -> None:
@@ -231,7 +233,7 @@ def _parse(
             raise ValueError(f"expected {len(lines)} parses, found {len(parses)}")
         return parses
     except SystemExit as error:  # perhaps with status 0
-        raise ValueError(f"the parser ended the program: {shown(error)}") from error
+        raise ValueError(f"the parser ended the program: {short_repr(error)}") from error
     except Exception as error:
         if parser.sequential:  # what it says of its file is the user's to know
             raise
@@ -253,7 +255,7 @@ def parser_class(name: str) -> type[Parser]:
     try:
         found: type[Parser] = entry.load()
     except Exception as error:  # whatever a module does when it is imported
-        raise ValueError(f"the parser {name} ({entry.value}) cannot be loaded: {shown(error)}") from error
+        raise ValueError(f"the parser {name} ({entry.value}) cannot be loaded: {short_repr(error)}") from error
     return found
 
 

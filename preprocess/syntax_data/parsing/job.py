@@ -12,7 +12,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.io.workers import Workers, signals_afterwards
 from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
 from syntax_data.parsers.record import ParseRecord, file_hash, read_records, write_records
@@ -24,7 +24,7 @@ from syntax_data.trees.tree import NoParse
 
 
 @dataclass(frozen=True)
-class PlacedParser:
+class OpenedParser:
     """A parser, wherever it works.
 
     Attributes:
@@ -39,7 +39,7 @@ class PlacedParser:
 
 
 @contextmanager
-def parser_in(processes: int, make: Callable[[], Parser]) -> Iterator[PlacedParser]:
+def open_parser(processes: int, make: Callable[[], Parser]) -> Iterator[OpenedParser]:
     """Has a parser in this process, or one in each of several that end with the block.
 
     Args:
@@ -49,7 +49,7 @@ def parser_in(processes: int, make: Callable[[], Parser]) -> Iterator[PlacedPars
     if processes > 1:
         with Workers(processes, share_cores=True) as workers:
             (said,) = workers.map_ordered(_described_in_worker, [make])
-            yield PlacedParser(said, partial(workers.map_ordered, partial(_parse_in_worker, make)))
+            yield OpenedParser(said, partial(workers.map_ordered, partial(_parse_in_worker, make)))
         return
     parser = make()
 
@@ -58,7 +58,7 @@ def parser_in(processes: int, make: Callable[[], Parser]) -> Iterator[PlacedPars
         if parser.sequential:
             parser.finish()
 
-    yield PlacedParser(described(parser), parsed, parser.sequential)
+    yield OpenedParser(described(parser), parsed, parser.sequential)
 
 
 #: The parser of this worker process.
@@ -80,7 +80,7 @@ def _parse_in_worker(make: Callable[[], Parser], batch: Batch) -> DoneBatch:
     return _parse_batch(_own_parser(make), batch)
 
 
-def parse_batches(store: BatchStore, parser: PlacedParser, batches: Sequence[int], *, resume: bool) -> None:
+def parse_batches(store: BatchStore, parser: OpenedParser, batches: Sequence[int], *, resume: bool) -> None:
     """Parses those of some batches that have not been parsed.
 
     Raises :class:`ValueError` if some have, and `resume` is not set; and if the parser fails on
@@ -139,7 +139,7 @@ def _parse_batch(parser: Parser, batch: Batch) -> DoneBatch:
     written: dict[str, list[str]] = {kind: [] for kind in parser.kinds}
 
     def failed(line: Line, error: Exception) -> None:
-        tqdm.write(f"{batch.lines.path}:{line.number}: the parser failed: {shown(error)}", file=sys.stderr)
+        tqdm.write(f"{batch.lines.path}:{line.number}: the parser failed: {short_repr(error)}", file=sys.stderr)
 
     for line, parse in zip(lines, parse_lines(parser, lines, **batch.limits, failed=failed), strict=True):
         if isinstance(parse, NoParse):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import refuse_to_overwrite
 from syntax_data.parsers.record import ParseRecord, file_hash, read_records, record_path
 from syntax_data.parsing.plan import ParsePlan, Work
@@ -19,7 +19,7 @@ def check_places(prefix: str, inputs: Sequence[str]) -> None:
     """Raises :class:`ValueError` unless what is written for `prefix` can be, and harms neither `inputs` nor others."""
     for path in (prefix, *inputs):
         if path.encode("utf-8", "replace").decode() != path:
-            raise ValueError(f"expected a name in UTF-8, found {shown(path)}")
+            raise ValueError(f"expected a name in UTF-8, found {short_repr(path)}")
     if not os.path.basename(prefix):
         raise ValueError(f"--output-prefix: expected a file's name at the end, found {prefix!r}")
     for output in (*(parses.path(prefix) for parses in FORMATS.values()), record_path(prefix)):
@@ -94,7 +94,7 @@ def what_becomes_of_others(plan: ParsePlan, work: Work) -> list[str]:
             else:
                 why = _differences(record, work)
                 if why and kind not in work.kinds:
-                    why = f"made by {shown(record.parser.get('name'))}"
+                    why = f"made by {short_repr(record.parser.get('name'))}"
             what = "will be replaced" if kind in work.kinds else "stays as it is"
             if why:
                 lines.setdefault(f"{what} ({why})", []).append(path)
@@ -116,4 +116,4 @@ def _differences(record: ParseRecord, work: Work) -> str:
 
 
 def _named(key: str, values: dict[str, Any]) -> str:
-    return f"{key} {shown(values[key])}" if key in values else f"no {key}"
+    return f"{key} {short_repr(values[key])}" if key in values else f"no {key}"

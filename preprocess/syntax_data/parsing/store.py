@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import atomic_write
 from syntax_data.io.locks import locked
 from syntax_data.io.versioned_json import read_json
@@ -122,7 +122,7 @@ class BatchStore:
             if getattr(found, name) != value:
                 raise ValueError(
                     f"{self.folder} holds batches of other work, its {name} differs: expected {value}, found "
-                    f"{shown(getattr(found, name))}; give the options and the text that it was begun with, or delete it"
+                    f"{short_repr(getattr(found, name))}; give the options and text of its beginning, or delete it"
                 )
         return found
 

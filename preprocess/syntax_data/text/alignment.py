@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 
-from syntax_data.errors import shown
+from syntax_data.errors import short_repr
 from syntax_data.text.folding import fold, one_dash, same_folded
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -66,7 +66,7 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
             words.append(open_word + token)
             open_word = ""
     if word_of and word_of[-1] == len(words):
-        raise AlignmentError(f"expected the line's last subword to end a word, found {shown(tokens[-1])}")
+        raise AlignmentError(f"expected the line's last subword to end a word, found {short_repr(tokens[-1])}")
     return Subwords(pieces, words, word_of)
 
 
@@ -188,7 +188,7 @@ def _difference(
         if first >= len(folded[0]):
             return "nothing"
         at = bisect_right(starts, first) - 1
-        some = " ".join(map(shown, strings[at : at + _SHOWN]))
+        some = " ".join(map(short_repr, strings[at : at + _SHOWN]))
         return f"{some}{' …' * (len(strings) > at + _SHOWN)} (from word {at + 1} on)"
 
     hint = ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from syntax_data.errors import InputError, found_at, shown
+from syntax_data.errors import InputError, describe_path, short_repr
 from syntax_data.text.alignment import Subwords
 from syntax_data.text.lines import read_lines, tokenize_line
 
@@ -35,11 +35,11 @@ def read_option(value: str) -> str:
         path = value[1:]
         if not os.path.isfile(path):
             also = "a symbol that begins with @ is named in such a file"
-            raise InputError(path, None, f"expected a file of --symbols, found {found_at(path)}; {also}")
+            raise InputError(path, None, f"expected a file of --symbols, found {describe_path(path)}; {also}")
         lines = [(number, line.strip()) for number, line in read_lines(path) if line.strip()]
         for number, line in lines:
             if "," in line:
-                raise InputError(path, number, f"expected a symbol without commas, found {shown(line)}")
+                raise InputError(path, number, f"expected a symbol without commas, found {short_repr(line)}")
             try:
                 SymbolPattern.read(line)
             except ValueError as error:
@@ -72,7 +72,7 @@ class SymbolPattern:
         for pattern in patterns:
             if not pattern.strip("*") or pattern.split() != [pattern]:
                 raise ValueError(
-                    f"--symbols: expected words between commas, each with more than *, found {shown(written)}"
+                    f"--symbols: expected words between commas, each with more than *, found {short_repr(written)}"
                 )
         return cls(re.compile("|".join(map(_expression, patterns))))
 

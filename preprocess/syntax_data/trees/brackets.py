@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from syntax_data.errors import BadParse, shown
+from syntax_data.errors import BadParse, short_repr
 from syntax_data.text.folding import escape_brackets, unescape_brackets
 from syntax_data.trees.tree import NoParse, Tree
 
@@ -54,7 +54,7 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
         elif not stack:
             if token.isspace():
                 continue
-            message = f"expected '(' in column {match.start() + 1}, found {shown(token)}{_BRACKETS_AS_WORDS}"
+            message = f"expected '(' in column {match.start() + 1}, found {short_repr(token)}{_BRACKETS_AS_WORDS}"
             raise BadParse(path, line, message, "unbalanced" if token == ")" else "outside_brackets")
         elif token != ")":
             stack[-1].append(unescape_brackets(_ESCAPE.sub(r"\1", token) if escapes else token))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from syntax_data.errors import BadParse, InputError, shown
+from syntax_data.errors import BadParse, InputError, short_repr
 from syntax_data.trees.tree import DependencyTree, NoParse, depths, sentence_sizes
 
 _STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
@@ -86,13 +86,13 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                         raise BadParse(path, number, str(error), "comment") from None
                 elif key == "global.columns":
                     if value.split() != _COLUMNS.split():
-                        found = f"CoNLL-U Plus with the columns {shown(value)}"
+                        found = f"CoNLL-U Plus with the columns {short_repr(value)}"
                         message = f"expected CoNLL-U, found {found}: convert the file to the ten columns {_COLUMNS}"
                         raise InputError(path, number, message)  # the whole file's, so no bad parse among others
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
-                    message = f"expected a number of sentences, found {shown(value)}"
+                    message = f"expected a number of sentences, found {short_repr(value)}"
                     raise BadParse(path, number, message, "comment")
             continue
         columns = text.split("\t", 10)
@@ -109,7 +109,7 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                 raise BadParse(
                     path,
                     number,
-                    f"expected a rising range of words after word {len(forms)}, found {shown(identifier)}",
+                    f"expected a rising range of words after word {len(forms)}, found {short_repr(identifier)}",
                     "word_numbers",
                 )
             if not form.strip():
@@ -117,10 +117,10 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
-            message = f"expected word number {len(forms) + 1}, found {shown(identifier)}"
+            message = f"expected word number {len(forms) + 1}, found {short_repr(identifier)}"
             raise BadParse(path, number, message, "word_numbers")
         if not _NUMBER.fullmatch(head):
-            raise BadParse(path, number, f"expected the number of a head, found {shown(head)}", "no_head")
+            raise BadParse(path, number, f"expected the number of a head, found {short_repr(head)}", "no_head")
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
@@ -229,7 +229,7 @@ def _group(
                 raise BadParse(
                     path,
                     line,
-                    f"expected words {word} to {last} of {shown(span[2])}, found only {len(forms)} words",
+                    f"expected words {word} to {last} of {short_repr(span[2])}, found only {len(forms)} words",
                     "word_numbers",
                 )
             tokens.append(span[2])
@@ -241,6 +241,6 @@ def _group(
             groups.append(range(word - 1, word))
             word += 1
     if span:
-        message = f"expected multi-word tokens that do not overlap, found {shown(span[2])}"
+        message = f"expected multi-word tokens that do not overlap, found {short_repr(span[2])}"
         raise BadParse(path, line, message, "word_numbers")
     return tokens, groups

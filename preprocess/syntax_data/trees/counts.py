@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
-from syntax_data.errors import shown
+from syntax_data.errors import short_repr
 
 _NO_PARSE = "no_parse."
 _REASONS = 8  # that a report lists
@@ -91,4 +91,4 @@ def _numbers(counts: ParseCounts | type[ParseCounts]) -> list[str]:
 
 def short_reason(reason: str) -> str:
     """A reason as messages show it: whoever made the parses may have written a long one."""
-    return reason if len(reason) <= _LONGEST_REASON else shown(reason)
+    return reason if len(reason) <= _LONGEST_REASON else short_repr(reason)

@@ -10,7 +10,7 @@ from syntax_data.text.ranges import Range, line_unit_ranges
 from syntax_data.trees.formats import FORMATS
 
 
-def in_lockstep(text: str, parses: Mapping[str, str], units: int) -> Iterator[dict[str, Range]]:
+def parallel_ranges(text: str, parses: Mapping[str, str], units: int) -> Iterator[dict[str, Range]]:
     """Yields ranges of a text (``text``) and, by kind of parse, of the files `parses` that belong to it.
 
     Raises :class:`InputError` where one file has more units than another, but for blank ones after the last parse. The

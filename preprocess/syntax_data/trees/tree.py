@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from syntax_data.errors import BadParse, shown
+from syntax_data.errors import BadParse, short_repr
 
 _UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
@@ -23,7 +23,7 @@ class NoParse:
 
     def __post_init__(self) -> None:
         if not self.reason.strip() or set(self.reason) & set("()\n\r"):
-            raise ValueError(f"expected a reason on one line, without round brackets, found {shown(self.reason)}")
+            raise ValueError(f"expected a reason on one line, without round brackets, found {short_repr(self.reason)}")
 
 
 @dataclass(slots=True)

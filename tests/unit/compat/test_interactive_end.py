@@ -16,7 +16,7 @@ from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
 import fairseq_syntax  # noqa: F401  (tells the end)
-from fairseq_syntax.compat.interactive_end import call_at_end
+from fairseq_syntax.compat.interactive_end import add_exit_hook
 
 
 def run(command: Any, body: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ def test_what_is_to_be_called_is_called_after_the_command_and_once():
     said: list[str] = []
 
     def body() -> None:
-        assert call_at_end(lambda: said.append("the end"))
+        assert add_exit_hook(lambda: said.append("the end"))
         said.append("last line")
 
     run(fairseq_cli.interactive, body)
@@ -46,20 +46,20 @@ def test_it_has_an_end_also_where_its_file_is_run_by_path():
     said: list[str] = []
     by_path = ModuleType("__main__")
     vars(by_path).update({**vars(fairseq_cli.interactive), "__name__": "__main__", "__spec__": None})
-    run(by_path, lambda: said.append(f"{call_at_end(lambda: said.append('the end'))}"))
+    run(by_path, lambda: said.append(f"{add_exit_hook(lambda: said.append('the end'))}"))
     assert said == ["True", "the end"]
 
 
 def test_other_commands_have_no_end():
     said: list[str] = []
-    run(fairseq_cli.generate, lambda: said.append(f"generate: {call_at_end(sys.exit)}"))
-    said.append(f"no command: {call_at_end(sys.exit)}")
+    run(fairseq_cli.generate, lambda: said.append(f"generate: {add_exit_hook(sys.exit)}"))
+    said.append(f"no command: {add_exit_hook(sys.exit)}")
     assert said == ["generate: False", "no command: False"]
 
 
 def test_it_may_set_the_status_but_not_hide_an_error():
     def ask() -> None:
-        call_at_end(lambda: sys.exit(3))
+        add_exit_hook(lambda: sys.exit(3))
 
     def fail() -> None:
         ask()
@@ -70,7 +70,7 @@ def test_it_may_set_the_status_but_not_hide_an_error():
     assert end.value.code == 3
     with pytest.raises(KeyError, match="lost"):
         run(fairseq_cli.interactive, fail)
-    assert not call_at_end(sys.exit)
+    assert not add_exit_hook(sys.exit)
 
 
 def test_fairseq_has_no_end_of_its_own():

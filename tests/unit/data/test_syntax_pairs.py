@@ -18,7 +18,7 @@ from fairseq.data import (
 )
 
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.modules.biases import UNKNOWN, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
+from fairseq_syntax.modules.biases import UNKNOWN, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
 from small import dictionary
 from syntax_data.features import INFINITE, truncate
@@ -206,7 +206,7 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     whole = {k: np.array(v) for k, v in random_features(random, words, words + random.randint(0, 4)).items()}
     n = len(whole["word"])
     for form, subwords in (("soft", "share"), ("hard", "share"), ("soft", "first")):
-        build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
+        build = BiasBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         full = build({k: torch.from_numpy(v)[None] for k, v in whole.items()}).log_masks[0]
         for length in range(1, n + 1):
             cut = truncate(whole, length)

@@ -14,7 +14,7 @@ from fairseq_syntax.encoder import attention as syntax_attention
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import Mixture, choose, fused, plain, shared
-from fairseq_syntax.modules.biases import BatchMasks, MaskBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
+from fairseq_syntax.modules.biases import BatchBiases, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.testing import random_features
 from syntax_data.features import INFINITE
 
@@ -28,12 +28,12 @@ def attention(**options):
     return SyntaxAttention(16, 4, **{**defaults, **options})
 
 
-def random_bias(batch: int, n: int, masks: int = 2) -> BatchMasks:
+def random_bias(batch: int, n: int, masks: int = 2) -> BatchBiases:
     generator = torch.Generator().manual_seed(3)
     m = torch.rand(batch, masks, n, n, generator=generator)
     m = torch.where(m < 0.4, torch.zeros(()), m)
     m[:, :, range(n), range(n)] = 1
-    return BatchMasks.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
+    return BatchBiases.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("implementation", ["plain", "shared"])
@@ -63,7 +63,7 @@ def test_attention_is_the_papers_formula(implementation):
     torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
 
 
-def mixed_bias(n: int) -> tuple[BatchMasks, torch.Tensor]:
+def mixed_bias(n: int) -> tuple[BatchBiases, torch.Tensor]:
     """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
     sentences on a line, with infinite distances between them."""
     random = Random(n)
@@ -74,7 +74,7 @@ def mixed_bias(n: int) -> tuple[BatchMasks, torch.Tensor]:
         short = max(1, n // 3)
         sentences = [random_features(random, max(1, n // 2), n - 1), random_features(random, short, short), n, two]
     net_input = small.batch(sentences)
-    masks = MaskBuilder(MASKS)
+    masks = BiasBuilder(MASKS)
     return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())
 
 
@@ -119,10 +119,10 @@ def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(groups, combina
     if kind == "without padding":
         padding = None
     elif kind == "the same for all":
-        masks = BatchMasks.of(torch.rand(1, 2, 9, 9).log(), masks.parsed)
+        masks = BatchBiases.of(torch.rand(1, 2, 9, 9).log(), masks.parsed)
     elif kind == "hides almost all":  # of a sentence, which falls back to a softmax for each mask
         log_masks = torch.where(torch.eye(9, dtype=torch.bool), -60.0, -90.0).expand(1, 2, -1, -1)
-        masks = BatchMasks.of(torch.cat([log_masks, masks.log_masks[1:]]), masks.parsed)
+        masks = BatchBiases.of(torch.cat([log_masks, masks.log_masks[1:]]), masks.parsed)
     whole, grouped = (attention(combination=combination, syntax_heads=3).eval() for _ in range(2))
     whole.implementation = "plain"
     x = torch.randn(9, 4, 16)
@@ -280,7 +280,7 @@ def test_gradients_are_those_of_the_function():
         x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
 
         def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
-            syntax = BatchMasks.of(log_masks, bias.parsed)
+            syntax = BatchBiases.of(log_masks, bias.parsed)
             output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
             return output.transpose(0, 1)[~padding]
 
@@ -350,7 +350,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         x = torch.randn(n, 3, 16)
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        syntax = BatchMasks.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        syntax = BatchBiases.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
         output, _ = net(x, x, x, need_weights=False, syntax=syntax)
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
@@ -362,7 +362,7 @@ def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_train
     net = attention(syntax_dropout=0.5, masks=MASKS[:1], implementation=implementation)
     x = torch.randn(6, 2, 16)
     bias = random_bias(2, 6, masks=1)
-    bias = BatchMasks.of(bias.log_masks, torch.tensor([[True], [False]]))
+    bias = BatchBiases.of(bias.log_masks, torch.tensor([[True], [False]]))
     net.eval()
     quiet = net(x, x, x, syntax=bias)[1]
     torch.testing.assert_close(net(x, x, x, syntax=bias)[1], quiet)
@@ -375,21 +375,21 @@ def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_train
 
 
 @pytest.mark.parametrize("syntax_dropout", [0.0, 0.3])
-@pytest.mark.parametrize("has_rest", [True, False])
+@pytest.mark.parametrize("has_global_expert", [True, False])
 @pytest.mark.parametrize("way", ["plain", "shared", "fused"])
-def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, has_rest, syntax_dropout):
+def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, has_global_expert, syntax_dropout):
     """The batch is of draws; v is the unit matrix, so that the output of fused attention is A."""
     n, draws, p = 5, 30_000, 0.4
     torch.manual_seed(6)
     q, k = torch.randn(2, 1, 2, n, 4).unbind()
     log_masks = random_bias(1, n).log_masks
     weights = torch.tensor([[0.5, 0.2], [0.3, 0.7], [0.2, 0.1]])[None]  # (1, experts, heads)
-    weights = weights if has_rest else weights[:, 1:] / weights[:, 1:].sum(dim=1, keepdim=True)
+    weights = weights if has_global_expert else weights[:, 1:] / weights[:, 1:].sum(dim=1, keepdim=True)
 
     def mixture(batch: int, **dropouts: FairseqDropout | None) -> Mixture:
-        masks = BatchMasks.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
+        masks = BatchBiases.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
         of_all = weights.unsqueeze(-1).expand(batch, -1, -1, -1)
-        return Mixture(masks, of_all, None, dropouts.get("ignore"), has_rest, dropouts.get("dropout"))
+        return Mixture(masks, of_all, None, dropouts.get("ignore"), has_global_expert, dropouts.get("dropout"))
 
     def dropout(p: float) -> FairseqDropout | None:
         return FairseqDropout(p, "test") if p else None  # in training
@@ -403,15 +403,15 @@ def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, 
         found = {"plain": plain, "shared": shared}[way](x.expand(draws, -1, -1, -1), dropped)
     attention = plain(x, mixture(1))[0]
     parts = (log_masks.unsqueeze(1) + x.unsqueeze(2)).softmax(dim=-1)[0]  # (heads, masks, n, n)
-    parts = torch.cat([x[0].softmax(dim=-1).unsqueeze(1), parts], dim=1) if has_rest else parts
-    variances = torch.tensor([1 / (1 - p) - 1] * has_rest + [1 / ((1 - p) * (1 - syntax_dropout)) - 1] * 2)
+    parts = torch.cat([x[0].softmax(dim=-1).unsqueeze(1), parts], dim=1) if has_global_expert else parts
+    variances = torch.tensor([1 / (1 - p) - 1] * has_global_expert + [1 / ((1 - p) * (1 - syntax_dropout)) - 1] * 2)
     expected = ((weights[0].t()[:, :, None, None] * parts) ** 2 * variances[:, None, None]).sum(dim=1)
     torch.testing.assert_close(found.mean(dim=0), attention, rtol=0.02, atol=0.005)
     torch.testing.assert_close(found.var(dim=0), expected, rtol=0.05, atol=1e-4)
     if not syntax_dropout:
         of_mixture = attention**2 * p / (1 - p)
         share = (expected / of_mixture)[of_mixture > 0]
-        assert 0.999 / (2 + has_rest) < share.min() < share.max() < 1.001
+        assert 0.999 / (2 + has_global_expert) < share.min() < share.max() < 1.001
 
 
 @pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
@@ -428,7 +428,7 @@ def test_dropout_may_act_on_each_expert(implementation, syntax_heads):
     net.train()
     seen = [net(x, x, x, need_weights=False, syntax=syntax)[0] for _ in range(2)]
     assert not torch.allclose(*seen)
-    draws = BatchMasks.of(syntax.log_masks.repeat(4000, 1, 1, 1), torch.ones(8000, 2, dtype=torch.bool))
+    draws = BatchBiases.of(syntax.log_masks.repeat(4000, 1, 1, 1), torch.ones(8000, 2, dtype=torch.bool))
     many = net(*[x.repeat(1, 4000, 1)] * 3, need_weights=False, syntax=draws)[0]
     torch.testing.assert_close(many.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
 
@@ -437,7 +437,7 @@ def test_dropout_may_act_on_each_expert(implementation, syntax_heads):
 def test_sentences_without_a_parse_have_no_syntax_dropout_beside_dropout_of_experts(implementation):
     net = attention(syntax_dropout=0.5, dropout_on="experts", implementation=implementation)
     x = torch.randn(6, 2, 16)
-    syntax = BatchMasks.of(random_bias(2, 6).log_masks, torch.tensor([[True, True], [False, False]]))
+    syntax = BatchBiases.of(random_bias(2, 6).log_masks, torch.tensor([[True, True], [False, False]]))
     dropped = net(x, x, x, need_weights=False, syntax=syntax)[0]
     net.eval()
     quiet = net(x, x, x, need_weights=False, syntax=syntax)[0]
@@ -458,7 +458,7 @@ def test_training_is_fused_where_no_dropout_acts_on_a_sum(monkeypatch):
 
     def way(masks: int = 2, parsed: bool = True, **options: object) -> str:
         net = attention(implementation="fused", dropout=0.1, masks=MASKS[:masks], **options)
-        syntax = BatchMasks.of(random_bias(2, 5, masks=masks).log_masks, torch.full((2, masks), parsed))
+        syntax = BatchBiases.of(random_bias(2, 5, masks=masks).log_masks, torch.full((2, masks), parsed))
         net(x, x, x, need_weights=False, syntax=syntax)
         return ways[-1]
 

@@ -16,20 +16,20 @@ from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
-    Guide,
-    MaskBuilder,
+    AttentionBias,
+    BiasBuilder,
     ParentScaling,
     PredictedParent,
     RelativePosition,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
     SyntaxAwareLocalAttention,
-    SyntaxMask,
+    SyntaxBias,
     TreeHeight,
     TreePath,
     position_buckets,
 )
-from fairseq_syntax.modules.biases.base import mask_names, register_syntax_mask
+from fairseq_syntax.modules.biases.base import bias_names, register_syntax_bias
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.options import option
 from fairseq_syntax.testing import random_features
@@ -37,42 +37,42 @@ from fairseq_syntax.testing import random_features
 GATE = {"hidden_dim": 4, "batch_norm": None}
 
 
-class Gaussian(SyntaxMask):
+class Gaussian(SyntaxBias):
     """A factor, the same for all heads: a bell around each position."""
 
     name = "gaussian"
     features = ("word",)
 
-    def guide(self, word):
+    def bias(self, word):
         place = torch.arange(word.shape[1], dtype=torch.float32)
         bell = torch.exp(-((place[:, None] - place) ** 2) / 2) / math.sqrt(2 * math.pi)
-        return Guide(factor=bell.expand(len(word), 1, -1, -1))
+        return AttentionBias(factor=bell.expand(len(word), 1, -1, -1))
 
 
-class Slopes(SyntaxMask):
+class Slopes(SyntaxBias):
     """A bias of its own for each head."""
 
     name = "slopes"
     features = ("word",)
 
-    def guide(self, word):
+    def bias(self, word):
         place = torch.arange(word.shape[1], dtype=torch.float32)
         away = (place[:, None] - place).abs()
         slopes = torch.tensor([0.0, 0.5, 1.0, 2.0])[:, None, None]
-        return Guide(bias=(-slopes * away).expand(len(word), -1, -1, -1))
+        return AttentionBias(bias=(-slopes * away).expand(len(word), -1, -1, -1))
 
 
-class Buckets(SyntaxMask):
+class Buckets(SyntaxBias):
     """A table of biases a layer: one number a head and bucket."""
 
     name = "buckets"
     features = ("word",)
 
-    def guide(self, word):
+    def bias(self, word):
         place = torch.arange(word.shape[1])
         return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
 
-    def in_layer(self, *, heads, head_dim, embed_dim):
+    def build_layer_module(self, *, heads, head_dim, embed_dim):
         return Table(heads)
 
 
@@ -82,7 +82,7 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.randn(heads, 5))
 
     def forward(self, buckets, query=None):
-        return Guide(bias=self.weight[:, buckets].transpose(0, 1))
+        return AttentionBias(bias=self.weight[:, buckets].transpose(0, 1))
 
 
 class OfEachQuery(nn.Module):
@@ -195,7 +195,7 @@ def compare(net, masks, syntax, padding):
     """The output and the gradients of all parameters with those of the formula."""
     torch.manual_seed(6)
     x = torch.randn(8, 3, 16, dtype=torch.float64)
-    built = MaskBuilder(masks, position=position_buckets if net.position_bias else None)(syntax)
+    built = BiasBuilder(masks, position=position_buckets if net.position_bias else None)(syntax)
     results = []
     for compute in (lambda: net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built)[0],
                     lambda: by_the_formula(net, x, padding, masks, built)):  # fmt: skip
@@ -215,11 +215,11 @@ def by_the_formula(net, x, padding, masks, built):
     """softmax(f ⊙ x + b + padding) for each expert, weighted and summed, sentence by sentence and head by head."""
     q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
     weights = by_hand(net, x, padding, len(masks))
-    guides = [
-        net.experts[mask.name](guide, x) if mask.name in net.experts else guide
-        for mask, guide in zip(masks, built.guides, strict=True)
+    modifiers = [
+        net.experts[mask.name](expert, x) if mask.name in net.experts else expert
+        for mask, expert in zip(masks, built.biases, strict=True)
     ]
-    guides = [g if known is None else g.where(known) for g, known in zip(guides, built.known, strict=True)]
+    modifiers = [g if known is None else g.where(known) for g, known in zip(modifiers, built.known, strict=True)]
     sentences = []
     for b in range(x.shape[1]):
         heads = []
@@ -231,10 +231,10 @@ def by_the_formula(net, x, padding, masks, built):
             hidden = torch.zeros(8, dtype=x.dtype).masked_fill(padding[b], -torch.inf)
             experts = [scores]
             factors, biases = [], []
-            for guide in guides if h < net.syntax_heads else []:
+            for expert in modifiers if h < net.syntax_heads else []:
                 factor, bias = (
                     None if part is None else part[b % len(part), h % part.shape[1]].double()
-                    for part in (guide.factor, guide.bias)
+                    for part in (expert.factor, expert.bias)
                 )
                 factors.append(torch.ones_like(scores) if factor is None else factor.expand_as(scores))
                 biases.append(torch.zeros_like(scores) if bias is None else bias)
@@ -262,13 +262,13 @@ def by_hand(net, x, padding, masks):
 
 def test_a_factor_of_zero_leaves_no_number_where_padding_is():
     class Nothing(Gaussian):
-        def guide(self, word):
-            return Guide(factor=torch.zeros(len(word), 1, word.shape[1], word.shape[1]))
+        def bias(self, word):
+            return AttentionBias(factor=torch.zeros(len(word), 1, word.shape[1], word.shape[1]))
 
     syntax, padding = padded_batch()
     net = attention([Nothing()], combination="pure")
     x = torch.randn(8, 3, 16)
-    output, weights = net(x, x, x, key_padding_mask=padding, syntax=MaskBuilder([Nothing()])(syntax))
+    output, weights = net(x, x, x, key_padding_mask=padding, syntax=BiasBuilder([Nothing()])(syntax))
     assert output.isfinite().all()
     expected = (~padding).float() / (~padding).sum(1, keepdim=True)
     torch.testing.assert_close(weights[:2][~padding[:2]], expected[:2, None].expand(-1, 8, -1)[~padding[:2]])
@@ -288,7 +288,7 @@ def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
     plain.gate.forward = lambda x, hidden, statistics: torch.tensor([1.0, 0.0]).view(1, 2, 1).expand(3, 2, 4)
     x = torch.randn(8, 3, 16)
     guided, unguided = (
-        module(x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder(of)(syntax))[0]
+        module(x, x, x, key_padding_mask=padding, need_weights=False, syntax=BiasBuilder(of)(syntax))[0]
         for module, of in ((net, masks), (plain, [SyntacticLocalRange()]))
     )
     torch.testing.assert_close(guided[:, 2], unguided[:, 2])
@@ -297,16 +297,16 @@ def test_a_sentence_without_a_parse_is_guided_by_no_kind_of_expert(kind):
 
 def test_a_bias_too_large_to_be_a_mask_is_not_shared():
     class Loud(Slopes):
-        def guide(self, word):
+        def bias(self, word):
             bias = torch.zeros(len(word), 1, word.shape[1], word.shape[1])
             bias[..., 0] = 90.0  # exp of it is infinite in float32
-            return Guide(bias=bias)
+            return AttentionBias(bias=bias)
 
     syntax, padding = padded_batch()
     x = torch.randn(8, 3, 16)
     found = [
         attention([Loud()], implementation=way)(
-            x, x, x, key_padding_mask=padding, need_weights=False, syntax=MaskBuilder([Loud()])(syntax)
+            x, x, x, key_padding_mask=padding, need_weights=False, syntax=BiasBuilder([Loud()])(syntax)
         )[0]
         for way in ("plain", "shared")
     ]
@@ -319,7 +319,7 @@ def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
     net = attention([SyntacticLocalRange()])
     net.gate = OfEachQuery(1, 4)
     x = torch.randn(8, 3, 16)
-    built = MaskBuilder([SyntacticLocalRange()])(syntax)
+    built = BiasBuilder([SyntacticLocalRange()])(syntax)
     *_, gates = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=built, contents=("gates",))
     of_queries = net.gate(x, small.hides(padding))[:, 1:]
     expected = torch.stack([of_queries[b][..., ~padding[b]].mean(-1) for b in range(3)])
@@ -405,16 +405,16 @@ def test_a_trace_changes_nothing_and_keeps_what_was_asked_for():
     ],
 )
 def test_a_mask_that_cannot_be_registered_is_refused(name, features, wrong):
-    before = mask_names()
+    before = bias_names()
     with pytest.raises(ValueError, match=wrong):
-        register_syntax_mask(name)(type("Mine", (SyntaxMask,), {"features": features, "__annotations__": {}}))
-    assert mask_names() == before
+        register_syntax_bias(name)(type("Mine", (SyntaxBias,), {"features": features, "__annotations__": {}}))
+    assert bias_names() == before
 
 
 def test_an_option_of_another_mask_is_refused():
-    class Mine(SyntaxMask):
+    class Mine(SyntaxBias):
         features = ("word",)
         temperature: float = option(1.0, help="…", name="slr_temperature")
 
     with pytest.raises(ValueError, match="mine: --slr-temperature is the option of another syntax mask"):
-        register_syntax_mask("mine")(Mine)
+        register_syntax_bias("mine")(Mine)

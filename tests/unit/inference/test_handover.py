@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_syntax.inference.handover import BatchHandover
+from fairseq_syntax.inference.handover import FeatureQueue
 
 
 def made(*rows: list[int], feature: int) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def feature(batch: dict[str, Any]) -> int:
 
 
 def test_each_batch_gets_its_own_features_also_where_tokens_are_equal():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     batches = [made([4, 5, 2], feature=i) for i in range(3)]
     for batch in batches:
         handover.put(batch)
@@ -39,7 +39,7 @@ def test_each_batch_gets_its_own_features_also_where_tokens_are_equal():
 
 
 def test_a_batch_at_a_time():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     epoch = SimpleNamespace(next_epoch_itr=lambda shuffle: (made([4 + i, 2], feature=i) for i in range(4)))
     for i, batch in enumerate(handover.through(epoch).next_epoch_itr(shuffle=False)):
         assert feature(handover.take(rebuilt(batch))) == i
@@ -47,14 +47,14 @@ def test_a_batch_at_a_time():
 
 @pytest.mark.parametrize("other", [[[9, 5, 2]], [[4, 5, 2], [4, 5, 2]], [[4, 5]]])
 def test_the_wrong_order_is_an_error(other):
-    handover = BatchHandover()
+    handover = FeatureQueue()
     handover.put(made([4, 5, 2], feature=1))
     with pytest.raises(RuntimeError, match="in the order in which they were made"):
         handover.take(rebuilt(made(*other, feature=2)))
 
 
 def test_the_last_batches_of_an_earlier_buffer_are_forgotten():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     first = handover.through(SimpleNamespace(next_epoch_itr=lambda: iter([made([4, 2], feature=i) for i in range(3)])))
     for batch, _ in zip(first.next_epoch_itr(), range(2), strict=False):  # whoever translates them stops halfway
         rebuilt(batch)
@@ -66,7 +66,7 @@ def test_the_last_batches_of_an_earlier_buffer_are_forgotten():
 
 
 def test_two_buffers_at_once_never_mix():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     one, two = (
         handover.through(
             SimpleNamespace(next_epoch_itr=lambda at=at: iter([made([at, 2], feature=at)]))
@@ -83,7 +83,7 @@ def test_two_buffers_at_once_never_mix():
 
 
 def test_other_batches_stay_as_they_are():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     plain = rebuilt(made([4, 2], feature=1))
     assert handover.take(plain) is plain  # the model says what is missing
     handover.put(made([4, 2], feature=1))
@@ -97,14 +97,14 @@ def test_tokens_are_compared_only_where_the_batch_was_moved(monkeypatch):
         raise AssertionError("compared")
 
     monkeypatch.setattr(torch, "equal", compared)
-    handover = BatchHandover()
+    handover = FeatureQueue()
     batch = made([4, 2], feature=1)
     handover.put(batch)
     assert feature(handover.take({"net_input": {"src_tokens": batch["net_input"]["src_tokens"]}})) == 1
 
 
 def test_features_follow_the_tokens_to_their_device():
-    handover = BatchHandover()
+    handover = FeatureQueue()
     batch = made([4, 2], feature=1)
     handover.put(batch)
     moved = batch["net_input"]["src_tokens"].to("meta")

@@ -7,7 +7,7 @@ import logging
 import pytest
 from fairseq.data import Dictionary
 
-from fairseq_syntax.inference.parse_sources import NoParses
+from fairseq_syntax.inference.parse_sources import WithoutParses
 from fairseq_syntax.inference.reader import SourceReader, source_reader
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from syntax_data.data_bin.signature import Signature
@@ -38,7 +38,7 @@ def test_labels_that_the_signature_lacks_are_an_error(tmp_path, signed):
     [(["▁a ▁b"], 1), (["a", "▁a", "▁b ▁c"], None), (["", "▁a", "▁b"], 2), (["▁▂▃ a"], None), (["<BT> ▁a ▁b"], 1)],
 )
 def test_marks_of_sentencepiece_are_mentioned_where_there_should_be_none(caplog, lines, expected):
-    reader = SourceReader(NoParses(), Settings("words", symbols="<BT>"), ["word"], {})
+    reader = SourceReader(WithoutParses(), Settings("words", symbols="<BT>"), ["word"], {})
     with caplog.at_level(logging.WARNING):
         caplog.clear()
         batch = reader.read(lines, lines, Dictionary())

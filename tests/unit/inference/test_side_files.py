@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairseq_syntax.inference.parse_sources import SideFiles, SourceLine
+from fairseq_syntax.inference.parse_sources import ParsesFromFiles, SourceLine
 from syntax_data.errors import InputError
 from syntax_data.text.alignment import plain_words
 from syntax_data.trees.bad_parses import BadParses
@@ -32,7 +32,7 @@ def test_what_follows_the_last_parse(tmp_path, trees, conllu, expected, pipe):
     text = "-" if pipe else str(tmp_path / "x")
 
     def read() -> None:
-        source = SideFiles(str(tmp_path / "x"), ["trees", "conllu"], BadParses("error"), text)
+        source = ParsesFromFiles(str(tmp_path / "x"), ["trees", "conllu"], BadParses("error"), text)
         source.parse(LINES)
         source.end()
 
@@ -45,7 +45,7 @@ def test_what_follows_the_last_parse(tmp_path, trees, conllu, expected, pipe):
 
 def test_skipped_parses_are_counted_by_reason(tmp_path, caplog):
     (tmp_path / "x.trees").write_text("(S a\n(S a\n")
-    source = SideFiles(str(tmp_path / "x"), ["trees"], BadParses("skip"), "-")
+    source = ParsesFromFiles(str(tmp_path / "x"), ["trees"], BadParses("skip"), "-")
     assert [parses["trees"].reason for parses in source.parse(LINES)] == ["unbalanced"] * 2
     source.end()
     assert "--input-parses: bad parses were skipped: 2 unbalanced" in caplog.messages

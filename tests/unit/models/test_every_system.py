@@ -12,7 +12,7 @@ from torch import nn
 import small
 import systems
 from fairseq_syntax.models.syntax_model import SyntaxModel
-from fairseq_syntax.modules.biases import UNKNOWN, BatchMasks, mask_names
+from fairseq_syntax.modules.biases import UNKNOWN, BatchBiases, bias_names
 from fairseq_syntax.modules.gates import COMBINATIONS
 from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -155,7 +155,7 @@ def test_activation_checkpointing_gives_the_same_gradients(system):
 def test_what_layers_share_is_made_once_a_batch(system, checkpoint, pads, monkeypatch):
     """Also where activation checkpointing runs each layer once more."""
     made = Counter()
-    of_experts = BatchMasks._of_experts
+    of_experts = BatchBiases._of_experts
 
     def counted(masks, parts, neutral, **options):
         if masks._of_batch is None:  # else it has parameters of a layer
@@ -166,7 +166,7 @@ def test_what_layers_share_is_made_once_a_batch(system, checkpoint, pads, monkey
         made["padding"] += 1
         return padding_bias(*args, **kwargs)
 
-    monkeypatch.setattr(BatchMasks, "_of_experts", counted)
+    monkeypatch.setattr(BatchBiases, "_of_experts", counted)
     monkeypatch.setattr("fairseq_syntax.modules.biases.base.padding_bias", padding)
     guided = system not in ("syntax_infused_transformer", "seprem_transformer")
     layers = {"encoder_layers": 3, "syntax_layers": "1-3,top"} if guided else {}
@@ -261,7 +261,7 @@ def test_missing_features_are_named_and_labels_are_not_missed(system):
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS)
-@pytest.mark.parametrize("mask", mask_names())
+@pytest.mark.parametrize("mask", bias_names())
 def test_every_mask_works_under_every_combination_and_with_another(mask, combination):
     net_input = systems.batch()
     others = ["", ",slr" if mask != "slr" else ",sdoi"]

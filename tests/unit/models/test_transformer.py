@@ -15,8 +15,8 @@ from torch import nn
 
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
 from fairseq_syntax.models.options import SyntaxTransformerConfig, all_options
-from fairseq_syntax.models.transformer import GatedSyntaxTransformerModel
-from fairseq_syntax.modules.biases import MaskBuilder, SyntaxMask
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.modules.biases import BiasBuilder, SyntaxBias
 from fairseq_syntax.modules.gates import SyntaxGate
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.testing import random_features
@@ -40,7 +40,7 @@ def with_stock_weights(**options):
     return stock, ours
 
 
-class AllVisible(SyntaxMask):
+class AllVisible(SyntaxBias):
     name = "all_visible"
     features = ("distance",)
 
@@ -60,7 +60,7 @@ def test_neutral_settings_equal_stock(training, left_pad, neutral, normalize_bef
         for layer in ours.encoder.layers:
             layer.self_attn.gate = ZeroGate(2, 4)
     else:
-        ours.encoder.mask_builder = MaskBuilder([AllVisible(), AllVisible()])
+        ours.encoder.bias_builder = BiasBuilder([AllVisible(), AllVisible()])
     stock.train(training)
     ours.train(training)
     plain = {k: v for k, v in net_input.items() if k != "src_syntax"}
@@ -168,7 +168,7 @@ def test_average_and_pure_have_no_gate_parameters_and_mix_evenly():
         net = model(syntax_masks="slr,sdoi", syntax_combination=combination, encoder_layers=1).eval()
         assert not [name for name, _ in net.named_parameters() if "gate" in name]
         net_input = mixed_batch()
-        masks = net.encoder.mask_builder(net_input["src_syntax"])
+        masks = net.encoder.bias_builder(net_input["src_syntax"])
         trace = SyntaxTrace(("scores", "attention"))
         net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], trace=trace)
         scores = trace.layers[1]["scores"].masked_fill(net_input["src_tokens"].eq(1)[:, None, None], -torch.inf)
@@ -195,7 +195,7 @@ def test_masks_are_built_once_a_batch():
             calls.append(distance)
             return super().log_mask(distance)
 
-    net.encoder.mask_builder = MaskBuilder([Counted()])
+    net.encoder.bias_builder = BiasBuilder([Counted()])
     encode(net, mixed_batch())
     assert len(calls) == 1
 
@@ -360,7 +360,7 @@ def test_every_option_reaches_the_model():
         syntax_dropout=0.25,
         syntax_attention="shared",
     )
-    slr, sdoi = net.encoder.mask_builder.masks
+    slr, sdoi = net.encoder.bias_builder.masks
     assert (slr.form, slr.temperature, sdoi.subwords) == ("hard", 2.0, "first")
     attention = net.encoder.layers[1].self_attn
     assert (attention.num_masks, attention.syntax_heads) == (2, 3)
@@ -377,7 +377,7 @@ def test_every_option_reaches_the_model():
 
 def test_command_line_declares_every_option_with_help():
     parser = ArgumentParser()
-    GatedSyntaxTransformerModel.add_args(parser)
+    SyntaxTransformerModel.add_args(parser)
     text = " ".join(parser.format_help().split())
     for option in all_options():
         assert " ".join(option.help.split()) in text

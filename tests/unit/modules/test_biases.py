@@ -10,8 +10,8 @@ import torch
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
-    Guide,
-    MaskBuilder,
+    AttentionBias,
+    BiasBuilder,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
     hard_slr,
@@ -327,7 +327,7 @@ def test_masks_do_not_depend_on_padding(left):
     width = 12
     batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
     for form, subwords in (("soft", "share"), ("hard", "share"), ("strict", "share"), ("soft", "first")):
-        build = MaskBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
+        build = BiasBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         together = build(batch)
         assert together.parsed.all()
         for row, line in enumerate(lines):
@@ -342,7 +342,7 @@ def test_masks_do_not_depend_on_padding(left):
 
 def test_sentence_without_a_parse_sees_everything():
     nothing = torch.full((1, 5), UNKNOWN)
-    build = MaskBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()])
+    build = BiasBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()])
     bias = build({"distance": nothing, "head": nothing, "word": torch.arange(5)[None]})
     assert (bias.log_masks == 0).all()
     assert not bias.parsed.any()
@@ -351,7 +351,7 @@ def test_sentence_without_a_parse_sees_everything():
 
 def test_a_mask_is_the_exponential_of_its_logarithm_and_a_normal_one_0_where_that_is_tiny():
     log_mask = torch.tensor([0.0, -1.0, -50.0, -59.0, -61.0, -90.0, -1000.0, -torch.inf])
-    guide = Guide(bias=log_mask.view(1, 1, 1, -1))
-    assert torch.equal(guide.mask.flatten(), log_mask.exp())
-    torch.testing.assert_close(guide.normal_mask.flatten()[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
-    assert not guide.normal_mask.flatten()[4:].any()
+    expert = AttentionBias(bias=log_mask.view(1, 1, 1, -1))
+    assert torch.equal(expert.mask.flatten(), log_mask.exp())
+    torch.testing.assert_close(expert.normal_mask.flatten()[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
+    assert not expert.normal_mask.flatten()[4:].any()

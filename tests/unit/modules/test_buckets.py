@@ -10,8 +10,8 @@ import torch
 from fairseq_syntax.modules.biases import (
     POSITIONS,
     UNKNOWN,
+    BiasBuilder,
     Buckets,
-    MaskBuilder,
     RelativePosition,
     TreeHeight,
     TreePath,
@@ -154,15 +154,15 @@ def test_buckets_do_not_depend_on_padding(left):
     lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
     width = 12
     batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
-    build = MaskBuilder(LEARNED, position=position_buckets)
+    build = BiasBuilder(LEARNED, position=position_buckets)
     together = build(batch)
     assert together.parsed.all()
-    assert [guide.numbers.shape[0] for guide in together.guides] == [1, 3, 3]
+    assert [expert.numbers.shape[0] for expert in together.biases] == [1, 3, 3]
     for k, line in enumerate(lines):
         n = len(line["word"])
         real = slice(width - n, width) if left else slice(0, n)
         alone = build({name: torch.tensor([values]) for name, values in line.items()})
-        for mask, whole, part in zip(LEARNED, together.guides, alone.guides, strict=True):
+        for mask, whole, part in zip(LEARNED, together.biases, alone.biases, strict=True):
             of_sentence = whole.numbers.expand(3, -1, -1)[k]
             assert torch.equal(of_sentence[real, real], part.numbers[0]), mask.name
             if mask.features:
@@ -175,19 +175,19 @@ def test_buckets_do_not_depend_on_padding(left):
 
 def test_without_a_parse_a_tree_gives_no_bias_and_position_stays():
     nothing = torch.full((2, 5), UNKNOWN)
-    built = MaskBuilder(LEARNED)({"distance": nothing, "head": nothing, "word": torch.arange(5).expand(2, 5)})
-    position, *of_trees = (guide.numbers for guide in built.guides)
+    built = BiasBuilder(LEARNED)({"distance": nothing, "head": nothing, "word": torch.arange(5).expand(2, 5)})
+    position, *of_trees = (expert.numbers for expert in built.biases)
     assert position.ge(0).all()
     assert all(numbers.eq(UNKNOWN).all() for numbers in of_trees)
     assert built.parsed.tolist() == [[True, False, False]] * 2
 
 
 def test_position_alone_needs_tokens_and_nothing_else():
-    build = MaskBuilder([RelativePosition()])
+    build = BiasBuilder([RelativePosition()])
     assert build.features == ()
     for syntax in (None, {}):
         built = build(syntax, torch.zeros(3, 4, dtype=torch.long))
-        assert built.guides[0].numbers.shape == (1, 4, 4)
+        assert built.biases[0].numbers.shape == (1, 4, 4)
         assert built.parsed.tolist() == [[True]] * 3
 
 
@@ -217,8 +217,8 @@ def test_every_bucket_has_a_number(mask):
         "head": torch.tensor([head_feature(range(words), tree(list(range(words))))]),
         "distance": torch.tensor([distance_feature(range(words), list(range(1, words)))]),
     }
-    numbers = mask.guide(*([features[name] for name in mask.features] or [torch.arange(words + 1)[None]])).numbers
-    table = mask.in_layer(heads=1, head_dim=4, embed_dim=4)
+    numbers = mask.bias(*([features[name] for name in mask.features] or [torch.arange(words + 1)[None]])).numbers
+    table = mask.build_layer_module(heads=1, head_dim=4, embed_dim=4)
     assert numbers.min() >= 0
     assert numbers.max() < table.weight.shape[1]
     table(Buckets(numbers)).bias.sum().backward()

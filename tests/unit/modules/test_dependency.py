@@ -10,7 +10,7 @@ import torch
 
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
-    MaskBuilder,
+    BiasBuilder,
     ParentScaling,
     SyntaxAwareLocalAttention,
     parent_scaling,
@@ -19,7 +19,7 @@ from fairseq_syntax.modules.biases import (
 )
 from fairseq_syntax.modules.biases.parent import ParentIgnoring
 from fairseq_syntax.modules.dependency import tree_distances
-from fairseq_syntax.modules.tree_mixing import descendant_weights, descents
+from fairseq_syntax.modules.tree_mixing import descendant_depths, descendant_weights
 from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree
@@ -96,7 +96,7 @@ def test_tree_distances_are_the_shortest_paths_on_random_forests():
 
 def test_descents_lead_from_first_subwords_to_all_subwords_of_descendants_on_random_forests():
     for word_of, heads in random_forests():
-        found = descents(*features(word_of, heads))[0]
+        found = descendant_depths(*features(word_of, heads))[0]
         down = steps_down(heads)
         for i, word in enumerate(word_of):
             first = not i or word_of[i - 1] != word
@@ -115,12 +115,12 @@ def test_descents_lead_from_first_subwords_to_all_subwords_of_descendants_on_ran
     ],
 )
 def test_descents_by_hand(word_of, expected):
-    found = descents(*features(word_of, HEADS))[0]
+    found = descendant_depths(*features(word_of, HEADS))[0]
     assert {i: {j: int(d) for j, d in enumerate(row) if d} for i, row in enumerate(found) if row.any()} == expected
 
 
 def test_descendant_weights_by_hand():
-    descent = descents(*features(SPLIT, HEADS))
+    descent = descendant_depths(*features(SPLIT, HEADS))
     weights = descendant_weights(descent)[0]
     torch.testing.assert_close(weights[2], torch.tensor([1, 2, 0, 0, 1, 1, 2, 0]) / 7)
     torch.testing.assert_close(weights[6], torch.tensor([0, 0, 0, 0, 0.5, 0.5, 0, 0]))
@@ -231,16 +231,16 @@ def test_parents_stay_in_their_sentence_of_the_line():
 
 def test_parent_ignoring_leaves_rows_of_each_sentence_and_head_as_they_are_in_training():
     word, head = features(SPLIT, HEADS)
-    guide = ParentScaling().guide(word.expand(50, -1), head.expand(50, -1))
+    expert = ParentScaling().bias(word.expand(50, -1), head.expand(50, -1))
     ignoring = ParentIgnoring(0.3, heads=4)
     torch.manual_seed(1)
-    rows = (ignoring(guide, None).factor == 1).all(dim=3)
+    rows = (ignoring(expert, None).factor == 1).all(dim=3)
     assert rows.shape == (50, 4, 8)
     assert float(rows.float().mean()) == pytest.approx(0.3, abs=0.05)
     assert not (rows == rows[:, :1]).all()
     assert not (rows == rows[:1]).all()
-    torch.testing.assert_close(ignoring.eval()(guide, None).factor, guide.factor)
-    assert (ParentIgnoring(1.0, heads=4)(guide, None).factor == 1).all()
+    torch.testing.assert_close(ignoring.eval()(expert, None).factor, expert.factor)
+    assert (ParentIgnoring(1.0, heads=4)(expert, None).factor == 1).all()
 
 
 @pytest.mark.parametrize("mask", [SyntaxAwareLocalAttention(distance=1), ParentScaling()])
@@ -249,16 +249,16 @@ def test_padding_and_sentences_without_a_parse_change_nothing(mask, left):
     word, head = features(SPLIT, HEADS)
     padding = torch.full((1, 3), UNKNOWN)
     pieces = [padding, word] if left else [word, padding]
-    alone = MaskBuilder([mask])({"word": word, "head": head}).guides[0]
+    alone = BiasBuilder([mask])({"word": word, "head": head}).biases[0]
     wide = {
         name: torch.cat([torch.cat([padding, f] if left else [f, padding], dim=1), torch.full((1, 11), UNKNOWN)])
         for name, f in (("word", word), ("head", head))
     }
     wide["word"][1] = torch.arange(11)  # words, but no heads
     assert torch.equal(wide["word"][0], torch.cat(pieces, dim=1)[0])
-    made = MaskBuilder([mask])(wide)
+    made = BiasBuilder([mask])(wide)
     real = slice(3, None) if left else slice(0, 8)
-    for ours, theirs, neutral in ((made.guides[0].factor, alone.factor, 1), (made.guides[0].bias, alone.bias, 0)):
+    for ours, theirs, neutral in ((made.biases[0].factor, alone.factor, 1), (made.biases[0].bias, alone.bias, 0)):
         if ours is not None:
             torch.testing.assert_close(ours[0, 0][real, real], theirs[0, 0])
             assert (ours[1] == neutral).all()

@@ -47,11 +47,11 @@ def test_what_has_no_parse_has_no_embedding_of_it():
 
 def test_labels_of_other_data_are_found_by_name_and_unknown_ones_have_no_embedding():
     made = embedding()
-    made.number_as({"upos": ["</s>", "VERB", "X", "NOUN", "DET", "ADJ"]})
+    made.set_label_vocabulary({"upos": ["</s>", "VERB", "X", "NOUN", "DET", "ADJ"]})
     theirs = {**FEATURES, "upos": torch.tensor([[4, 3, 1, 1, 5, 3, 2, 0]])}  # the last word's is X
     expected = torch.tensor([12.1, 21.1, 31.2, 31.4, 41.1, 21.1, 1.1, 0])
     torch.testing.assert_close(made(TOKENS, theirs)[0, :, 4], expected)
-    made.number_as({})
+    made.set_label_vocabulary({})
     torch.testing.assert_close(made(TOKENS, FEATURES), embedding()(TOKENS, FEATURES))
 
 

@@ -14,12 +14,12 @@ from fairseq_syntax.modules.heads import (
     Prediction,
     PredictionOptions,
     Predictor,
-    hide_distances,
+    corrupt_distances,
     parent_targets,
     predicted_parents,
 )
 from fairseq_syntax.modules.parent_scorer import ParentScorer
-from fairseq_syntax.modules.tree_mixing import descents
+from fairseq_syntax.modules.tree_mixing import descendant_depths
 
 
 def worked_scorer() -> ParentScorer:
@@ -93,33 +93,36 @@ def test_padding_changes_no_loss():
 def test_a_head_under_teacher_forcing_is_the_true_one_in_training_alone():
     word, head = features(SPLIT, HEADS)
     mask = PredictedParent()
-    module = mask.in_layer(heads=1, head_dim=4, embed_dim=8)
+    module = mask.build_layer_module(heads=1, head_dim=4, embed_dim=8)
     torch.nn.init.normal_(module.scorer.weight)
     x = torch.randn(8, 1, 8)
-    targets = mask.guide(torch.arange(8)[None], word=word, head=head)
+    targets = mask.bias(torch.arange(8)[None], word=word, head=head)
     scores = module.scorer(x).unsqueeze(1)
     forced = module(targets, x).bias.softmax(dim=-1)[0, 0]
     assert forced[:7].argmax(dim=1).tolist() == targets[0, :7].tolist()
     assert torch.equal(forced[:7].max(dim=1).values, torch.ones(7))
     torch.testing.assert_close(forced[7], scores[0, 0, 7].softmax(0))  # </s> has no head
     assert torch.equal(module(targets, x).prediction, scores)
-    assert torch.equal(module(mask.guide(torch.arange(8)[None]), x).bias, scores)  # no labels
+    assert torch.equal(module(mask.bias(torch.arange(8)[None]), x).bias, scores)  # no labels
     assert torch.equal(module.eval()(targets, x).bias, scores)
-    unforced = PredictedParent(teacher_forcing=False).in_layer(heads=1, head_dim=4, embed_dim=8)
+    unforced = PredictedParent(teacher_forcing=False).build_layer_module(heads=1, head_dim=4, embed_dim=8)
     unforced.load_state_dict(module.state_dict())
     assert torch.equal(unforced(targets, x).bias, scores)
-    assert PredictedParent(hidden_dim=3).in_layer(heads=1, head_dim=4, embed_dim=8).scorer.weight.shape == (4, 3)
+    assert PredictedParent(hidden_dim=3).build_layer_module(heads=1, head_dim=4, embed_dim=8).scorer.weight.shape == (
+        4,
+        3,
+    )
 
 
 def many_trees(copies: int = 400) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     word, head = (f.expand(copies, -1) for f in features(SPLIT, HEADS))
-    return descents(word, head), word, head
+    return descendant_depths(word, head), word, head
 
 
 def test_distances_are_hidden_at_the_published_rates():
     descent, word, head = many_trees()
     torch.manual_seed(1)
-    hidden = hide_distances(descent, word, head, rate=0.15)
+    hidden = corrupt_distances(descent, word, head, rate=0.15)
     sentence, one, other = hidden.pairs
     begins = [0, 1, 2, 4, 5, 6]
     assert set(one.tolist()) == set(other.tolist()) == set(begins)
@@ -142,8 +145,8 @@ def test_distances_are_hidden_at_the_published_rates():
 def test_long_distances_are_one_class():
     n = 20
     word, head = features(list(range(n)), [0, *range(1, n)])  # a chain
-    descent = descents(word, head)
-    hidden = hide_distances(descent, word, head, rate=1.0)
+    descent = descendant_depths(word, head)
+    hidden = corrupt_distances(descent, word, head, rate=1.0)
     assert int(hidden.targets.max()) == DISTANCE_CLASSES - 1 == 16
     assert len(hidden.targets) == n * (n - 1)
 
@@ -153,7 +156,7 @@ def test_distances_are_predicted_from_the_states_of_both_words():
     torch.manual_seed(2)
     predictor = Predictor(8, 4, PredictionOptions(distances=True))
     x = torch.randn(8, 2, 8)
-    hidden = hide_distances(descent, word, head, rate=0.5)
+    hidden = corrupt_distances(descent, word, head, rate=0.5)
     (found,) = predictor(x, parent_targets(word, head), hidden, None)["distance"]
     weight = torch.cat([predictor.one.weight, predictor.other.weight], dim=1)
     for row, b, i, j in zip(found.scores, *hidden.pairs, strict=True):

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from test_dependency import HEADS, WHOLE, features
 
-from fairseq_syntax.modules.tree_mixing import TreeMixing, descendant_weights, descents
+from fairseq_syntax.modules.tree_mixing import TreeMixing, descendant_depths, descendant_weights
 
 STATES = torch.arange(1.0, 8).view(7, 1, 1)  # H = 1 … 6, and </s>
 
@@ -27,7 +27,7 @@ def mixing(activation, *, layers: int = 1, embed_dim: int = 1) -> TreeMixing:
     ],
 )
 def test_the_mixture_by_hand(activation, expected):
-    weights = descendant_weights(descents(*features(WHOLE, HEADS)))
+    weights = descendant_weights(descendant_depths(*features(WHOLE, HEADS)))
     torch.testing.assert_close((weights[0] @ STATES[:, 0, 0])[:6], torch.tensor([0, 1, 26 / 7, 0, 0, 4.5]))
     found = mixing(activation)(STATES, 1, descendants=weights, parsed=torch.tensor([True]))
     mixed = 0.9 * STATES[:6, 0, 0] + 0.1 * torch.tensor(expected)

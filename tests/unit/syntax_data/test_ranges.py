@@ -10,7 +10,7 @@ from syntax_data.errors import InputError
 from syntax_data.text.lines import read_lines
 from syntax_data.text.ranges import conllu_unit_ranges, line_unit_ranges
 from syntax_data.trees.conllu import conllu_units
-from syntax_data.trees.parallel_files import in_lockstep
+from syntax_data.trees.parallel_files import parallel_ranges
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b", "c\r"]), max_size=12)
 
@@ -38,11 +38,11 @@ def test_units_after_a_blank_end_are_missed_by_nobody(tmp_path_factory, lines, u
     folder = tmp_path_factory.mktemp("ranges")
     text = write(folder / "x", "t\n" * len(lines))
     parses = {"trees": write(folder / "x.trees", "".join(f"{line}\n" for line in lines) + "\n" * more)}
-    assert sum(row["text"].count for row in in_lockstep(text, parses, units)) == len(lines)
+    assert sum(row["text"].count for row in parallel_ranges(text, parses, units)) == len(lines)
     with open(parses["trees"], "a") as file:
         file.write("(S t)\n")
     with pytest.raises(InputError, match=f"x.trees:{len(lines) + more + 1}: expected {len(lines)} parses"):
-        list(in_lockstep(text, parses, units))
+        list(parallel_ranges(text, parses, units))
 
 
 def write(path, content):
@@ -73,9 +73,9 @@ def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected, blank):
     found = []
     if expected:
         with pytest.raises(InputError, match=expected):
-            found.extend(in_lockstep(text, parses, 2))
+            found.extend(parallel_ranges(text, parses, 2))
     else:
-        found.extend(in_lockstep(text, parses, 2))
+        found.extend(parallel_ranges(text, parses, 2))
         assert [row["text"].count for row in found] == [2, 2, 1][: (lines + 1) // 2]
     assert all(set(row) == {"text", "trees", "conllu"} for row in found)
     assert len(found) >= min(lines, trees, blocks) // 2

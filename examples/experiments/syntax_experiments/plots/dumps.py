@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from syntax_data.errors import InputError, said, shown
+from syntax_data.errors import InputError, one_line, short_repr
 
 _NAME = re.compile("layers|masks|biases|(0|[1-9][0-9]*)/(tokens|gates|masks|biases|attention)")
 
@@ -39,7 +39,7 @@ class Dump:
             self._names = frozenset(self._file.files)
             for name in self._names:
                 if not _NAME.fullmatch(name) or ("/" in name and f"{name.partition('/')[0]}/tokens" not in self._names):
-                    raise ValueError(f"{shown(name)} in it")
+                    raise ValueError(f"{short_repr(name)} in it")
             self.layers = [int(layer) for layer in self._file["layers"]]
             self.masks = [str(mask) for mask in self._file["masks"]]
             self.biases = [str(bias) for bias in self._file["biases"]] if "biases" in self._names else []
@@ -80,7 +80,9 @@ class Dump:
         except Exception as error:  # of many kinds
             if isinstance(error, OSError) and error.filename is not None:
                 raise
-            raise InputError(self.path, None, f"expected a file of fairseq-syntax-dump, found {said(error)}") from None
+            raise InputError(
+                self.path, None, f"expected a file of fairseq-syntax-dump, found {one_line(error)}"
+            ) from None
 
     def mean_gates(self) -> dict[tuple[str, int, int], float]:
         """The mean gate over sentences, by mask, layer and head (from 1); nothing of a model that has no gates."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syntax_data.errors import InputError, said, shown
+from syntax_data.errors import InputError, one_line, short_repr
 from syntax_data.io.versioned_json import read_json
 
 # fairseq's formats simple and tqdm, and json; hydra puts other words before them than fairseq-train does.
@@ -89,7 +89,7 @@ def _values(text: str, name: str, *, path: str, number: int) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise InputError(path, number, f"expected a whole line of JSON, found {said(error)}") from None
+        raise InputError(path, number, f"expected a whole line of JSON, found {one_line(error)}") from None
     return {key.removeprefix(f"{name}_"): value for key, value in content.items()}
 
 
@@ -102,7 +102,7 @@ def _validation(values: Mapping[str, Any], *, path: str, number: int) -> Validat
             gates=gates_of(values),
         )
     except (KeyError, ValueError, TypeError, OverflowError) as error:
-        message = f"expected a validation with loss and num_updates, found {said(error)}"
+        message = f"expected a validation with loss and num_updates, found {one_line(error)}"
         raise InputError(path, number, message) from None
 
 
@@ -128,10 +128,10 @@ def heads_of_line(line: str) -> tuple[str, int, dict[str, float]] | None:
         updates = int(counted.removeprefix("num_updates "))
         for name, heads in json.loads(of_layers).items():
             if not (isinstance(heads, list) and (gate := _GATE.fullmatch(name)) and not (gate[1] or gate[4])):
-                raise ValueError(f"{shown(name)}: {shown(heads)}")
+                raise ValueError(f"{short_repr(name)}: {short_repr(heads)}")
             gates |= {f"_{name}_h{head}": float(value) for head, value in enumerate(heads, start=1)}
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"expected a whole line of gates, num_updates and JSON, found {said(error)}") from None
+        raise ValueError(f"expected a whole line of gates, num_updates and JSON, found {one_line(error)}") from None
     return subset, updates, gates
 
 
@@ -171,7 +171,7 @@ def read_run(folder: str) -> RunRecord:
         if not (
             isinstance(system, str) and system and isinstance(tests, list) and all(isinstance(t, str) for t in tests)
         ):
-            raise ValueError(f"the system {shown(system)} and the tests {shown(tests)}")
+            raise ValueError(f"the system {short_repr(system)} and the tests {short_repr(tests)}")
         history.sort(key=lambda validation: validation.updates)
         return RunRecord(folder, system, int(content["seed"]), history, tuple(tests))
 

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from syntax_data.errors import InputError, shown
+from syntax_data.errors import InputError, short_repr
 from syntax_experiments.commands import filled, run
 from syntax_experiments.gpus import on_a_gpu
 from syntax_experiments.make import Step
@@ -28,7 +28,7 @@ def measure(step: Step) -> None:
         found = None
     if not _numbers(found):
         expected = "a finite number, or a JSON object of them, as the last line"
-        raise InputError(str(output), None, f"expected {expected}, found {shown(last)}")
+        raise InputError(str(output), None, f"expected {expected}, found {short_repr(last)}")
     (step.folder / "measured.json").write_text(json.dumps(found))
 
 

@@ -7,14 +7,14 @@ import subprocess
 import numpy as np
 
 import commands
-from fairseq_syntax.modules.biases import mask_names
+from fairseq_syntax.modules.biases import bias_names
 from places import EXAMPLES
 
-USER_DIR = EXAMPLES / "own_mask/own_mask"
+USER_DIR = EXAMPLES / "own_bias/own_bias"
 RUN = ["--user-dir", str(USER_DIR), "--task", "syntax_translation"]
 
 #: What is said of it without its --user-dir.
-UNKNOWN_HERE = f"--syntax-masks: expected some of {','.join(mask_names())}, each once, found 'slr,neighbours'"
+UNKNOWN_HERE = f"--syntax-masks: expected some of {','.join(bias_names())}, each once, found 'slr,neighbours'"
 
 
 def run(*command: str, cwd) -> str:
@@ -24,7 +24,7 @@ def run(*command: str, cwd) -> str:
 
 
 def test_a_mask_of_ones_own_trains_and_generates(data_bin, tmp_path):
-    lines = (USER_DIR / "__init__.py").read_text().split("\n@register_syntax_mask")[1].rstrip().splitlines()
+    lines = (USER_DIR / "__init__.py").read_text().split("\n@register_syntax_bias")[1].rstrip().splitlines()
     assert len(lines) <= 20
     options = [
         *commands.TINY, "--syntax-masks", "neighbours,slr", "--neighbours-siblings", "--optimizer", "adam", "--lr",

@@ -3,12 +3,12 @@
 import torch
 
 import fairseq_syntax  # noqa: F401  (the task, the models and our masks)
-from fairseq_syntax.modules.biases import SyntaxMask, register_syntax_mask
+from fairseq_syntax.modules.biases import SyntaxBias, register_syntax_bias
 from fairseq_syntax.options import option
 
 
-@register_syntax_mask("neighbours")
-class Neighbours(SyntaxMask):
+@register_syntax_bias("neighbours")
+class Neighbours(SyntaxBias):
     """A word sees its head and its children in the dependency tree, and itself."""
 
     features = ("word", "head")
