@@ -26,11 +26,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syntax_data.parsing.batches import open_parser
-from syntax_data.parsing.run import ParseRun
-
 from syntax_data.parsers import MAX_TOKENS, default_characters
 from syntax_data.parsers.stanza import StanzaParser
+from syntax_data.parsing.batches import open_parser
+from syntax_data.parsing.run import ParseRun
 from syntax_data.text.folding import unescape_moses
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]

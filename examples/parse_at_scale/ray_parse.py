@@ -2,8 +2,8 @@
 
     python ray_parse.py --num-shards 64 [--cpus 1] [--gpus 0] -- --lang en --input /shared/raw/train.en …
 
-Options after -- are those of fairseq-syntax-parse; every machine must see the input. What a lost task has parsed is kept:
-Ray starts the task again, and you may give the command again.
+Options after -- are those of fairseq-syntax-parse; every machine must see the input. What a lost task has parsed is
+kept: Ray starts the task again, and you may give the command again.
 """
 
 from __future__ import annotations

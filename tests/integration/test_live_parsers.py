@@ -188,7 +188,7 @@ def test_a_head_in_another_sentence_is_no_root(models):
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.load(models["spacy"])
     pipeline.add_pipe("sentencizer", config={"punct_chars": ["saw"], "overwrite": True})
-    with pytest.raises(RuntimeError, match="stands in another sentence"):
+    with pytest.raises(RuntimeError, match="is in another sentence"):
         SpacyParser(model="in memory", pipeline=pipeline).parse([Line(1, "the pilot saw the farmer with the lantern")])
 
 
@@ -218,7 +218,7 @@ def test_udpipes_model_of_new_text(models):
         found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(place), device=None)
         assert found.describe()["model"]["file"] == model.name
     for description, place in (({}, str(model.parent)), (record, None)):
-        with pytest.raises(ValueError, match="--stanza-dir: expected UDPipe's model"):
+        with pytest.raises(ValueError, match="--parser-models: expected UDPipe's model"):
             UdpipeParser.from_description(description, kinds=["conllu"], models=place, device=None)
 
 

@@ -21,7 +21,7 @@ from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError, describe_path
 from syntax_data.io.workers import check_workers
 from syntax_data.parsers import (
-    CHARACTERS_A_TOKEN,
+    CHARACTERS_PER_TOKEN,
     MAX_CHARACTERS,
     MAX_TOKENS,
     default_characters,
@@ -54,7 +54,7 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         "--max-characters",
         type=int,
         metavar="N",
-        help=f"nor do lines of more characters, which no parser sees (default: {CHARACTERS_A_TOKEN} for each of "
+        help=f"nor do lines of more characters, which no parser sees (default: {CHARACTERS_PER_TOKEN} for each of "
         f"--max-tokens, at least {MAX_CHARACTERS}; no limit where --max-tokens has none)",
     )
     parser.add_argument(

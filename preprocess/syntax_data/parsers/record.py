@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from syntax_data.errors import InputError
+from syntax_data.io.atomic_write import named_errors
 from syntax_data.io.versioned_json import check_types, read_versioned
 
 FORMAT_VERSION = 1
@@ -56,7 +57,7 @@ def _build(content: Any) -> dict[str, ParseRecord]:
 def write_records(records: dict[str, ParseRecord], path: str) -> None:
     """Write records, by kind of parse."""
     parses = {kind: asdict(record) for kind, record in records.items()}
-    with open(path, "w", encoding="utf-8") as file:
+    with named_errors(path), open(path, "w", encoding="utf-8") as file:
         json.dump({"format_version": FORMAT_VERSION, "parses": parses}, file, indent=1, ensure_ascii=False)
         file.write("\n")
 

@@ -88,7 +88,7 @@ class ParseRun:
                 raise ValueError(f"expected a name in UTF-8, found {short_repr(path)}")
         if not os.path.basename(self.prefix):
             raise ValueError(f"--output-prefix: expected a file's name at the end, found {self.prefix!r}")
-        for path in (*map(self.output, FORMATS), self.record, *self._shard_paths()):
+        for path in (*map(self.output, FORMATS), self.record, *self._shard_files()):
             if os.path.isdir(path):
                 raise InputError(path, None, "expected a file to write, found a folder")
             refuse_to_overwrite(path, inputs)
@@ -132,20 +132,19 @@ class ParseRun:
         Raises:
             ValueError: batches are missing, or of different work, or outputs of other work exist.
         """
-        paths = self._shard_paths()
-        if not paths:
+        files = self._shard_files()
+        nothing = InputError(self.folder, None, f"expected the parsed batches of {self.text}, found none")
+        if not files:
             records = read_records(self.record)
             made = {kind: record for kind, record in records.items() if not _differences(record, self.source)}
             if made and all(self._is_intact(kind, record) for kind, record in made.items()):
                 return None
-            raise InputError(self.folder, None, f"expected the parsed batches of {self.text}, found none")
-        self.shards = _shard_count(paths[-1])
+            raise nothing
+        self.shards = max(files.values())
         with self._locked("merge"):
-            work = next((header for path in paths for header in ShardFile(path).read()), None)
+            work = next((header for path in files for header in ShardFile(path).read()), None)
             if work is None:
-                raise InputError(
-                    paths[-1], None, "expected parsed batches, found a damaged file: parse its shard again"
-                )
+                raise nothing
             work |= self.source
             for conflict in self._describe_conflicts(work):
                 raise conflict
@@ -216,10 +215,8 @@ class ParseRun:
         """Write the parses of each kind to a file. Raises :class:`ValueError` if batches are missing."""
         counts = TextCounts()
         missing = set()
-        shards = [ShardFile(self._shard_path(shard)).read() for shard in range(self.shards)]
-        for lines in shards:
-            next(lines, None)
-        readers = [self._in_order(lines, shard) for shard, lines in enumerate(shards)]
+        contents = (ShardFile(self._shard_path(shard)).read() for shard in range(self.shards))
+        readers = [self._in_order(itertools.islice(lines, 1, None), shard) for shard, lines in enumerate(contents)]
         with ExitStack() as stack:
             files = {}
             for kind, path in wholes.items():
@@ -265,8 +262,10 @@ class ParseRun:
     def _shard_path(self, shard: int) -> str:
         return os.path.join(self.folder, f"{shard}-of-{self.shards}.jsonl")
 
-    def _shard_paths(self) -> list[str]:
-        return [path for path in sorted(glob.glob(f"{glob.escape(self.folder)}/*.jsonl")) if _SHARD.search(path)]
+    def _shard_files(self) -> dict[str, int]:
+        """Return the number of shards N of each file ``I-of-N.jsonl``, by path."""
+        paths = sorted(glob.glob(f"{glob.escape(self.folder)}/*.jsonl"))
+        return {path: int(found[1]) for path in paths if (found := _SHARD.search(path))}
 
     def _delete_parts(self) -> None:
         for name in filter(_PART.fullmatch, os.listdir(self.folder)):
@@ -274,8 +273,8 @@ class ParseRun:
 
     def _describe_conflicts(self, work: Mapping[str, Any]) -> Iterator[InputError]:
         """Yield an error for each shard that is of other work, or one of another number of shards."""
-        for path in self._shard_paths():
-            if (count := _shard_count(path)) != self.shards:
+        for path, count in self._shard_files().items():
+            if count != self.shards:
                 differences = f"it is of {count} shards, now there are {self.shards}"
             else:
                 differences = _differences(next(ShardFile(path).read(), work), work)
@@ -323,13 +322,6 @@ def _describe(parser: Parser, _: None) -> dict[str, Any]:
 
 def _finish(parser: Parser, _: None) -> None:
     parser.finish()
-
-
-def _shard_count(path: str) -> int:
-    """Return N of a path ``I-of-N.jsonl``."""
-    found = _SHARD.search(path)
-    assert found
-    return int(found[1])
 
 
 def _differences(before: ParseRecord | Mapping[str, Any], now: Mapping[str, Any]) -> str:

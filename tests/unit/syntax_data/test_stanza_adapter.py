@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from syntax_data.parsers import Line, NoParse, Parse, parse_lines
+from syntax_data.parsers import Line, Parse, parse_lines
 from syntax_data.parsers.record import file_hash
 from syntax_data.parsers.stanza import StanzaParser
 from syntax_data.trees.brackets import format_brackets
+from syntax_data.trees.tree import NoParse
 
 
 @dataclass
