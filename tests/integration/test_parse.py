@@ -265,18 +265,6 @@ def test_parses_are_checked_so_that_what_is_written_can_be_read(tmp_path, damage
     assert "x.en:2: the parser failed: " in capsys.readouterr().err
 
 
-def test_a_report_lists_some_reasons_and_counts_the_rest(tmp_path, capsys):
-    text = write(tmp_path / "x.en", "a\n" * 24 + "b\n")
-    reasons = [*range(20), 3, 7, *["x" * 10**6] * 2]
-    trees = "".join(f"(()) reason {reason}\n" for reason in reasons) + "(S b)\n"
-    run(text, "--parse-file", write(tmp_path / "p", trees), parser="trees")
-    report = capsys.readouterr().out
-    assert "without a parse: 2 reason 3, 2 reason 7, 2 'reason xxx" in report
-    assert "xxx', 1 reason 0, 1 reason 1, 1 reason 10, 1 reason 11, 1 reason 12, 13 others; 1 tokens" in report
-    assert len(report) < 1000
-    assert record(text)["counts"]["no_parse.reason 19"] == 1
-
-
 # Processes, shards, kills
 
 
@@ -327,6 +315,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "not ended": lambda content: content[:-1],
     "a byte changed": lambda content: content.replace(b"a1", b"a2", 1),
     "a batch left out": lambda content: b"".join(content.splitlines(True)[::2]),
+    "another order": lambda content: b"".join(content.splitlines(True)[::-1]),
     "a batch twice": lambda content: content + content.splitlines(True)[-1],
     "not UTF-8": lambda content: content + b"\xff" * 10**6,
     "no header": lambda content: b"[" * 10**5,
@@ -344,10 +333,8 @@ def test_batches_that_are_torn_or_damaged_are_parsed_again(tmp_path, damage, one
         refused(r"x\.parts: expected all batches, found that some are missing of shard 0 of 2", text, "--merge")
     capsys.readouterr()
     run(text, "--num-shards", "2", "--shard-id", "0")
-    said = r"x\.parts/0-of-2\.jsonl: a line from byte \d+ on is torn or damaged"
-    assert bool(re.search(said, capsys.readouterr().err)) == (
-        damage not in ("empty", "a batch left out", "a batch twice")
-    )
+    said = re.search(r"x\.parts/0-of-2\.jsonl: a line from byte \d+ on is torn or damaged", capsys.readouterr().err)
+    assert bool(said) == (damage != "empty")
     run(text, "--merge")
     assert outputs(snapshot(tmp_path)).items() >= one_run.items()
 
@@ -553,7 +540,7 @@ def test_records_that_cannot_be_read_are_refused_before_any_work(tmp_path, no_wo
 @pytest.mark.parametrize("link", [None, os.symlink, os.link])
 @pytest.mark.parametrize("output", ["x.conllu", "x.parse.json", "x.parts/0-of-1.jsonl"])
 def test_no_input_is_ever_overwritten(tmp_path, no_work, output, link):
-    """Neither the text nor a file of parses, by whatever name."""
+    """Neither the text nor a file of parses, also not by a link."""
     text = write(tmp_path / "x", "a\n")
     write(tmp_path / output, "(S   a)\n")
     file = tmp_path / output

@@ -1,4 +1,4 @@
-"""Work on a line grows about as the line does, whatever the line looks like: nothing stalls, and nothing recurses."""
+"""Work on a line grows about as the line does, for all kinds of lines: nothing stalls, and nothing recurses."""
 
 from __future__ import annotations
 

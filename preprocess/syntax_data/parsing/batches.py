@@ -145,42 +145,45 @@ def hold_until_first_success(batches: Iterable[ParsedBatch], path: str) -> Itera
 
 
 class ShardFile:
-    """A file of JSON lines, each after its hash: first what the batches are made from, then the batches in order.
+    """A file of JSON lines: first what the batches are made from, then the batches.
 
-    A line that is torn or damaged, and all after it, are not read, and overwritten.
+    Before each line is a hash of its content, its number and the file's name. A line that is torn, damaged or not at
+    its place, and all after it, are not read, and overwritten.
     """
 
     def __init__(self, path: str):
         self.path = path
-        self._end = 0  # of the lines that have been read, but for the one that was yielded last
+        self._lines = self._end = 0  # that have been read, and their bytes
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the content of the lines."""
-        self._end = 0
+        self._lines = self._end = 0
         if not os.path.exists(self.path):
             return
         with open(self.path, "rb") as file:
             for line in file:
                 content = line.partition(b" ")[2].removesuffix(b"\n")
-                if line != _with_hash(content):
+                if line != self._line(content):
                     print(f"{self.path}: a line from byte {self._end} on is torn or damaged", file=sys.stderr)
                     return
-                yield json.loads(content)
+                self._lines += 1
                 self._end += len(line)
+                yield json.loads(content)
 
     @contextmanager
     def append(self) -> Iterator[Callable[[dict[str, Any]], None]]:
-        """Yield a function that adds a line after those that have been read, until the next one was asked for."""
+        """Yield a function that adds a line after those that have been read."""
         with named_errors(self.path), open(self.path, "r+b" if os.path.exists(self.path) else "wb") as file:
             file.truncate(self._end)
             file.seek(self._end)
 
             def add(content: dict[str, Any]) -> None:
-                file.write(_with_hash(json.dumps(content, ensure_ascii=False).encode()))
+                file.write(self._line(json.dumps(content, ensure_ascii=False).encode()))
                 file.flush()
+                self._lines += 1
 
             yield add
 
-
-def _with_hash(content: bytes) -> bytes:
-    return b"%s %s\n" % (hashlib.sha256(content).hexdigest().encode(), content)
+    def _line(self, content: bytes) -> bytes:
+        place = f"{os.path.basename(self.path)} {self._lines} ".encode()
+        return b"%s %s\n" % (hashlib.sha256(place + content).hexdigest().encode(), content)

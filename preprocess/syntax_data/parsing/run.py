@@ -160,8 +160,8 @@ class ParseRun:
         header = next(lines, None)
         counts = TextCounts()
         done = 0
-        for batch in self._in_order(lines, shard):
-            counts.update(batch.counts)
+        for content in lines:
+            counts.update(ParsedBatch.from_json(content).counts)
             done += 1
         begun = done
         given, known = (batches, done) if sequential else (batches[done:], 0)
@@ -215,22 +215,23 @@ class ParseRun:
         """Write the parses of each kind to a file. Raises :class:`ValueError` if batches are missing."""
         counts = TextCounts()
         missing = set()
-        contents = (ShardFile(self._shard_path(shard)).read() for shard in range(self.shards))
-        readers = [self._in_order(itertools.islice(lines, 1, None), shard) for shard, lines in enumerate(contents)]
+        files = [ShardFile(self._shard_path(shard)).read() for shard in range(self.shards)]
+        readers = [itertools.islice(lines, 1, None) for lines in files]
         with ExitStack() as stack:
-            files = {}
+            written = {}
             for kind, path in wholes.items():
                 stack.enter_context(named_errors(path))
-                files[kind] = stack.enter_context(open(path, "wb"))
+                written[kind] = stack.enter_context(open(path, "wb"))
             for i in range(len(self.batches)):
-                batch = next(readers[i % self.shards], None)
-                if batch is None:
+                content = next(readers[i % self.shards], None)
+                if content is None:
                     missing.add(i % self.shards)
                     continue
+                batch = ParsedBatch.from_json(content)
                 if self.strict:
                     batch.check_strictly(self.text)
                 counts.update(batch.counts)
-                for kind, file in files.items():
+                for kind, file in written.items():
                     file.write(batch.parses[kind].encode())
         if missing:
             raise ValueError(
@@ -238,13 +239,6 @@ class ParseRun:
                 f"{', '.join(map(str, sorted(missing)))} of {self.shards}: give the same command of each again"
             )
         return counts
-
-    def _in_order(self, lines: Iterator[dict[str, Any]], shard: int) -> Iterator[ParsedBatch]:
-        """Yield the batches of a shard, up to the first that is not the expected one."""
-        for content, expected in zip(lines, self.batches[shard :: self.shards], strict=False):
-            if content["first_line"] != expected.first_line:
-                return
-            yield ParsedBatch.from_json(content)
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:

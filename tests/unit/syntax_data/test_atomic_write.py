@@ -39,7 +39,7 @@ def test_a_full_disk_is_named(tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_an_input_is_not_overwritten_under_whatever_name(tmp_path, monkeypatch):
+def test_an_input_is_not_overwritten_by_any_of_its_names(tmp_path, monkeypatch):
     text = tmp_path / "text"
     text.write_text("precious")
     os.symlink("text", tmp_path / "symlink")
