@@ -1,4 +1,4 @@
-"""Beginning and end of all commands, with one line for each error that a user can make."""
+"""Beginning and end of all commands, with one line for each error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UsageError(Exception):
 
 
 def command_line(name: str, description: str | None) -> ArgumentParser:
-    """Return an empty command line; its `description` is the docstring of the command's module, printed as it is."""
+    """Return an empty command line; its `description` is printed as it is."""
     return ArgumentParser(
         prog=name, description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -38,11 +38,11 @@ def run(
     advice: str = "",
     errors: tuple[type[Exception], ...] = (),
 ) -> None:
-    """Run a command: do the `work` of its arguments, and end the process as :func:`command` does.
+    """Run a command, and end the process as :func:`command` does.
 
     Args:
         get_parser: returns the command line.
-        work: may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
+        work: takes the parsed arguments; may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
         argv: the arguments; ``None``: those of the process.
     """
     with command(name, advice=advice, errors=errors):
@@ -54,7 +54,7 @@ def run(
 
 
 def _error_text(error: Exception) -> str:
-    """Return the message of an exception; of a file that cannot be opened, its name and the reason."""
+    """Return the message of an exception; of a file, its name and the reason."""
     if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
         return f"{error.filename or repr(error.filename)}: {error.strerror}"
     return str(error)
@@ -62,7 +62,7 @@ def _error_text(error: Exception) -> str:
 
 @contextmanager
 def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """End the process with one line on stderr, which begins with the command's `name`, where this block fails.
+    """End the process with one line on stderr if this block fails.
 
     The exit status is 1 for broken input, files that cannot be read or written, too little memory, a worker that died,
     and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception

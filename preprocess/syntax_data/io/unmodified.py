@@ -11,7 +11,7 @@ from syntax_data.errors import InputError
 
 @contextmanager
 def assert_unmodified(paths: Iterable[str]) -> Iterator[None]:
-    """Raise :class:`InputError` at the end if a file was replaced or written to meanwhile, even with equal content."""
+    """Raise :class:`InputError` at the end if a file was written to meanwhile."""
     before = {path: _identity(path) for path in paths}
     yield
     for path, identity in before.items():

@@ -31,7 +31,7 @@ def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
 
 
 def check_types(what: str, content: Any, types: Mapping[str, type]) -> None:
-    """Raise :class:`ValueError` unless `content` is a table of exactly these keys, with values of these types."""
+    """Raise :class:`ValueError` unless `content` has exactly these keys and types."""
     if not isinstance(content, dict):
         raise ValueError(f"{short_repr(content)} instead of {what}")
     for key in types:

@@ -1,4 +1,4 @@
-"""Worker processes that end with their parent, and whose death is an error instead of an endless wait."""
+"""Worker processes that end with their parent, and whose death is an error."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ R = TypeVar("R")
 
 
 def check_workers(count: int) -> None:
-    """Raise :class:`ValueError` unless ``--workers`` is a number of processes that a machine may have."""
+    """Raise :class:`ValueError` unless ``--workers`` is a sensible number."""
     most = max(64, 4 * (os.cpu_count() or 1))
     if not 1 <= count <= most:
         raise ValueError(f"--workers: expected 1 to {most}, found {count}")
 
 
 class WorkerDied(RuntimeError):
-    """A worker process ended by itself: most likely killed by a system that is short of memory."""
+    """A worker process ended by itself, most likely killed for want of memory."""
 
 
 class Workers:
-    """A pool of processes, which end with the block ``with``; a `count` of 1 does the work in this process.
+    """A pool of processes, which end with the block ``with``.
 
     Each has a pipe of its own: when one dies, its end of the pipe closes, and :class:`WorkerDied` is raised. The pools
     of :mod:`concurrent.futures` and joblib share one pipe; if a worker is killed while it sends a result, they wait for
     ever.
 
     Args:
-        count: number of processes.
+        count: number of processes; with 1, this process does the work.
         share_cores: give the libraries that workers load an equal share of the cores as their threads, unless
             OMP_NUM_THREADS is set.
     """
@@ -79,9 +79,9 @@ class Workers:
         self._workers.clear()
 
     def map_ordered(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Like map(), at most two items a worker ahead of what is taken. Items are small; results may be large.
+        """Like map(), at most two items a worker ahead of what is taken.
 
-        Errors are raised in the order of the items, one in reading them after those in the work on earlier ones. Take
+        Items must be small; results may be large. Errors are raised in the order of the items, one in reading them after those in the work on earlier ones. Take
         the results to the end; after an error the workers cannot be used again.
         """
         if not self._workers:
@@ -175,7 +175,9 @@ def _number_of_cores() -> int:
 
 @contextmanager
 def signals_afterwards() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the end of this block, for steps that belong together, as moving several files.
+    """Delay Ctrl-C and SIGTERM until the end of this block.
+
+    It is for steps that belong together, as moving several files.
 
     Forking is such a step too: functions of some modules run before and after it, in both processes, and Python drops
     the exceptions that end them, even a KeyboardInterrupt. A signal of the parent is not passed on to the new process.

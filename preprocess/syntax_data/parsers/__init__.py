@@ -1,4 +1,4 @@
-"""Parsers behind one interface, :class:`Parser`; packages may add others as entry points (:data:`ENTRY_POINTS`)."""
+"""Parsers behind one interface; other packages may add theirs as entry points."""
 
 from syntax_data.parsers.base import (
     CHARACTERS_PER_TOKEN,

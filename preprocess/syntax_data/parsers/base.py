@@ -96,9 +96,9 @@ class Parser(ABC):
     def from_description(
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> Parser:
-        """Return the parser that :meth:`describe` described, to parse new text as the training data was parsed.
+        """Return the parser that :meth:`describe` described.
 
-        Called only if the class is :attr:`restartable`, and defines this.
+        It parses new text as the training data was parsed. Called only if the class is :attr:`restartable`.
 
         Args:
             description: may lack all but the name and, as ``lang``, the language.
@@ -113,18 +113,18 @@ class Parser(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Return its name (that of its entry point), version, models and all else that parses depend on, for JSON."""
+        """Return its name (of its entry point), version, models and all else that matters."""
 
     @abstractmethod
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
-        """Return a parse for each line, or :class:`~syntax_data.trees.tree.NoParse` with the reason why there is none.
+        """Return a parse for each line, or a ``NoParse`` with the reason.
 
         After an exception it is called with fewer lines until the one is found on which it fails. An exception of a
         sequential parser ends the run.
         """
 
     def check(self, line: Line, parse: Parse) -> None:
-        """Raise an exception unless this is a parse of the line, of all kinds, and can be written and read again."""
+        """Raise unless this is a parse of the line, of all kinds, that can be read again."""
         for kind in self.kinds:
             if getattr(parse, FORMATS[kind].attribute) is None:
                 raise ValueError(f"expected a parse of kind {kind}, found none")
@@ -148,5 +148,5 @@ class Parser(ABC):
 
 
 def default_characters(max_tokens: int | None) -> int | None:
-    """Return the default limit of characters of a line, which exceeds real lines of that many tokens."""
+    """Return the default limit of characters of a line of that many tokens."""
     return None if max_tokens is None else max(MAX_CHARACTERS, CHARACTERS_PER_TOKEN * max_tokens)

@@ -1,4 +1,4 @@
-"""Parses from the number of words of a line alone: controls to compare with, and parses for a trial run."""
+"""Parses from the number of words alone: controls, and parses for a trial run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 
 class ControlParser(Parser):
-    """Makes both kinds of parse from the number of words; a line is one sentence with spaces between its words.
+    """Parses from the number of words of a line, which is one sentence.
 
     They equal those of ``fairseq-syntax-binarize --control`` of the same name (:mod:`syntax_data.controls`).
 

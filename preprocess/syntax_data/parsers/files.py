@@ -38,7 +38,7 @@ class _Broken:
 
 
 class FileParser(Parser, Generic[T]):
-    """Reads a file with the parses of a text, in its order, and checks that they are of that text.
+    """A parser that reads the parses of a text from a file, and checks them.
 
     A line of text has one entry of the file, or, if lines were split into sentences, as many as its characters need. An
     empty line may have an empty entry or none; an entry without a parse belongs to it if its reason is ``empty``, or if
@@ -152,7 +152,7 @@ class FileParser(Parser, Generic[T]):
         return self._join([entry])
 
     def _parse_words(self, line: Line, expected: str) -> Parse | NoParse:
-        """Return the parse of a line, whose folded characters are `expected`. Raises :class:`BadParse` for others."""
+        """Return the parse of a line, whose folded characters are `expected`."""
         entries: list[T] = []
         tokens: list[str] = []
         blank = None  # line of a blank entry before them
@@ -198,14 +198,14 @@ class FileParser(Parser, Generic[T]):
         return self._bad.no_parse(broken) if broken else self._join(entries)
 
     def _no_parse(self, entry: NoParse, line: Line, number: int) -> NoParse:
-        """Return the lack of a parse. Raises :class:`BadParse` if it is that of an empty line, which this is not."""
+        """Return the lack of a parse. Raises :class:`BadParse` for that of an empty line."""
         if entry.reason == "empty":
             message = f"expected a parse of {self.text}:{line.number}, found that of an empty line"
             raise BadParse(self.path, number, message, "mismatch")
         return entry
 
     def _compare(self, line: Line, tokens: list[str], number: int, entries: list[T], blank: int | None) -> None:
-        """Raise :class:`BadParse` unless these tokens, of these entries, are the text of the line."""
+        """Raise :class:`BadParse` unless the tokens are those of the line."""
         try:
             align(plain_words(line.text.split()), tokens)
         except AlignmentError as error:
@@ -228,7 +228,7 @@ class FileParser(Parser, Generic[T]):
 
     @cached_property
     def _order(self) -> str | None:
-        """``words`` or ``lines`` if entries and lines with words, or all, correspond by their order; else ``None``."""
+        """What corresponds by order: entries with ``words``, all ``lines``, or ``None``."""
         if sum(self._has_words(entry) for _, entry in self._parsed()) == self._lines_with_words:
             return "words"
         return "lines" if self._paired else None
@@ -254,7 +254,7 @@ class FileParser(Parser, Generic[T]):
         return not fold("".join(self.format.tokens(entry)))[0]
 
     def _count(self) -> int:
-        """Return the number of entries, without blank ones at the end for which the text has no line."""
+        """Return the number of entries, without blank ones after the last line."""
         count = needed = 0
         for count, (_, entry) in enumerate(self._raw_entries(), start=1):
             if not self.format.blank(entry):
@@ -336,7 +336,7 @@ class TreesParser(FileParser[list[Tree]]):
         return len(apart if self._apart else joined)
 
     def _balanced(self, apart: bool) -> list[bool | None]:
-        """Return of each tree :func:`_is_balanced`, without blank ones at the end for which the text has no line."""
+        """Return :func:`_is_balanced` of each tree, without blank ones after the last line."""
         found = [_is_balanced(entry) for entry in self._trees(apart)]
         while len(found) > self._lines and found[-1] is None:
             found.pop()

@@ -1,4 +1,4 @@
-"""Common parts of parsers that run here: the text that they get, and the tree of what they return."""
+"""Common parts of parsers that run here: the text they get, the tree they return."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RawText:
 
     @classmethod
     def of(cls, line: str, *, single_spaces: bool = False) -> RawText:
-        """Return the text of a line; with `single_spaces`, one space is between words, and none at either end."""
+        """Return the text of a line; `single_spaces`: one between words, none at the ends."""
         text, starts = unescape_moses(line)
         text = _CONTROL.sub("\ufffd", text)
         if not single_spaces:
@@ -63,7 +63,7 @@ class RawText:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A parser's annotation of a word; `head` is the number (from 1) of a word of the sentence, or 0 of the root."""
+    """A word's annotation; `head` is a word of the sentence (from 1), 0 of the root."""
 
     head: int
     deprel: str | None
@@ -82,7 +82,7 @@ class Token:
 
 
 def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> DependencyTree:
-    """Return the dependency trees of a line. Raises :class:`RuntimeError`, with the parser's name, if it is no tree."""
+    """Return the trees of a line. Raises :class:`RuntimeError` if one is no tree."""
     rows = [f"# sentences = {len(sentences)}"]
     first = number = 0
     for sentence in sentences:

@@ -1,4 +1,4 @@
-"""The file ``X.parse.json``: from what fairseq-syntax-parse made ``X.conllu`` and ``X.trees``."""
+"""The file ``X.parse.json``: the origin of ``X.conllu`` and ``X.trees``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parsers that are installed: ours, and those that other packages add as entry points."""
+"""The installed parsers: ours, and the entry points of other packages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parser_names() -> list[str]:
 
 
 def parser_class(name: str) -> type[Parser]:
-    """Return the parser of that name, and load no other. Raises :class:`ValueError` if it cannot be loaded."""
+    """Load the parser of that name. Raises :class:`ValueError` if that fails."""
     entry = _entries()[name]
     try:
         found: type[Parser] = entry.load()

@@ -22,10 +22,9 @@ _NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", 
 
 
 class SpacyParser(Parser):
-    """Dependency parses by a spaCy pipeline (Honnibal et al. 2020), and constituency parses if benepar's component
-    (Kitaev et al. 2019) is in it.
+    """Parses by a spaCy pipeline (Honnibal et al. 2020).
 
-    Nothing is downloaded: the pipeline is an installed package, or a folder.
+    With benepar's component (Kitaev et al. 2019) in it, it also makes constituency trees. Nothing is downloaded: the pipeline is an installed package, or a folder.
 
     Args:
         model: the pipeline's name, or its folder.

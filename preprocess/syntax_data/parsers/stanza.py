@@ -223,9 +223,9 @@ class StanzaParser(Parser):
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Keep huggingface_hub, whose models some of stanza's are built on, from using the network.
+    """Keep huggingface_hub from using the network.
 
-    It reads its constant HF_HUB_OFFLINE, which this restores. stanza itself has ``download_method``.
+    Some of stanza's models are built on its. It reads its constant HF_HUB_OFFLINE, which this restores. stanza itself has ``download_method``.
     """
     try:
         from huggingface_hub import constants

@@ -1,4 +1,4 @@
-"""Batches of lines: parsed by one or several processes, and appended to the file of a shard."""
+"""Batches of lines: parsed by processes, and appended to the file of a shard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ParserMap(Protocol):
 
 @contextmanager
 def open_parser(workers: int, make: Callable[[], Parser]) -> Iterator[ParserMap]:
-    """Make a parser in this process, or one in each of several worker processes, which end with the block."""
+    """Make a parser in this process, or in each of several that end with the block."""
     if workers == 1:
         parser = make()
         yield lambda function, items: map(partial(function, parser), items)
@@ -120,7 +120,7 @@ def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], 
 
 
 def hold_until_first_success(batches: Iterable[ParsedBatch], path: str) -> Iterator[ParsedBatch]:
-    """Yield the same batches, but those from the first failure on only after the first line that is parsed.
+    """Yield batches, but hold back failures until a line is parsed.
 
     So a parser that always fails is an error, and not a text whose lines cannot be parsed.
 
@@ -156,19 +156,20 @@ class ShardFile:
         self._lines = self._end = 0  # that have been read, and their bytes
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the content of the lines."""
+        """Yield the content of the lines. In between the file is closed: shards are many."""
         self._lines = self._end = 0
-        if not os.path.exists(self.path):
-            return
-        with open(self.path, "rb") as file:
-            for line in file:
-                content = line.partition(b" ")[2].removesuffix(b"\n")
-                if line != self._line(content):
-                    print(f"{self.path}: a line from byte {self._end} on is torn or damaged", file=sys.stderr)
-                    return
-                self._lines += 1
-                self._end += len(line)
-                yield json.loads(content)
+        while os.path.exists(self.path):
+            with open(self.path, "rb") as file:
+                file.seek(self._end)
+                line = file.readline()
+            content = line.partition(b" ")[2].removesuffix(b"\n")
+            if line and line != self._line(content):
+                print(f"{self.path}: a line from byte {self._end} on is torn or damaged", file=sys.stderr)
+            if line != self._line(content):
+                return
+            self._lines += 1
+            self._end += len(line)
+            yield json.loads(content)
 
     @contextmanager
     def append(self) -> Iterator[Callable[[dict[str, Any]], None]]:

@@ -1,4 +1,4 @@
-"""A run of fairseq-syntax-parse, which any number of processes share, and which may be killed and started again.
+"""A run of fairseq-syntax-parse, shared by processes, killed and started again.
 
 PREFIX.conllu, PREFIX.trees  the parses, moved into place when all are there
 PREFIX.parse.json            what made them (:mod:`syntax_data.parsers.record`)
@@ -39,7 +39,9 @@ _PART = re.compile(r"[0-9]+-of-[0-9]+\.(jsonl|lock)|whole\.[a-z]+")
 
 @dataclass
 class ParseRun:
-    """A text that is parsed in batches. The result depends neither on the processes nor on where one was killed.
+    """A text that is parsed in batches, by any number of processes.
+
+    The result depends neither on their number nor on where one was killed.
 
     Args:
         text: path of the text.
@@ -212,7 +214,7 @@ class ParseRun:
         return counts
 
     def _put_together(self, wholes: Mapping[str, str]) -> TextCounts:
-        """Write the parses of each kind to a file. Raises :class:`ValueError` if batches are missing."""
+        """Write the parses of each kind. Raises :class:`ValueError` for missing batches."""
         counts = TextCounts()
         missing = set()
         files = [ShardFile(self._shard_path(shard)).read() for shard in range(self.shards)]
@@ -266,7 +268,7 @@ class ParseRun:
             os.unlink(os.path.join(self.folder, name))
 
     def _describe_conflicts(self, work: Mapping[str, Any]) -> Iterator[InputError]:
-        """Yield an error for each shard that is of other work, or one of another number of shards."""
+        """Yield an error for each shard of other work, or of another number of shards."""
         for path, count in self._shard_files().items():
             if count != self.shards:
                 differences = f"it is of {count} shards, now there are {self.shards}"
@@ -319,7 +321,7 @@ def _finish(parser: Parser, _: None) -> None:
 
 
 def _differences(before: ParseRecord | Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe how the work that made something differs from the work `now`, as far as `now` has it."""
+    """Describe how the work `now` differs from that of before, as far as it says."""
     old = vars(before) if isinstance(before, ParseRecord) else before
     found = []
     for name in [name for name in ("parser", "settings") if name in now]:
