@@ -42,7 +42,8 @@ def run(
 
     Args:
         get_parser: returns the command line.
-        work: takes the parsed arguments; may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
+        work: takes the parsed arguments. :class:`UsageError` ends the process as argparse does: usage, message, exit
+            status 2.
         argv: the arguments; ``None``: those of the process.
     """
     with command(name, advice=advice, errors=errors):
@@ -64,9 +65,9 @@ def _error_text(error: Exception) -> str:
 def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """End the process with one line on stderr if this block fails.
 
-    The exit status is 1 for broken input, files that cannot be read or written, too little memory, a worker that died,
-    and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception
-    is a fault of the program, and passes.
+    The line begins with the command's `name`. The exit status is 1 for broken input, files that cannot be read or
+    written, too little memory, a worker that died, and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM,
+    where `advice` ends the line. Any other exception is a fault of the program, and passes.
     """
     _open_missing_streams()
     failures: tuple[type[Exception], ...] = (ValueError, OSError, WorkerDied, *errors)

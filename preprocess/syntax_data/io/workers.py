@@ -81,8 +81,9 @@ class Workers:
     def map_ordered(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """Like map(), at most two items a worker ahead of what is taken.
 
-        Items must be small; results may be large. Errors are raised in the order of the items, one in reading them after those in the work on earlier ones. Take
-        the results to the end; after an error the workers cannot be used again.
+        Items must be small; results may be large. Errors are raised in the order of the items, one in reading them
+        after those in the work on earlier ones. Take the results to the end; after an error the workers cannot be used
+        again.
         """
         if not self._workers:
             yield from map(work, items)

@@ -24,7 +24,8 @@ _NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", 
 class SpacyParser(Parser):
     """Parses by a spaCy pipeline (Honnibal et al. 2020).
 
-    With benepar's component (Kitaev et al. 2019) in it, it also makes constituency trees. Nothing is downloaded: the pipeline is an installed package, or a folder.
+    With benepar's component (Kitaev et al. 2019) in it, it also makes constituency trees. Nothing is downloaded: the
+    pipeline is an installed package, or a folder.
 
     Args:
         model: the pipeline's name, or its folder.

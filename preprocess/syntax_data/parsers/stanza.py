@@ -225,7 +225,8 @@ class StanzaParser(Parser):
 def _offline() -> Iterator[None]:
     """Keep huggingface_hub from using the network.
 
-    Some of stanza's models are built on its. It reads its constant HF_HUB_OFFLINE, which this restores. stanza itself has ``download_method``.
+    Some of stanza's models are built on its. It reads its constant HF_HUB_OFFLINE, which this restores. stanza itself
+    has ``download_method``.
     """
     try:
         from huggingface_hub import constants
