@@ -6,15 +6,12 @@ import json
 import os
 import platform
 import re
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from binarizing import CONLLU, TEXT, TREES, rows, run, write
-from places import ROOT
 from syntax_data.commands import binarize, parse
 from syntax_data.data_bin import encoding
 from syntax_data.features import INFINITE
@@ -547,27 +544,6 @@ def test_only_the_features_that_are_asked_for(tmp_path):
     (tmp_path / "train.en.trees").unlink()
     with pytest.raises(SystemExit, match=r"train\.en\.trees: expected parses to make distance of"):
         run(tmp_path, "--features", "word,distance")
-
-
-def test_script_in_a_checkout(tmp_path):
-    script = ROOT / "preprocess/binarize.py"
-    write(tmp_path)
-    done = subprocess.run(
-        [sys.executable, script, "-s", "en", "-t", "de", "--testpref", tmp_path / "train", "--destdir", tmp_path],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "test.en-de.en.distance.idx").exists()
-    failed = subprocess.run(
-        [sys.executable, script, "-s", "en", "-t", "de", "--testpref", tmp_path / "nothing"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert failed.returncode == 1
-    assert failed.stderr.strip().endswith("nothing.en: expected a file of subword text, found no file")
 
 
 @pytest.mark.parametrize("ending", ["en", "en.trees", "en.conllu"])

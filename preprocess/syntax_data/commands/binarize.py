@@ -42,7 +42,7 @@ from syntax_data.errors import InputError, describe_path
 from syntax_data.features import FEATURES
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
-from syntax_data.io.unmodified import unchanged
+from syntax_data.io.unmodified import assert_unmodified
 from syntax_data.io.workers import Workers, check_workers
 from syntax_data.parsers.record import check_unchanged, file_hash, read_records
 from syntax_data.text import symbols
@@ -204,13 +204,13 @@ def binarize(args: argparse.Namespace) -> None:
     target = signature_path(args.destdir, pair, args.source_lang)
     _refuse_to_overwrite_input(splits, places, target)
     make_folder(args.destdir)
-    read_signature(target, tell=True)  # what is broken shows now, not in some hours
+    read_signature(target)  # what is broken shows now, not in some hours
     labels = {name: ["</s>"] for name, feature in FEATURES.items() if feature.labels == ()}
     made = {}
     with Workers(args.workers) as workers, ExitStack() as stack:
         hidden = [stack.enter_context(hidden_files(files)) for files in places]
         for split, files in zip(splits, hidden, strict=True):
-            with unchanged(split.files):  # its hash, too, is taken here
+            with assert_unmodified(split.files):  # its hash, too, is taken here
                 parser = describe_parsers(split, args.parser_name)
                 counts = write_split(split, files, settings=settings, labels=labels, workers=workers)
             print(f"{split.name}: {counts}")

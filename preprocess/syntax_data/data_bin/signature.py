@@ -48,8 +48,7 @@ class Signature:
 
     @classmethod
     def read(cls, path: str) -> Signature:
-        """Reads a signature. Raises :class:`InputError` for another format or version, :class:`EarlierVersion` for one
-        that fairseq-syntax had before."""
+        """Reads a signature. Raises :class:`InputError` for another format or version."""
         return read_versioned(
             path,
             FORMAT_VERSION,

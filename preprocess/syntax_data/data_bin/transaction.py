@@ -15,7 +15,6 @@ from syntax_data.data_bin.signature import Signature, describe_files
 from syntax_data.errors import InputError
 from syntax_data.features import FEATURES, MOST_LABELS
 from syntax_data.io.locks import locked
-from syntax_data.io.versioned_json import EarlierVersion
 from syntax_data.io.workers import signals_afterwards
 
 
@@ -54,14 +53,9 @@ def _temporary_folder(path: str) -> Iterator[str]:
         shutil.rmtree(path)
 
 
-def read_signature(path: str, *, tell: bool = False) -> Signature:
-    """The signature in a data-bin; an empty one where there is none, or only an earlier version's, as it can `tell`."""
-    try:
-        return Signature.read(path) if os.path.exists(path) else Signature()
-    except EarlierVersion as error:
-        if tell:
-            print(f"{error}. Splits that it lists and that are not made now must be made, too")
-        return Signature()
+def read_signature(path: str) -> Signature:
+    """The signature in a data-bin; an empty one where there is none."""
+    return Signature.read(path) if os.path.exists(path) else Signature()
 
 
 def move_into_place(made: Signature, hidden: Sequence[TokenFiles], target: str) -> None:

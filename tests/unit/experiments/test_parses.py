@@ -38,7 +38,6 @@ def test_stanza_makes_the_kinds_that_are_wanted(tmp_path, commands, kinds, proce
     assert option(command, "--processors") == processors
     assert option(command, "--lang") == "en", "the recipe says it, in the place of the source language"
     assert "--pretokenized" in command
-    assert "--resume" in command
 
 
 def test_other_parsers_have_their_own_options_only(tmp_path, commands):

@@ -26,7 +26,7 @@ def parse(step: Step) -> None:
     if step.places.get("shards"):
         _run(step, step.folder, "--num-shards", str(step.places["shards"]), "--merge")
     else:
-        _run(step, step.folder, "--resume")
+        _run(step, step.folder)
 
 
 def parse_shard(step: Step) -> None:
@@ -35,7 +35,7 @@ def parse_shard(step: Step) -> None:
     common = common.with_name(f".{common.name}")
     common.mkdir(parents=True, exist_ok=True)
     numbers = ["--num-shards", str(step.settings["shards"]), "--shard-id", str(step.settings["shard"])]
-    _run(step, common, *numbers, "--resume", log=step.folder / "log")
+    _run(step, common, *numbers, log=step.folder / "log")
 
 
 def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
