@@ -26,6 +26,7 @@ from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.code import module_hashes
 from syntax_experiments.recipe import Download, Parser, Recipe, System, folder_of, with_here
+from syntax_experiments.tables import table_settings
 
 #: Is part of every key: another number, where the steps change what they make.
 VERSION = 1
@@ -187,23 +188,7 @@ def make_plan(recipe: Recipe, *, only: set[tuple[str, int]] | None = None) -> Pl
         "text": text,
         "subsets": measured,
     }
-    settings = {
-        "title": recipe.title or recipe.name,
-        "about": recipe.about,
-        "systems": {
-            name: {"label": s.label or name, "group": s.group, "published": s.published}
-            for name, s in recipe.systems.items()
-        },
-        "seeds": {name: s.seeds or recipe.seeds for name, s in recipe.systems.items()},
-        "tables": {title: _told(of) for title, of in recipe.of_tables.items()},
-        "tests": recipe.tests,
-        "subsets": list(recipe.subsets),
-        "published": recipe.published,
-        "score": _told(recipe.score),
-        **({"compared": recipe.compared} if recipe.compared else {}),
-        **({"bounds": recipe.bounds} if recipe.bounds else {}),
-    } | _languages(recipe)
-    table = Artefact("tables", settings, inputs, f"table of {recipe.name}")
+    table = Artefact("tables", table_settings(recipe), inputs, f"table of {recipe.name}")
     pictures = _pictures(recipe, runs, text, _first(parses), so_far=only is not None) if recipe.pictures else None
     return Plan(recipe, runs, scores, measurements, comparisons, table, pictures, so_far=only is not None)
 

@@ -14,7 +14,7 @@ from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.formats import READERS
-from syntax_experiments.results import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
+from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
 from syntax_experiments.schema import build, lines_of, read_node, recipe_names, recipe_path
 
 #: From, to, both included; nothing: no bound.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -64,22 +64,6 @@ def compare(
             )
             entry[name] = {"p": result.p["system"], "signature": result.signature}
     return {"sentences": len(references), "metrics": metrics}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A quantity over seeds: mean, and standard deviation (n − 1; ``None`` for one seed) of `n` of them."""
-
-    mean: float
-    sd: float | None
-    n: int
-
-
-def spread(values: Sequence[float]) -> Spread | None:
-    """Mean and standard deviation; ``None`` of nothing."""
-    if not values:
-        return None
-    return Spread(mean=fmean(values), sd=stdev(values) if len(values) > 1 else None, n=len(values))
 
 
 @dataclass(frozen=True, kw_only=True)

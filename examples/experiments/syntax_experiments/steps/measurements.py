@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from typing import Any
 
 from syntax_data.errors import InputError, short_repr
@@ -24,7 +24,7 @@ def measure(step: Step) -> None:
     last = output.read_text(encoding="utf-8").rstrip().rpartition("\n")[2]
     try:
         found = json.loads(last)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not _numbers(found):
         expected = "a finite number, or a JSON object of them, as the last line"
@@ -34,4 +34,4 @@ def measure(step: Step) -> None:
 
 def _numbers(found: Any) -> bool:
     values = list(found.values()) if isinstance(found, dict) else [found]
-    return bool(values) and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+    return bool(values) and all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)

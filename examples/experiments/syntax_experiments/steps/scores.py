@@ -9,8 +9,8 @@ from typing import Any
 
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.make import Step
+from syntax_experiments.metric_names import EXACT_MATCH, TOKENISED
 from syntax_experiments.recipe import Scoring
-from syntax_experiments.results import EXACT_MATCH, TOKENISED
 from syntax_experiments.run_record import read_sentences
 from syntax_experiments.scores import score
 from syntax_experiments.significance import compare
