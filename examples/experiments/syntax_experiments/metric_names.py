@@ -55,8 +55,10 @@ def number(value: float | None, metric: str, *, scale: float | None = None) -> s
     return f"{value:.4f}"
 
 
-def signed(value: float, metric: str) -> str:
+def signed(value: float | None, metric: str) -> str:
     """Format a difference."""
+    if value is None or math.isnan(value):
+        return ""
     text = number(abs(value), metric)
     return text if not text.strip("0.") else ("+" if value > 0 else "−") + text
 

@@ -36,8 +36,8 @@ from syntax_experiments.significance import ALPHA, WITHIN, adjust, over_seeds, o
 
 _SHOWN_COSTS = ("parameters", "words_per_second", "hours")
 _PART = ["test", "subset", "metric"]
-#: A heading and the cells below it, by system or label.
-Column = tuple[str, Mapping[str, str]]
+#: A heading and its cells, by system or label.
+Column = tuple[str, pd.Series]
 
 
 def table_settings(recipe: Recipe) -> dict[str, Any]:
@@ -109,12 +109,11 @@ class Tables:
     """
 
     def __init__(self, results: Results, settings: Mapping[str, Any]):
-        self.results = results
-        self.settings = settings
+        self.results, self.settings = results, settings
         self._labels = {name: " ".join(of["label"].split()) for name, of in settings["systems"].items()}
         self._sections = {
-            title: ([n for n in self._labels if n in (table["systems"] or self._labels)], table["baselines"])
-            for title, table in settings["tables"].items()
+            title: ([name for name in self._labels if name in (of["systems"] or self._labels)], of["baselines"])
+            for title, of in settings["tables"].items()
         }
         table = results.table
         known = {(name, seed) for name, seeds in settings["seeds"].items() for seed in seeds}
@@ -124,17 +123,26 @@ class Tables:
             lambda row: f"expected a system and a seed of the recipe, found {row.system}, seed {row.seed}",
         )
         there = {*table["metric"], LOSS}
-        self._compared = [metric for metric in settings.get("compared") or COMPARED if metric in there]
+        self._compared = [metric for metric in settings["compared"] or COMPARED if metric in there]
         if not self._compared:
             raise ValueError(f"compared: expected one of {', '.join(sorted(there))}, found {settings['compared']}")
         of_parts = table.groupby(["system", *_PART], sort=False)["value"]
         self.means = of_parts.agg(mean="mean", sd="std", n="count").reset_index()
         pairs = [(s, b) for names, baselines in self._sections.values() for b in baselines for s in names if s != b]
         self.differences = _differences(table, list(dict.fromkeys(pairs)))
-        self._mean = {tuple(row[1:5]): row for row in self.means.itertuples()}
-        self._difference = {tuple(row[1:6]): row for row in self.differences.itertuples()}
-        self._seeds = table.groupby("system")["seed"].nunique().to_dict()
-        self._never_trained = {*table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]["system"]}
+        runs = table.groupby("system")["seed"].nunique()
+        self._mean_cells = self.means.assign(cell=[_mean(row, runs[row.system]) for row in self.means.itertuples()])
+        self._difference_cells = _with_cells(self.differences).merge(
+            _within_seeds(results.comparisons), how="left", on=["system", "baseline", *_PART]
+        )
+        untrained = {*table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]["system"]}
+        seeds = {}
+        for name, wanted in settings["seeds"].items():
+            count = runs.get(name, 0)
+            seeds[name] = (f"{count}" if count == len(wanted) else f"{count} of {len(wanted)}") + " †" * (
+                name in untrained
+            )
+        self._seeds = pd.Series(seeds)
 
     def sections(self) -> dict[str, list[Grid]]:
         """Return the tables of each test set, by section."""
@@ -143,16 +151,15 @@ class Tables:
         for title, (names, baselines) in self._sections.items():
             grids = []
             for test in tests:
-                grids.append(self._main(names, baselines, test, with_papers=not found and test == tests[0]))
-                scored = {(row.metric, row.subset) for row in self.means.itertuples() if row.test == test}
+                scored = set(
+                    self.means[self.means["test"] == test][["metric", "subset"]].itertuples(index=False, name=None)
+                )
                 parts = [(m, s) for m in self._compared for s in self.settings["subsets"] if (m, s) in scored]
-                if parts:
-                    columns = [(f"{short_name(m)}, {s}", self._cells(names, test, s, m)) for m, s in parts]
-                    grids.append(self._grid(f"{test}, by part", names, columns))
+                grids.append(self._main(names, baselines, test, with_papers=not found and test == tests[0]))
+                grids += [self._by_part(names, test, parts)] if parts else []
                 for baseline in baselines:
                     grids.append(self._against(names, baseline, test, [(metric, "") for metric in self._compared]))
-                    if parts:
-                        grids.append(self._against(names, baseline, test, parts))
+                    grids += [self._against(names, baseline, test, parts)] if parts else []
             found[title] = [*grids, *self._resampled(names, baselines)]
         return found
 
@@ -160,7 +167,7 @@ class Tables:
         """Return all sections, and notes at the end."""
         parts = [f"# {self.settings['title']}\n", _paragraph(self.settings["about"])]
         for title, grids in self.sections().items():
-            parts += [f"## {title}\n" if title else "", _paragraph(self.settings["tables"][title].get("about", ""))]
+            parts += [f"## {title}\n" if title else "", _paragraph(self.settings["tables"][title]["about"])]
             parts += [grid.markdown() for grid in grids]
         parts.append("### Notes\n\n" + "".join(f"- {note}\n" for note in self.notes()))
         return "\n".join(part for part in parts if part)
@@ -183,52 +190,46 @@ class Tables:
     def _main(self, names: Sequence[str], baselines: Sequence[str], test: str, *, with_papers: bool) -> Grid:
         """Return means, differences in the first metric compared, and costs."""
         there = self.means[self.means["system"].isin(names) & (self.means["subset"] == "")]
-        of_run = dict.fromkeys(there[there["test"] == ""]["metric"])
-        measured = [metric for metric in of_run if metric not in (LOSS, NEVER_TRAINED, *COSTS)]
-        systems = self.settings["systems"].items() if with_papers else ()
-        bounds = self.settings.get("bounds", {}) if with_papers else {}
+        measured = [m for m in there[there["test"] == ""]["metric"].unique() if m not in (LOSS, NEVER_TRAINED, *COSTS)]
+        bounds = self.settings["bounds"] if with_papers else {}
         published = self.settings["published"] if with_papers else {}
-        papers = {name: of["published"] for name, of in systems if name in names} | published
-        in_papers = {metric for values in papers.values() for metric in values}
-        ours = dict.fromkeys([*there[there["test"] == test]["metric"], *(m for of in bounds.values() for m in of)])
-        scores = dict.fromkeys([*ours, *(metric for of in papers.values() for metric in of)])
+        papers = {name: self.settings["systems"][name]["published"] for name in names if with_papers} | published
+        in_papers = dict.fromkeys(metric for of in papers.values() for metric in of)
+        ours = [*there[there["test"] == test]["metric"], *(metric for of in bounds.values() for metric in of)]
+        of_texts = [metric for metric in dict.fromkeys([*ours, *in_papers]) if metric not in (*measured, LOSS)]
         columns: list[Column] = []
-        of_texts = [metric for metric in scores if metric not in (*measured, LOSS)]
         for metric in [*sorted(of_texts, key=lambda name: "BLEU" not in name), *measured, LOSS]:
             if metric in (*ours, *measured, LOSS):
-                of_bounds = {label: number(of.get(metric), metric) for label, of in bounds.items()}
-                columns.append((heading(metric), self._cells(names, test, "", metric) | of_bounds))
+                cells = _pick(self._mean_cells, "cell", test, metric)
+                columns.append((heading(metric), pd.concat([cells, _numbers(bounds, metric)])))
             if metric in in_papers:
                 columns.append((f"{short_name(metric)} (paper)", _numbers(papers, metric)))
         first = self._compared[0]
         for baseline in baselines:
-            found = {name: self._find(self._difference, name, test, "", first, baseline) for name in names}
-            there = {name: row for name, row in found.items() if row}
-            label = f"Δ {short_name(first)} to {self._labels[baseline]}"
-            columns.append((label, {name: signed(row.difference, first) for name, row in there.items()}))
-            columns.append(("p", {name: p_value(row.p_adjusted) for name, row in there.items()}))
-        columns.append(("seeds", {name: self._count(name) for name in names}))
-        for cost in _SHOWN_COSTS:
-            columns.append((heading(cost), self._cells(names, test, "", cost)))
-        return self._grid(test, names, columns, more={"bound": bounds, "published": published})
+            title = f"Δ {short_name(first)} to {self._labels[baseline]}"
+            cells = self._difference_cells[self._difference_cells["baseline"] == baseline]
+            columns += [(title, _pick(cells, "short", test, first)), ("p", _pick(cells, "p_cell", test, first))]
+        columns.append(("seeds", self._seeds))
+        columns += [(heading(cost), _pick(self._mean_cells, "cell", test, cost)) for cost in _SHOWN_COSTS]
+        return self._grid(test, names, columns, bound=bounds, published=published)
+
+    def _by_part(self, names: Sequence[str], test: str, parts: Sequence[tuple[str, str]]) -> Grid:
+        """Return means of metrics and subsets."""
+        columns = [(f"{short_name(m)}, {s}", _pick(self._mean_cells, "cell", test, m, s)) for m, s in parts]
+        return self._grid(f"{test}, by part", names, columns)
 
     def _against(self, names: Sequence[str], baseline: str, test: str, of: Sequence[tuple[str, str]]) -> Grid:
         """Return differences to a baseline in metrics and subsets."""
-        within = self.results.comparisons
-        within = within[(within["baseline"] == baseline) & (within["test"] == test)]
         others = [name for name in names if name != baseline]
+        cells = self._difference_cells
+        cells = cells[(cells["baseline"] == baseline) & cells["system"].isin(others)]
         columns: list[Column] = []
         for metric, subset in of:
-            rows = {name: self._find(self._difference, name, test, subset, metric, baseline) for name in others}
-            found = {name: row for name, row in rows.items() if row}
-            name = f"Δ {', '.join(filter(None, [short_name(metric), subset]))} [95%]"
-            columns.append((name, {name: _interval(row, metric) for name, row in found.items()}))
-            columns.append(("p", {name: p_value(row.p_adjusted) for name, row in found.items()}))
-            seeds = within[(within["metric"] == metric) & within["system"].isin(others)]
-            if len(seeds) and not subset:
-                for short, test_within in zip(("bs", "ar"), WITHIN, strict=True):
-                    columns.append((short, {name: _within(s, test_within) for name, s in seeds.groupby("system")}))
-        part = ", by part" if any(subset for _, subset in of) else ""
+            title = f"Δ {', '.join(filter(None, [short_name(metric), subset]))} [95%]"
+            for name, cell in ((title, "cell"), ("p", "p_cell"), ("bs", "bs"), ("ar", "ar")):
+                column = _pick(cells, cell, test, metric, subset)
+                columns += [(name, column)] if cell.endswith("cell") or column.notna().any() else []
+        part = ", by part" if of[0][1] else ""
         return self._grid(f"{test}{part}, against {self._labels[baseline]}", others, columns)
 
     def _resampled(self, names: Sequence[str], baselines: Sequence[str]) -> list[Grid]:
@@ -240,53 +241,29 @@ class Tables:
                 numbers.setdefault(name, {})[seed] = of.sort_values("sentence")[["numerator", "denominator"]].to_numpy()
             for baseline in [name for name in baselines if name in numbers]:
                 others = [name for name in names if name in numbers and name != baseline]
-                found = {name: over_seeds_and_sentences(numbers[name], numbers[baseline]) for name in others}
-                there = {name: one for name, one in found.items() if one}
-                columns = [
-                    (f"Δ {metric} [95%]", {name: _interval(one, metric) for name, one in there.items()}),
-                    ("p", {name: p_value(one.p) for name, one in there.items()}),
+                found = [over_seeds_and_sentences(numbers[name], numbers[baseline]) for name in others]
+                rows = [
+                    {"system": n, "metric": metric, **asdict(one)} for n, one in zip(others, found, strict=True) if one
                 ]
-                title = f"Seeds and sentences resampled, against {self._labels[baseline]}"
-                grids += [self._grid(title, others, columns)] if others else []
+                if rows:
+                    cells = _with_cells(pd.DataFrame(rows).assign(p_adjusted=lambda of: of["p"])).set_index("system")
+                    title = f"Seeds and sentences resampled, against {self._labels[baseline]}"
+                    columns = [(f"Δ {metric} [95%]", cells["cell"]), ("p", cells["p_cell"])]
+                    grids.append(self._grid(title, others, columns))
         return grids
 
-    def _grid(
-        self,
-        title: str,
-        names: Sequence[str],
-        columns: Sequence[Column],
-        more: Mapping[str, Iterable[str]] | None = None,
-    ) -> Grid:
+    def _grid(self, title: str, names: Sequence[str], columns: Sequence[Column], **more: Iterable[str]) -> Grid:
         """Return rows of systems, and of further labels, under the headings of their groups."""
-        rows = [(name, self._labels[name], self.settings["systems"][name]["group"]) for name in names]
-        rows += [(label, label, group) for group, labels in (more or {}).items() for label in labels]
-        cells, above = [], None
-        for key, label, group in rows:
+        rows = [(self.settings["systems"][name]["group"], name, self._labels[name]) for name in names]
+        rows += [(group, label, label) for group, labels in more.items() for label in labels]
+        cells = pd.concat([column for _, column in columns], axis=1).reindex([key for _, key, _ in rows]).fillna("")
+        lines, above = [], ""
+        for (group, _, label), values in zip(rows, cells.to_numpy().tolist(), strict=True):
             if group and group != above:
-                cells.append([f"**{group}**", *[""] * len(columns)])
-            cells.append([label, *(of.get(key, "") for _, of in columns)])
+                lines.append([f"**{group}**", *[""] * len(columns)])
+            lines.append([label, *values])
             above = group
-        return Grid(title, pd.DataFrame(cells, columns=["system", *(name for name, _ in columns)]))
-
-    def _cells(self, names: Sequence[str], test: str, subset: str, metric: str) -> dict[str, str]:
-        """Return mean ± sd, by system; ``(n of N)`` where seeds have no number."""
-        cells = {}
-        for name in names:
-            if not (row := self._find(self._mean, name, test, subset, metric)):
-                continue
-            cells[name] = number(row.mean, metric)
-            if metric not in COSTS:
-                cells[name] += f" ± {number(row.sd, metric, scale=row.mean)}" if row.n > 1 else ""
-                cells[name] += f" ({row.n} of {self._seeds[name]})" if row.n < self._seeds[name] else ""
-        return cells
-
-    def _find(self, rows: Mapping[Any, Any], name: str, test: str, subset: str, metric: str, *more: str) -> Any:
-        """Return a row of a part of a test set, or of the run, whatever it translated."""
-        return rows.get((name, test, subset, metric, *more)) or rows.get((name, "", subset, metric, *more))
-
-    def _count(self, name: str) -> str:
-        runs, wanted = self._seeds.get(name, 0), len(self.settings["seeds"][name])
-        return (str(runs) if runs == wanted else f"{runs} of {wanted}") + " †" * (name in self._never_trained)
+        return Grid(title, pd.DataFrame(lines, columns=["system", *(name for name, _ in columns)]))
 
 
 def _differences(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
@@ -304,24 +281,50 @@ def _differences(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Da
     return frame.assign(p_adjusted=pd.concat(adjusted) if adjusted else [])
 
 
-def _numbers(values: Mapping[str, Mapping[str, float]], metric: str) -> dict[str, str]:
-    return {label: number(of.get(metric), metric) for label, of in values.items()}
+def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Return in how many seeds tests find a greater score (+) and a smaller one (−); of one seed p."""
+
+    def cell(seeds: pd.DataFrame, test: str) -> str:
+        if len(seeds) == 1:
+            return p_value(seeds[test].iloc[0])
+        found = seeds[seeds[test] < ALPHA]["difference"]
+        counts = {"+": (found > 0).sum(), "−": (found < 0).sum()}
+        return f"{' '.join(f'{sign}{n}' for sign, n in counts.items() if n) or 0} of {len(seeds)}"
+
+    keys = ["system", "baseline", *_PART]
+    rows = [
+        [*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in comparisons.assign(subset="").groupby(keys)
+    ]
+    return pd.DataFrame(rows, columns=[*keys, "bs", "ar"])
 
 
-def _interval(found: Any, metric: str) -> str:
-    text = signed(found.difference, metric)
-    if found.low is None or pd.isna(found.low):
+def _mean(row: Any, runs: int) -> str:
+    """Format mean ± sd; ``(n of N)`` where runs have no number."""
+    text = number(row.mean, row.metric)
+    if row.metric in COSTS:
         return text
-    return f"{text} [{signed(found.low, metric)}, {signed(found.high, metric)}]"
+    text += f" ± {number(row.sd, row.metric, scale=row.mean)}" if row.n > 1 else ""
+    return text + (f" ({row.n} of {runs})" if row.n < runs else "")
 
 
-def _within(seeds: pd.DataFrame, test: str) -> str:
-    """Return in how many seeds a test finds a greater score and a smaller one; of one seed p."""
-    if len(seeds) == 1:
-        return p_value(seeds[test].iloc[0])
-    found = seeds[seeds[test] < ALPHA]["difference"]
-    counts = {"+": (found > 0).sum(), "−": (found < 0).sum()}
-    return f"{' '.join(f'{sign}{n}' for sign, n in counts.items() if n) or 0} of {len(seeds)}"
+def _with_cells(differences: pd.DataFrame) -> pd.DataFrame:
+    """Return differences with the columns ``short, cell`` (with the interval) and ``p_cell``."""
+    short, cells = [], []
+    for row in differences.itertuples():
+        difference, low, high = (signed(value, row.metric) for value in (row.difference, row.low, row.high))
+        short.append(difference)
+        cells.append(f"{difference} [{low}, {high}]" if low else difference)
+    return differences.assign(short=short, cell=cells, p_cell=differences["p_adjusted"].map(p_value))
+
+
+def _pick(frame: pd.DataFrame, cell: str, test: str, metric: str, subset: str = "") -> pd.Series:
+    """Return the cells of a part of a test set, or of runs, by system."""
+    here = frame["test"].isin(["", test]) & (frame["metric"] == metric) & (frame["subset"] == subset)
+    return frame[here].set_index("system")[cell]
+
+
+def _numbers(values: Mapping[str, Mapping[str, float]], metric: str) -> pd.Series:
+    return pd.Series({label: number(of.get(metric), metric) for label, of in values.items()}, dtype=str)
 
 
 _IN_LATEX = str.maketrans(
