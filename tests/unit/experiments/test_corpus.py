@@ -151,18 +151,18 @@ def test_what_cannot_be_read_is_refused(tmp_path, file, said):
     (tmp_path / "short.de").write_text("eins\n")
     (tmp_path / "empty.de").write_text("")
     (tmp_path / "a.en").write_text("one\ntwo\n")
-    told = {"inputs": {"all": tmp_path / "download"}, "places": {"folder": str(tmp_path)}}
+    told = {"inputs": {"all": tmp_path / "download"}, "local": {"folder": str(tmp_path)}}
     with pytest.raises(InputError, match=said):
         collect(tmp_path, {"train": {"source": [file], "target": ["a.en"]}}, **told)
 
 
-def tokenize(folder, raw, asked, *, every=None, threads=1):
+def tokenize(folder, raw, asked, *, chosen=None, threads=1):
     (folder / "raw").mkdir()
     for name, lines in raw.items():
         (folder / "raw" / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     splits = dict.fromkeys(name.partition(".")[0] for name in raw)
     (folder / "raw/counts.json").write_text(json.dumps(splits))
-    settings = {"source": "de", "target": "en", "text": asked, **({"every": every} if every else {})}
+    settings = {"source": "de", "target": "en", "text": asked, "chosen": chosen or {}}
     text.tokenize(step_in(folder / "out", settings, inputs={"corpus": folder / "raw"}, threads=threads))
     return folder / "out"
 
@@ -202,8 +202,8 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
            for side, lines in (("de", german), ("en", english))}  # fmt: skip
     raw["test.reference"] = english
     asked = {"tokenize": "none", "words": [1, 5], "ratio": 2}
-    every = {"train": {"but_every": 2}, "valid": {"every": 2}, "test": {}}
-    out = tokenize(tmp_path, raw, asked, every=every)
+    chosen = {"train": {"drop_every": 2}, "valid": {"keep_every": 2}, "test": {}}
+    out = tokenize(tmp_path, raw, asked, chosen=chosen)
     # Left are a b, c, e, f, h: d e f g is four times as long as its translation.
     assert lines_of(out / "train.de") == ["a b", "e", "h"]
     assert lines_of(out / "train.en") == ["x", "z", "w"]
@@ -217,8 +217,8 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
 
 def test_a_validation_set_of_its_own_may_be_taken_whole(tmp_path):
     raw = {f"{split}.{side}": ["a b c", "a"] for split in ("train", "valid") for side in ("de", "en")}
-    every = {"train": {}, "valid": {"limits": False}}
-    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, every=every)
+    chosen = {"valid": {"limits": False}}
+    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, chosen=chosen)
     assert lines_of(out / "train.de") == ["a"]
     assert lines_of(out / "valid.de") == ["a b c", "a"]
 

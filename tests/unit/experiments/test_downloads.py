@@ -57,7 +57,7 @@ def no_proxy(monkeypatch):
 
 
 def fetch(folder, **asked):
-    download(step_in(folder, {}, places={"download": asked}))
+    download(step_in(folder, {}, local={"download": asked}))
     (file,) = folder.iterdir()
     return file
 

@@ -61,7 +61,7 @@ def test_here_is_the_folder_of_the_file_that_names_it(tmp_path):
     inputs(tmp_path / "the base", MEASURED, **{"size.py": "1"})
     found = inputs(tmp_path / "own", "extends: ../the base/recipe.yaml\nseeds: [3]\n")["measurement one 3 size"]
     expected = ["python", str(tmp_path / "the base/size.py"), "{model}", "{data}"]
-    assert shlex.split(found.places["command"]) == expected
+    assert shlex.split(found.local["command"]) == expected
     assert found.settings["scripts"]
 
 
@@ -99,7 +99,7 @@ def measure(tmp_path, monkeypatch):
         monkeypatch.setattr(measurements, "run", run)
         of = {"model": Path("models/a b"), "data": Path("data/c")}
         command = {"command": "python 'my size.py' {model}/checkpoint.pt {data} {x}"}
-        measurements.measure(step_in(tmp_path, {}, inputs=of, places=command))
+        measurements.measure(step_in(tmp_path, {}, inputs=of, local=command))
         return json.loads((tmp_path / "measured.json").read_text())
 
     return measured

@@ -90,8 +90,8 @@ def test_what_translating_leaves(tmp_path, monkeypatch, said, tokens):
     (inputs["text"] / "first.reference").write_text("Ja, doch\nein Hund\n")
     (inputs["text"] / "second.reference").write_text("Nein!\n")
     settings = {"source": "en", "target": "de", "tests": ["first", "second"], "generate": {}, "subwords": "subword_nmt"}
-    settings |= {"detokenize": True, **({"tokens": True} if tokens else {})}
-    step = step_in(tmp_path / "run", settings, inputs=inputs, places={"system": "slr", "seed": 1})
+    settings |= {"detokenize": True, "tokens": tokens}
+    step = step_in(tmp_path / "run", settings, inputs=inputs, local={"system": "slr", "seed": 1})
     runs.translate(step)
     assert lines_of(tmp_path / "run/first.txt") == ["ja, doch", "ein hund 's."]
     files = {path.name: lines_of(path) for path in (tmp_path / "run").glob("*.tokens")}

@@ -35,10 +35,17 @@ def commands(monkeypatch) -> list[list[str]]:
     return found
 
 
-def train(folder: Path, places: dict[str, Any] | None = None, **settings: Any) -> dict[str, str]:
+def train(folder: Path, local: dict[str, Any] | None = None, **settings: Any) -> dict[str, str]:
     """The files that it leaves, with their text."""
-    told = {"options": {"arch": "transformer"}, "average": None, "source": "en", "target": "de", **settings}
-    training.train(Step(told, {"data": Path("data/x")}, places or {}, 1, folder))
+    told = {
+        "options": {"arch": "transformer"},
+        "average": None,
+        "keep_epochs": False,
+        "source": "en",
+        "target": "de",
+        **settings,
+    }
+    training.train(Step(told, {"data": Path("data/x")}, local or {}, 1, folder))
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.pt")}
 
 
@@ -87,10 +94,10 @@ def test_stopped_while_it_tidied_up_it_trains_no_more(tmp_path, commands, left, 
     assert commands == []
 
 
-@pytest.mark.parametrize(("places", "expected"), [(None, "fairseq_syntax"), (OWN, "/here/own")])
-def test_a_systems_own_code_stands_in_the_place_of_ours(tmp_path, commands, places, expected):
-    options = {"arch": "transformer"} if places is None else {"arch": "transformer", "user-dir": "{here}/own"}
-    train(tmp_path, places, options=options)
+@pytest.mark.parametrize(("local", "expected"), [(None, "fairseq_syntax"), (OWN, "/here/own")])
+def test_a_systems_own_code_relocal_ours(tmp_path, commands, local, expected):
+    options = {"arch": "transformer"} if local is None else {"arch": "transformer", "user-dir": "{here}/own"}
+    train(tmp_path, local, options=options)
     assert commands[0].count("--user-dir") == 1
     assert commands[0][commands[0].index("--user-dir") + 1] == expected
 

@@ -7,9 +7,7 @@ import sys
 from typing import Any
 
 from syntax_data.errors import InputError, short_repr
-from syntax_experiments.commands import filled, run
-from syntax_experiments.gpus import on_a_gpu
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, fill, on_a_gpu, run
 
 
 def measure(step: Step) -> None:
@@ -20,7 +18,7 @@ def measure(step: Step) -> None:
     """
     output = step.folder / "output"
     with on_a_gpu():
-        run(*filled(step.places["command"], step.inputs), log=step.folder / "log", stdout=output, threads=step.threads)
+        run(*fill(step.local["command"], step.inputs), log=step.folder / "log", stdout=output, threads=step.threads)
     last = output.read_text(encoding="utf-8").rstrip().rpartition("\n")[2]
     try:
         found = json.loads(last)

@@ -11,10 +11,8 @@ from typing import Any
 
 from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
-from syntax_experiments.commands import options, run
 from syntax_experiments.fairseq_options import with_user_dir
-from syntax_experiments.gpus import on_a_gpu, visible_gpus
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, on_a_gpu, options, run, visible_gpus
 from syntax_experiments.plots.history import heads_of_line
 from syntax_experiments.steps.training import CODE
 
@@ -37,7 +35,7 @@ def translate(step: Step) -> None:
                 "fairseq-generate", data, "--task", "syntax_translation",
                 "--source-lang", settings["source"], "--target-lang", settings["target"],
                 "--gen-subset", f"test{i or ''}", "--path", step.inputs["model"] / "checkpoint.pt",
-                *options(with_user_dir(settings["generate"], step.places)),
+                *options(with_user_dir(settings["generate"], step.local)),
                 log=step.folder / "log", stdout=output, threads=step.threads,
             )  # fmt: skip
             reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()
@@ -46,7 +44,7 @@ def translate(step: Step) -> None:
             raw = read_translations(str(output), len(reference))
             texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
             (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-            if settings.get("tokens"):
+            if settings["tokens"]:
                 tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
                 (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
             # fairseq-generate logs to stdout, unless a module that it imports has begun to log to stderr.
@@ -54,7 +52,7 @@ def translate(step: Step) -> None:
                 never_trained |= GATES_NEVER_TRAINED in said.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_log(step.inputs["model"] / "train.log")
-    record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
+    record |= {"system": step.local["system"], "seed": step.local["seed"], "tests": settings["tests"]}
     record["gates_never_trained"] = never_trained
     record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))

@@ -25,7 +25,7 @@ def score_run(step: Step) -> None:
         found, reference = _texts(step, "run", test), _reference(step, test)
         texts = [found[i] for i in lines], [reference[i] for i in lines]
         raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
-        scored = score(*texts, settings=settings, own=step.places["metrics"], sources=[raw[i] for i in lines])
+        scored = score(*texts, settings=settings, own=step.local["metrics"], sources=[raw[i] for i in lines])
         if asked.tokenized:
             scored["metrics"][TOKENISED] = _of_tokens(step, test, lines, lowercase=asked.lowercase)
         if asked.exact_match:
