@@ -94,7 +94,12 @@ def test_runs_become_rows_and_tables(folder):
     settings = {
         **{"recipe": "small", "title": "Small", "about": "", "seeds": {"tree": [3]}, "tests": ["test"]},
         **{"systems": {"tree": {"label": "a tree", "group": "", "published": {}}}, "subsets": ["long"]},
-        **{"tables": {"": {"systems": [], "baselines": []}}, "published": {}, "compared": [], "bounds": {}},
+        **{
+            "tables": {"": {"systems": [], "baselines": [], "about": ""}},
+            "published": {},
+            "compared": [],
+            "bounds": {},
+        },
         "measurements": {"the one": "wc", "the two": "wc -l"},
     }
     from syntax_experiments.steps import table

@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {
     "about": "",
     "systems": {name: {"label": label, "group": "", "published": {}} for name, label in LABELS.items()},
     "seeds": {name: [1, 2, 3] for name in LABELS},
-    "tables": {"": {"systems": [], "baselines": ["stock"]}},
+    "tables": {"": {"systems": [], "baselines": ["stock"], "about": ""}},
     "tests": ["flickr"],
     "subsets": [],
     "published": {},
@@ -162,7 +162,9 @@ def test_the_summary_has_the_numbers_of_the_statistics(tables):
 
 def test_p_is_adjusted_for_all_differences_of_all_tables(tables, monkeypatch):
     monkeypatch.setitem(BLEU, "sdoi", [28.5, 27.9, 29.1])
-    sections = {name: {"systems": [], "baselines": [name.split()[0]]} for name in ("stock", "slr", "stock again")}
+    sections = {
+        name: {"systems": [], "baselines": [name.split()[0]], "about": ""} for name in ("stock", "slr", "stock again")
+    }
     found = tables(rows(), settings={"tables": sections}).differences
     p = {
         (name, baseline): over_seeds(dict(enumerate(BLEU[name])), dict(enumerate(BLEU[baseline]))).p
