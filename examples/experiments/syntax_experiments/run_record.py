@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +50,6 @@ class Run:
     epochs: Sequence[Mapping[str, Any]]
     tests: Sequence[str]
     gates_never_trained: bool = False
-    folder: str = field(default="", compare=False)
-
-    def hypotheses(self, test: str) -> list[str]:
-        """Return the detokenised translations of a test set."""
-        return read_sentences(str(Path(self.folder, f"{test}.txt")))
 
 
 def load_run(folder: str | Path) -> Run:
@@ -67,7 +62,7 @@ def load_run(folder: str | Path) -> Run:
             if type(value) not in types or (float in types and not math.isfinite(value)):
                 expected = " or ".join(kind.__name__ for kind in types)
                 raise ValueError(f"{short_repr(value)} as {name}, which is {expected}")
-        return Run(**{name: found[name] for name in _TYPES}, folder=str(folder))
+        return Run(**{name: found[name] for name in _TYPES})
 
     path = Path(folder, "run.json")
     if not path.is_file():

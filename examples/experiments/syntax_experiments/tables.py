@@ -12,6 +12,7 @@ import argparse
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +145,9 @@ class Tables:
             )
         self._seeds = pd.Series(seeds)
 
+    @cached_property
     def sections(self) -> dict[str, list[Grid]]:
-        """Return the tables of each test set, by section."""
+        """The tables of each test set, by section."""
         tests = self.settings["tests"]
         found: dict[str, list[Grid]] = {}
         for title, (names, baselines) in self._sections.items():
@@ -166,7 +168,7 @@ class Tables:
     def markdown(self) -> str:
         """Return all sections, and notes at the end."""
         parts = [f"# {self.settings['title']}\n", _paragraph(self.settings["about"])]
-        for title, grids in self.sections().items():
+        for title, grids in self.sections.items():
             parts += [f"## {title}\n" if title else "", _paragraph(self.settings["tables"][title]["about"])]
             parts += [grid.markdown() for grid in grids]
         parts.append("### Notes\n\n" + "".join(f"- {note}\n" for note in self.notes()))
@@ -174,7 +176,7 @@ class Tables:
 
     def latex(self) -> str:
         """Return all tables; the caption of the first has the notes."""
-        grids = [grid for of_section in self.sections().values() for grid in of_section]
+        grids = [grid for of_section in self.sections.values() for grid in of_section]
         return "\n".join(grid.latex(() if i else self.notes()) for i, grid in enumerate(grids))
 
     def summary(self) -> pd.DataFrame:

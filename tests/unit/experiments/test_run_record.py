@@ -35,10 +35,10 @@ def folder(tmp_path):
 
 
 def test_a_record_and_its_translations(folder):
+    assert read_sentences(str(folder / "test.txt")) == ["Ein Hund läuft.", "", "Zwei\u2028Kinder."]
     run = load_run(folder)
     assert {name: getattr(run, name) for name in RECORD} == RECORD
     assert not run.gates_never_trained, "the default of records without the key"
-    assert run.hypotheses("test") == ["Ein Hund läuft.", "", "Zwei\u2028Kinder."]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_files_that_are_missing_or_not_whole_are_refused(folder):
         read_sentences(path, sentences=4)
     (folder / "test.txt").write_text("")
     with pytest.raises(InputError, match=re.escape(f"{path}: expected one sentence a line, found an empty")):
-        load_run(folder).hypotheses("test")
+        read_sentences(path)
     (folder / "test.txt").unlink()
     (folder / "run.json").unlink()
     for read, what in ((lambda: read_sentences(path), "a text"), (lambda: load_run(folder), "a run record")):
@@ -77,46 +77,44 @@ def test_files_that_are_missing_or_not_whole_are_refused(folder):
 
 def test_runs_become_rows_and_tables(folder):
     pd = pytest.importorskip("pandas")
+    from syntax_experiments.steps import table
+
     score = {"test": "test", "subset": None, "metrics": {"BLEU": {"score": 30.5, "signature": "case:lc"}}}
     files = {
-        "scores/scores.json": [score, {**score, "subset": "long"}],
-        "one/measured.json": 2.5,
-        "two/measured.json": {"loss": 1.5},
-        "two/output": {"sentences": {"loss": [[1, 1], [4, 2]]}},
+        "scores/scores.json": json.dumps([score, {**score, "subset": "long"}]),
+        "one/measured.json": "2.5",
+        "one/output": "2.5\n",
+        "two/measured.json": '{"loss": 1.5}',
+        "two/output": '{"sentences": {"loss": [[1, 1], [4, 2]]}}\n{"loss": 1.5}\n',
     }
-    for name, content in {**files, "one/output": 2.5}.items():
+    for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(content) + "\n1\n")
-    for name in ("scores/scores.json", "one/measured.json", "two/measured.json"):
-        (folder / name).write_text(json.dumps(files[name]))
+        (folder / name).write_text(text)
     inputs = {"run tree 3": folder, "scores tree 3": folder / "scores", "text": folder}
     inputs |= {f"measurement tree 3 the {name}": folder / name for name in ("one", "two")}
     settings = {
         **{"recipe": "small", "title": "Small", "about": "", "seeds": {"tree": [3]}, "tests": ["test"]},
         **{"systems": {"tree": {"label": "a tree", "group": "", "published": {}}}, "subsets": ["long"]},
-        **{
-            "tables": {"": {"systems": [], "baselines": [], "about": ""}},
-            "published": {},
-            "compared": [],
-            "bounds": {},
-        },
-        "measurements": {"the one": "wc", "the two": "wc -l"},
+        **{"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "published": {}, "compared": []},
+        **{"bounds": {}, "measurements": {"the one": "wc", "the two": "wc -l"}},
     }
-    from syntax_experiments.steps import table
-
     table.write(step_in(folder / "table", settings, inputs=inputs))
-    found = pd.read_csv(folder / "table/table.csv", keep_default_na=False)
-    assert set(found["system"]) == {"tree"}
-    assert set(found["versions"]) == {"torch 2.7, python 3.11"}
-    assert set(found["code"]) == {11}
+
+    def read(name):
+        return pd.read_csv(folder / "table" / name, keep_default_na=False)
+
+    found = read("table.csv")
+    for column, value in {"system": "tree", "seed": 3, "versions": "torch 2.7, python 3.11", "code": 11}.items():
+        assert set(found[column]) == {value}
     of_run = {name: RECORD[name] for name in ("valid_loss", "parameters", "updates", "words_per_second", "hours")}
-    of_run |= {"gates_never_trained": 0, "the one": 2.5, "loss": 1.5}
-    assert dict(zip(found["metric"], found["value"], strict=True)) == of_run | {"BLEU": 30.5}
+    of_run |= {"gates_never_trained": 0, "the one": 2.5, "loss": 1.5, "BLEU": 30.5}
+    assert dict(zip(found["metric"], found["value"], strict=True)) == of_run
     assert found[found["metric"] == "BLEU"][["test", "subset"]].values.tolist() == [["test", ""], ["test", "long"]]
-    sentences = pd.read_csv(folder / "table/sentences.csv.xz")
-    assert sentences[["metric", "numerator", "denominator"]].values.tolist() == [["loss", 1, 1], ["loss", 4, 2]]
-    translations = pd.read_csv(folder / "table/translations.csv.xz", keep_default_na=False)
-    assert translations["tree 3"].tolist() == ["Ein Hund läuft.", "", "Zwei\u2028Kinder."]
-    assert json.loads(pd.read_csv(folder / "table/epochs.csv")["gates"][0]) == {"gate_slr_l1": 0.5}
+    assert read("sentences.csv.xz")[["metric", "numerator", "denominator"]].values.tolist() == [
+        ["loss", 1, 1],
+        ["loss", 4, 2],
+    ]
+    assert read("translations.csv.xz")["tree 3"].tolist() == ["Ein Hund läuft.", "", "Zwei\u2028Kinder."]
+    assert json.loads(read("epochs.csv")["gates"][0]) == {"gate_slr_l1": 0.5}
     for name in ("table.md", "table.tex", "summary.csv"):
         assert "a tree" in Path(folder, "table", name).read_text()
