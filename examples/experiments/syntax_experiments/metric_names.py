@@ -6,7 +6,7 @@ import math
 
 #: The validation loss.
 LOSS = "valid_loss"
-#: What a run costs.
+#: Costs of a run.
 COSTS = ("parameters", "updates", "words_per_second", "hours")
 #: 1 of a run whose gates pre-warmup has kept as they were initialised.
 NEVER_TRAINED = "gates_never_trained"

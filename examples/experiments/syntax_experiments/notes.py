@@ -1,4 +1,4 @@
-"""Notes under tables: what the numbers are, what is missing, and what they rest on."""
+"""Notes under tables: what the numbers are, which runs are missing, signatures and software."""
 
 from __future__ import annotations
 
@@ -22,55 +22,52 @@ def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.Da
         first: the metric whose number of differences is named.
     """
     table = results.table
-    notes = ["±: standard deviation over seeds (n − 1)."] if table["seed"].nunique() > 1 else []
     of_first = differences[(differences["metric"] == first) & (differences["subset"] == "")]
-    of_first = of_first[of_first["test"].isin(["", settings["tests"][0]])]
-    if count := of_first["p"].notna().sum():
-        notes.append(
-            "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: "
-            f"paired t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all differences in a "
-            f"metric on a test set ({count} in {first})."
-        )
-    if reasons := [why for why in differences["why"].unique() if why]:
-        notes.append(f"Without an interval: {'; '.join(reasons)}.")
-    if len(results.sentences):
-        notes.append(
-            "Seeds and sentences resampled: mean difference over the seeds that both have, with the interval and p of "
-            "a bootstrap of seeds and sentences together; p is not adjusted."
-        )
-    if settings["subsets"]:
-        notes.append("Parts were not chosen beforehand to decide anything: look for a pattern.")
-    if settings["published"] or any(of["published"] for of in settings["systems"].values()):
-        notes.append("(paper): as published; papers tokenise and score in their own ways: take no difference to ours.")
+    count = of_first[of_first["test"].isin(["", settings["tests"][0]])]["p"].notna().sum()
+    reasons = [why for why in differences["why"].unique() if why]
+    papers = settings["published"] or any(of["published"] for of in settings["systems"].values())
+    notes = {
+        "±: standard deviation over seeds (n − 1).": table["seed"].nunique() > 1,
+        "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: "
+        f"paired t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all differences in a "
+        f"metric on a test set ({count} in {first}).": count,
+        f"Without an interval: {'; '.join(reasons)}.": reasons,
+        "Seeds and sentences resampled: mean difference over the seeds that both have, with the interval and p of a "
+        "bootstrap of seeds and sentences together; p is not adjusted.": len(results.sentences),
+        "Parts were not chosen beforehand to decide anything: look for a pattern.": settings["subsets"],
+        "(paper): as published; papers tokenise and score in their own ways: take no difference to ours.": papers,
+    }
     return [
-        *notes,
-        *_missing(table, settings),
-        *_never_trained(table),
+        *(note for note, applies in notes.items() if applies),
+        *_runs(table, settings),
         *_signatures(results),
         *_validation(results.epochs),
         *_software(table),
     ]
 
 
-def _missing(table: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    lacking = []
-    for name, seeds in settings["seeds"].items():
-        there = {*table[table["system"] == name]["seed"]}
-        if missing := [str(seed) for seed in seeds if seed not in there]:
-            lacking.append(f"{name} (seed {', '.join(missing)})" if there else name)
-    return [f"Missing runs: {'; '.join(lacking)}."] if lacking else []
-
-
-def _never_trained(table: pd.DataFrame) -> list[str]:
-    """Return systems whose gates are as they were initialised: their scores are no result of gating."""
-    runs = table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]
-    of = [f"{name} (seed {', '.join(map(str, rows['seed']))})" for name, rows in runs.groupby("system", sort=False)]
-    why = "the checkpoint that translates is not later than `--gate-warmup-epochs`"
-    return [f"†: gates never trained, since {why}: {'; '.join(of)}."] if of else []
+def _runs(table: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
+    """Return runs that are missing, and those whose gates were not trained: their scores are no result of gating."""
+    wanted = [(name, seed) for name, seeds in settings["seeds"].items() for seed in seeds]
+    there = set(zip(table["system"], table["seed"], strict=True))
+    untrained = table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]
+    never_trained = "†: gates never trained, since the checkpoint that translates is not later than"
+    found = {
+        "Missing runs": [run for run in wanted if run not in there],
+        f"{never_trained} `--gate-warmup-epochs`": list(zip(untrained["system"], untrained["seed"], strict=True)),
+    }
+    notes = []
+    for note, runs in found.items():
+        seeds: dict[str, list[str]] = {}
+        for name, seed in runs:
+            seeds.setdefault(name, []).append(str(seed))
+        named = [f"{name} (seed {', '.join(of)})" for name, of in seeds.items()]
+        notes += [f"{note}: {'; '.join(named)}."] if named else []
+    return notes
 
 
 def _signatures(results: Results) -> list[str]:
-    """Return the signatures of metrics, and of the tests within a seed what these have more."""
+    """Return the signatures of metrics, and the further parts of those of the tests within a seed."""
     table, comparisons = results.table, results.comparisons
     signatures = dict(table[table["signature"] != ""].drop_duplicates("metric")[["metric", "signature"]].values)
     metrics: dict[str, list[str]] = {}
@@ -93,7 +90,7 @@ def _signatures(results: Results) -> list[str]:
 
 
 def _validation(epochs: pd.DataFrame) -> list[str]:
-    """Return what the loss is, and whether trainings were long enough."""
+    """Return the definition of the loss, and how many trainings ended at their best epoch."""
     if epochs.empty:
         return []
     runs = [of["valid_loss"] for _, of in epochs.groupby(["system", "seed"])]

@@ -216,7 +216,7 @@ class Scoring:
 
     `tokenized`: ``tokenised BLEU``, too. It compares the translations, not detokenised, with the tokenised target, and
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
-    command is run for each test set and subset (`syntax_experiments.scores.own_score`).
+    command is run for each test set and subset (`syntax_experiments.scores.score`).
     """
 
     tokenize: str = "13a"

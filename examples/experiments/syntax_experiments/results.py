@@ -22,7 +22,7 @@ from syntax_experiments.significance import WITHIN
 
 _RUN = ("recipe", "system", "seed")
 _COLUMNS = {
-    # What belongs to a run, whatever it translated, has no test set; all sentences of one are no subset.
+    # Numbers of a run have no test set; those of all sentences of a test set have no subset.
     "table": (*_RUN, "test", "subset", "metric", "value", "signature", "code", "versions", "device"),
     "comparisons": (
         *("recipe", "system", "baseline", "seed", "test", "metric", "difference"),

@@ -1,4 +1,4 @@
-"""Tables of a comparison: means over seeds, differences to baselines, and what they rest on.
+"""Tables of a comparison: means over seeds, differences to baselines, and notes on them.
 
     python -m syntax_experiments.tables examples/experiments/measured/*
 
@@ -42,7 +42,7 @@ Column = tuple[str, pd.Series]
 
 
 def table_settings(recipe: Recipe) -> dict[str, Any]:
-    """Return what tables depend on beside results, as JSON has it."""
+    """Return the parts of a recipe that tables depend on, as JSON has them."""
     return {
         "recipe": recipe.name,
         "title": recipe.title or recipe.name,
@@ -186,7 +186,7 @@ class Tables:
         return both
 
     def notes(self) -> list[str]:
-        """Return what the numbers are and rest on, one statement a line."""
+        """Return notes on the numbers, one a line."""
         return make_notes(self.results, self.settings, self.differences, self._compared[0])
 
     def _main(self, names: Sequence[str], baselines: Sequence[str], test: str, *, with_papers: bool) -> Grid:

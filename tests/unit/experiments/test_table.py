@@ -63,6 +63,12 @@ def compared(seed: int, *, p: float) -> list[dict[str, Any]]:
     return [{**about, "metric": metric, "difference": value, **tests} for metric, value in of_metrics.items()]
 
 
+def parsed(columns: str, *lines: str) -> list[dict[str, Any]]:
+    """Rows of a file, from words."""
+    about = {"recipe": "small", "system": "stock"}
+    return [{**about, **dict(zip(columns.split(), line.split(), strict=True))} for line in lines]
+
+
 def rows() -> list[dict[str, Any]]:
     return [row for system in BLEU for seed in (1, 2, 3) for row in run(system, seed)]
 
@@ -108,7 +114,7 @@ MARKDOWN = """\
 - ±: standard deviation over seeds (n − 1).
 - Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: paired t-test over seeds (SciPy VERSION), adjusted by Benjamini-Hochberg for all differences in a metric on a test set (1 in BLEU).
 - (paper): as published; papers tokenise and score in their own ways: take no difference to ours.
-- Missing runs: sdoi.
+- Missing runs: sdoi (seed 1, 2, 3).
 - BLEU; chrF2; TER: `case:mixed|tok:13a|version:2.6.0`
 - Within a seed: bs, paired bootstrap resampling (`bs:1000|seed:12345`), and ar, approximate randomisation (`ar:10000|seed:12345`), both sacreBLEU's: in how many of the seeds compared p < 0.05, + with a greater score than the baseline's, − with a smaller; p itself of one seed. Prefer ar: bs is one-sided, and calls 10% of equal systems different.
 - Software: fairseq-syntax 1.0, torch 2.7.0, code 11.
@@ -182,7 +188,7 @@ def test_missing_runs_and_scores_are_shown(tables):
     markdown = tables(there, comparisons=compared(1, p=0.04)).markdown()
     row = cells(markdown, LABELS["slr"])
     assert (row["BLEU ↑"], row["valid. loss (bits) ↓"], row["seeds"]) == ("30.00 (1 of 2)", "4.390 ± 0.014", "2 of 3")
-    assert "Missing runs: slr (seed 3); sdoi." in markdown
+    assert "Missing runs: slr (seed 3); sdoi (seed 1, 2, 3)." in markdown
     assert "Without an interval: 1 seed in common, 2 are needed." in markdown
     row = cells(markdown.partition("against stock")[2], LABELS["slr"])
     assert [row[name] for name in ("Δ BLEU [95%]", "bs", "ar")] == ["+2.00", "0.040", "0.020"]
@@ -192,19 +198,8 @@ def test_notes_on_trainings(tables):
     table = rows()
     for row in table:
         row["value"] = int(row["system"] == "slr" and row["seed"] > 1) if "gates" in row["metric"] else row["value"]
-    epochs = [
-        {
-            "recipe": "small",
-            "system": "stock",
-            "seed": seed,
-            "epoch": i,
-            "updates": i,
-            "train_loss": 1.0,
-            "valid_loss": loss,
-        }
-        for seed, losses in ((1, (5.0, 4.0)), (2, (4.0, 5.0)))
-        for i, loss in enumerate(losses)
-    ]
+    losses = [(1, 1, 5.0), (1, 2, 4.0), (2, 1, 4.0), (2, 2, 5.0)]
+    epochs = parsed("seed epoch updates train_loss valid_loss", *(f"{s} {e} {e} 1 {loss}" for s, e, loss in losses))
     markdown = tables(table, epochs=epochs).markdown()
     assert (cells(markdown, "stock")["seeds"], cells(markdown, LABELS["slr"])["seeds"]) == ("3", "3 †")
     assert re.search(r"- †: gates never trained, .* `--gate-warmup-epochs`: slr \(seed 2, 3\)\.\n", markdown)
@@ -253,20 +248,9 @@ def test_parts_of_a_test_set_and_measurements_have_columns(tables):
 
 
 def test_seeds_and_sentences_are_resampled_together(tables):
-    sentences = [
-        {
-            "recipe": "small",
-            "system": system,
-            "seed": seed,
-            "metric": "loss",
-            "sentence": i,
-            "numerator": bits,
-            "denominator": 1,
-        }
-        for system, bits in (("stock", 2), ("slr", 1))
-        for seed in (1, 2)
-        for i in (0, 1)
-    ]
+    places = [(seed, sentence) for seed in (1, 2) for sentence in (0, 1)]
+    lines = [f"{of} {seed} loss {line} {bits} 1" for of, bits in (("stock", 2), ("slr", 1)) for seed, line in places]
+    sentences = parsed("system seed metric sentence numerator denominator", *lines)
     markdown = tables(sentences=sentences).markdown()
     row = cells(markdown.partition("Seeds and sentences resampled, against stock")[2], LABELS["slr"])
     assert row == {"system": LABELS["slr"], "Δ loss [95%]": "−1.0000 [−1.0000, −1.0000]", "p": "<0.001"}
@@ -302,15 +286,19 @@ def test_damaged_files_are_refused(tables, tmp_path, file, old, new, expected):
         Tables(read_results(tmp_path), SETTINGS)
 
 
-def test_files_that_are_missing_or_no_text_are_refused(tables, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("sentences.csv.xz", lzma.compress(b"recipe,system\n" * 9)[:-20], "expected a CSV file, found .*end"),
+        ("epochs.csv", b"\xff", "expected a CSV file, found 'utf-8' codec"),
+        ("epochs.csv", b"recipe\n" + b"x" * 200_000, "expected a CSV file, found field larger"),
+        ("epochs.csv", None, "expected the results of a comparison, found no file"),
+    ],
+)
+def test_files_that_are_missing_or_no_text_are_refused(tables, tmp_path, name, content, found):
     tables()
-    (tmp_path / "sentences.csv.xz").write_bytes(lzma.compress(b"recipe,system\n" * 9)[:-20])
-    with pytest.raises(InputError, match=r"sentences\.csv\.xz: expected a CSV file, found .*end"):
-        read_results(tmp_path)
-    (tmp_path / "sentences.csv.xz").unlink()
-    (tmp_path / "epochs.csv").write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"epochs\.csv: expected a CSV file, found 'utf-8' codec"):
-        read_results(tmp_path)
-    (tmp_path / "epochs.csv").unlink()
-    with pytest.raises(InputError, match=r"epochs\.csv: expected the results of a comparison, found no file"):
+    (tmp_path / name).unlink(missing_ok=True)
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=re.escape(str(tmp_path / name)) + f": {found}"):
         read_results(tmp_path)
