@@ -10,7 +10,6 @@ from steps_in import lines_of, step_in
 
 from syntax_experiments.steps import runs
 
-
 LOG = """\
 x | num. shared model params: 7
 2026-01-01 | INFO | valid | {"epoch": 1, "valid_loss": "6.0", "valid_num_updates": "10"}
