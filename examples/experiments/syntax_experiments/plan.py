@@ -46,7 +46,7 @@ class Target:
         threads: cores of the job.
         gpus: of the job, where there are some.
         priority: the greatest is made first; by default before all trainings.
-        identity: what stands for `inputs` in the key, where the target depends on less.
+        identity: replaces `inputs` in the key, where the target depends on less.
     """
 
     kind: str
@@ -144,8 +144,8 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     for (name, seed), run in runs.items():
         sources = {"run": run, "text": text, "subsets": subsets}
         inputs[f"scores {name} {seed}"] = Target("scores", scoring, sources, f"scores of {run.label}", local)
-    for of, told in recipe.measurements.items():
-        command = _command(recipe, told, f"measurements.{of}")
+    for of, asked in recipe.measurements.items():
+        command = _command(recipe, asked, f"measurements.{of}")
         for (name, seed), run in runs.items():
             measurement = _measurement(of, *command, run, subsets)
             if not partial or is_made(measurement.path):  # its model may be gone
@@ -407,7 +407,7 @@ def _measurement(
 def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings of scores and comparisons, and the commands of the recipe's metrics as they are here."""
     settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    own = {name: _command(recipe, told, f"score.metrics.{name}") for name, told in recipe.score.metrics.items()}
+    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
     settings["own"] = {name: of for name, (of, _) in own.items()}
     return settings | recipe.languages, {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
 

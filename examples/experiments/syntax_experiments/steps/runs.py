@@ -46,8 +46,8 @@ def translate(step: Step) -> None:
                 tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
                 (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
             # fairseq-generate logs to stdout, unless a module that it imports has begun to log to stderr.
-            for said in (output, step.folder / "log"):
-                never_trained |= GATES_NEVER_TRAINED in said.read_text(encoding="utf-8", errors="replace")
+            for log in (output, step.folder / "log"):
+                never_trained |= GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_training(step.inputs["model"] / "train.log")
     record |= {"system": step.local["system"], "seed": step.local["seed"], "tests": settings["tests"]}
