@@ -35,7 +35,7 @@ def assert_table(work: Path, name: str, systems: int, printed: str) -> None:
         assert (recipe.systems[of].label or of) in printed
     for label in (*recipe.published, *recipe.bounds):
         assert f"| {label}" in printed
-    assert all(Path(folder, "metadata.json").exists() for folder in work.glob("*/[0-9a-f]*[0-9a-f]"))
+    assert all(Path(folder, "metadata.json").exists() for folder in work.glob("*/" + 16 * "[0-9a-f]"))
     for record in work.glob("runs/*/run.json"):
         epochs = json.loads(record.read_text())["epochs"]
         assert epochs[-1]["valid_loss"] < epochs[0]["valid_loss"], "it learns"
@@ -45,7 +45,7 @@ def test_smoke_as_users_run_it(tmp_path):
     command = experiment("iwslt14_de_en", "--smoke", "--work", tmp_path, "--cores", 2)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "of 41 steps (100%) done" in done.stderr
+    assert " steps (100%) done" in done.stderr
     work = tmp_path / "smoke"
     assert_table(work, "iwslt14_de_en", 4, done.stdout)
     assert len(list(work.glob("runs/*/run.json"))) == 6

@@ -117,3 +117,9 @@ def test_partial_beside_a_run_has_the_finished_runs(recipe, tmp_path):
     assert "| Transformer (fairseq) " in printed
     finish(running)
     assert (tmp_path / "recipes/small.partial/table.csv").exists()
+
+
+def test_two_dry_runs_at_once(recipe, tmp_path):
+    for running in [start(recipe, tmp_path / "work", "-n") for _ in range(3)]:
+        running.communicate()
+        assert running.returncode == 0

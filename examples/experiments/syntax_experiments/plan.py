@@ -46,7 +46,7 @@ class Target:
         threads: cores of the job.
         gpus: of the job, where there are some.
         priority: the greatest is made first; by default before all trainings.
-        identity: what stands for `inputs` in the key, where the target depends on less.
+        identity: replaces `inputs` in the key, where the target depends on less.
     """
 
     kind: str
@@ -130,9 +130,8 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     for_training = _prepare(recipe, ["train", "valid"])
     text = prepared.text
     subsets_of = {"subsets": {name: changed(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
-    subsets = Target(
-        "subsets", subsets_of | recipe.languages, {"text": text, **prepared.first_parses}, "subsets of the test sets"
-    )
+    sources = {"text": text, **_first(prepared.parses)}
+    subsets = Target("subsets", subsets_of | recipe.languages, sources, "subsets of the test sets")
     runs = {
         (name, seed): _run(recipe, name, seed, prepared, for_training)
         for name, system in recipe.systems.items()
@@ -145,8 +144,8 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     for (name, seed), run in runs.items():
         sources = {"run": run, "text": text, "subsets": subsets}
         inputs[f"scores {name} {seed}"] = Target("scores", scoring, sources, f"scores of {run.label}", local)
-    for of, told in recipe.measurements.items():
-        command = _command(recipe, told, f"measurements.{of}")
+    for of, asked in recipe.measurements.items():
+        command = _command(recipe, asked, f"measurements.{of}")
         for (name, seed), run in runs.items():
             measurement = _measurement(of, *command, run, subsets)
             if not partial or is_made(measurement.path):  # its model may be gone
@@ -164,13 +163,11 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
 
 def changed(value: Any) -> dict[str, Any]:
     """Return the fields of a part of a recipe that differ from their defaults, so that a new key changes no hash."""
-    found = {}
-    for one in dataclasses.fields(value):
-        of = dataclasses.asdict(value)[one.name]
-        default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
-        if of != default:
-            found[one.name] = of
-    return found
+    defaults = {
+        one.name: one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
+        for one in dataclasses.fields(value)
+    }
+    return {name: of for name, of in dataclasses.asdict(value).items() if of != defaults[name]}
 
 
 @dataclass(frozen=True)
@@ -178,16 +175,10 @@ class _Prepared:
     """Text, parses and data for fairseq of some splits."""
 
     recipe: Recipe
-    splits: Sequence[str]
     text: Target
     parses: Mapping[str, Mapping[str, Target]]
     subwords: Target
     tokens: Target
-
-    @property
-    def first_parses(self) -> dict[str, Target]:
-        """The parses of the first parser, by split."""
-        return _by_split(next(iter(self.parses.values()), {}))
 
     def data(self, system: System, seed: int) -> Target:
         """The data-bin of a system; controls may differ from seed to seed."""
@@ -212,11 +203,16 @@ def _prepare(recipe: Recipe, splits: Sequence[str]) -> _Prepared:
     subwords = Target("subwords", subwords_of, {"text": text}, "subwords")
     tokens_of = {"tests": [name for name in recipe.tests if name in splits], "joint": recipe.subwords.joint}
     tokens = Target("tokens", tokens_of | recipe.languages, {"subwords": subwords}, "data-bin without parses")
-    return _Prepared(recipe, splits, text, parses, subwords, tokens)
+    return _Prepared(recipe, text, parses, subwords, tokens)
 
 
 def _by_split(parses: Mapping[str, Target]) -> dict[str, Target]:
     return {f"parses of {split}": target for split, target in parses.items()}
+
+
+def _first(parses: Mapping[str, Mapping[str, Target]]) -> dict[str, Target]:
+    """The parses of the first parser, by split."""
+    return _by_split(next(iter(parses.values()), {}))
 
 
 def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
@@ -284,7 +280,7 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
     inputs, threads = {"text": text}, 1
     if parser.name != "files":
         settings |= {"parser": parser.name, "options": _given(parser.options)}
-        local["options"] = {key: settings["options"].pop(key) for key in _OF_THIS_MACHINE & parser.options.keys()}
+        local["options"] = {key: settings["options"].pop(key) for key in _OF_THIS_MACHINE & settings["options"].keys()}
         for key, value in local["options"].items():
             local["options"][key] = value = os.path.expandvars(value) if isinstance(value, str) else value
             if "$" in str(value):
@@ -319,13 +315,11 @@ def _select(
 ) -> tuple[Target, dict[str, dict[str, Target]]]:
     """The selected lines of text and parses."""
     settings = {"select": {name: changed(s) for name, s in recipe.select.items() if name in splits}} | recipe.languages
-    first = _by_split(next(iter(parses.values()), {}))
-    lines = Target("selections", settings, {"text": text, **first}, "selection of lines")
+    lines = Target("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
 
     def chosen(what: str, target: Target, **more: str) -> Target:
-        return Target(
-            "selected", settings | {"what": what, **more}, {what: target, "lines": lines}, f"selected {target.label}"
-        )
+        inputs = {what: target, "lines": lines}
+        return Target("selected", settings | {"what": what, **more}, inputs, f"selected {target.label}")
 
     return chosen("text", text), {
         name: {split: chosen("parses", target, split=split) for split, target in of.items()}
@@ -413,7 +407,7 @@ def _measurement(
 def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
     """Settings of scores and comparisons, and the commands of the recipe's metrics as they are here."""
     settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    own = {name: _command(recipe, told, f"score.metrics.{name}") for name, told in recipe.score.metrics.items()}
+    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
     settings["own"] = {name: of for name, (of, _) in own.items()}
     return settings | recipe.languages, {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
 
@@ -433,7 +427,7 @@ def _compared(recipe: Recipe) -> list[tuple[str, str]]:
 def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool) -> Target:
     assert recipe.pictures is not None
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
-    inputs |= {"text": prepared.text, **prepared.first_parses}
+    inputs |= {"text": prepared.text, **_first(prepared.parses)}
     for name in recipe.pictures.of:
         first = next((run.inputs for (of, _), run in runs.items() if of == name), None)
         if first is not None and (not partial or is_made(first["model"].path)):

@@ -141,7 +141,7 @@ def _wrong(node: Node, expected: str, found: str) -> InputError:
 
 def place(lines: Lines, key: str) -> tuple[str, int]:
     """Return file and line of a key, or of the nearest one above it that there is."""
-    while key not in lines:
+    while key and key not in lines:
         key = key.rpartition(".")[0]
     return lines[key]
 

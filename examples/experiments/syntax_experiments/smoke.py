@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.recipe import Corpus, Parser, Pictures, Recipe, Selection, System, TableOf, Threads
+from syntax_experiments.recipe import Corpus, Parser, Pictures, Recipe, Selection, System, Threads
 
 #: Systems, unless the command line has another number.
 SYSTEMS = 4
@@ -31,7 +31,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     """Return the recipe with a small corpus, few systems and small numbers.
 
     The quickstart's grammar replaces the text, and its trees, or random ones, the parses. Of the recipe remain its
-    systems with their options, text processing, subwords, scores, measurements, tables and pictures.
+    systems with their options, text processing, subwords, scores and measurements, in one table.
 
     Args:
         systems: at most; the first one, the first with parses and the first with a control of them come first.
@@ -53,6 +53,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         recipe,
         about="A smoke test: a made-up corpus and tiny models. The numbers mean nothing.",
         corpus=Corpus(splits, command=command),
+        text=replace(recipe.text, words=None, ratio=None),
         systems=kept,
         parsers={name: _parser(parser, parses) for name, parser in recipe.parsers.items()},
         select={name: _selection(of, 150 if name == "train" else 10) for name, of in recipe.select.items()},
@@ -62,9 +63,9 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         average=min(recipe.average, _TRAIN["max-epoch"]) if recipe.average else None,
         generate={**recipe.generate, "beam": 2, "max-len-a": 0, "max-len-b": 20},
         score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10),
-        baselines=[name for name in recipe.baselines if name in kept],
-        tables=_tables(recipe.tables, kept),
-        pictures=None if recipe.pictures is None else _pictures(recipe.pictures, kept),
+        baselines=[*kept][:1],
+        tables={},
+        pictures=recipe.pictures and Pictures(sentences=[1], of=[*kept][-1:]),
         threads=Threads(text=1, parse=1, train=1),
     )
 
@@ -112,34 +113,3 @@ def _selection(asked: Selection, lines: int) -> Selection:
     """A few lines; those of all sizes are measured all the same."""
     unbounded: Any = {name: [None, None] for name in asked.ranges}
     return replace(asked, **unbounded, per_length=None, lines=min(asked.lines or lines, lines))
-
-
-def _pictures(asked: Pictures, systems: Mapping[str, System]) -> Pictures:
-    """Pictures of the systems that are kept, and of the first sentence."""
-    sweeps = {
-        axis: {
-            label: {value: name for value, name in of.items() if name in systems}
-            for label, of in series.items()
-            if systems.keys() & of.values()
-        }
-        for axis, series in asked.sweeps.items()
-    }
-    return replace(
-        asked,
-        systems=[name for name in asked.systems if name in systems],
-        of=[name for name in asked.of if name in systems],
-        sentences=asked.sentences[:1] and [1],
-        sweeps={axis: series for axis, series in sweeps.items() if series},
-    )
-
-
-def _tables(tables: Mapping[str, TableOf], systems: Mapping[str, System]) -> dict[str, TableOf]:
-    found = {}
-    for title, table in tables.items():
-        names = [name for name in table.systems or systems if name in systems]
-        baselines = [name for name in table.baselines if name in names]
-        if len(names) > 1 and baselines:
-            found[title] = replace(table, systems=names, baselines=baselines)
-    if tables and not {name for table in found.values() for name in table.systems} >= systems.keys():
-        found["All"] = TableOf(baselines=[next(iter(systems))])
-    return found

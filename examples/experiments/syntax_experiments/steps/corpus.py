@@ -33,8 +33,8 @@ def collect(step: Step) -> None:
     """
     source, target = step.settings["source"], step.settings["target"]
     counts = {}
-    for split, told in step.settings["splits"].items():
-        files = SplitFiles(**told)
+    for split, asked in step.settings["splits"].items():
+        files = SplitFiles(**asked)
         sides = {source: (files.source, source), target: (files.target, target)}
         if split not in ("train", "valid"):
             sides["reference"] = files.reference or files.target, target

@@ -36,9 +36,9 @@ def select(step: Step) -> None:
         for kind, form in FORMATS.items():
             path = step.inputs["parses"] / f"{settings['split']}.{lang}.{kind}"
             if path.exists():
-                units = [unit for _, unit in form.read(str(path))]
-                kept = units if numbers is None else [units[i] for i in numbers]
-                (step.folder / path.name).write_text("".join(form.write(unit) for unit in kept), encoding="utf-8")
+                entries = [entry for _, entry in form.read(str(path))]
+                kept = entries if numbers is None else [entries[i] for i in numbers]
+                (step.folder / path.name).write_text("".join(map(form.write, kept)), encoding="utf-8")
         return
     for path in files_in(step.inputs["text"]):
         numbers = _selected(step, path.name.partition(".")[0])

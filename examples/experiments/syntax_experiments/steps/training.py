@@ -1,4 +1,4 @@
-"""Trains a system."""
+"""Trainings of systems."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pathlib import Path
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, on_a_gpu, options, run
 from syntax_experiments.plan import code_hash
-
-#: What stands in a log before the hash of the code that trains.
-CODE = "code: "
+from syntax_experiments.training_log import CODE
 
 
 def train(step: Step) -> None:
-    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
+    """Write ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
 
     If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
     """
@@ -34,7 +32,7 @@ def train(step: Step) -> None:
 
 
 def _is_trained(log: Path) -> bool:
-    """Whether fairseq-train came to its end; called again, it would do one more update than ``--max-update``."""
+    """Return whether fairseq-train has ended; called again, it would do one update more than ``--max-update``."""
     return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
 
 
