@@ -1,9 +1,9 @@
 """Tables of a comparison: means over seeds, differences to baselines, and notes on them.
 
-    python -m syntax_experiments.tables examples/experiments/measured/*
+    python -m syntax_experiments.tables examples/experiments/measured/*/
 
-prints the tables of recipes that were run before. Each folder has the CSV files of
-:mod:`syntax_experiments.results`, as a finished experiment has.
+prints the tables of recipes that were run before, from CSV files: table.csv, comparisons.csv, epochs.csv and, if there
+is one, sentences.csv.xz. Those of a finished experiment are in WORK/recipes/RECIPE/table_of_RECIPE….
 """
 
 from __future__ import annotations
