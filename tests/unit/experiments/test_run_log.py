@@ -9,7 +9,7 @@ import pytest
 from steps_in import lines_of, step_in
 
 from syntax_experiments.steps import runs
-from syntax_experiments.steps.runs import read_log
+from syntax_experiments.training_log import read_training
 
 
 def line(kind: str, epoch: int, **numbers: float) -> str:
@@ -52,7 +52,7 @@ def test_a_training_that_was_resumed(tmp_path: Path):
             ]
         )
     )
-    found = read_log(tmp_path / "train.log")
+    found = read_training(tmp_path / "train.log")
     assert (found["parameters"], found["updates"], found["valid_loss"]) == (1234567, 25, 5.0)
     assert found["hours"] == pytest.approx(81 / 3600)
     assert found["words_per_second"] == pytest.approx(500 / 9), "of the fastest epoch"
@@ -86,7 +86,9 @@ def test_what_translating_leaves(tmp_path, monkeypatch, said, tokens):
     inputs = {name: tmp_path / name for name in ("model", "data", "text")}
     for folder in inputs.values():
         folder.mkdir()
-    (inputs["model"] / "train.log").write_text(f"x | num. shared model params: 7\n{line('valid', 1, loss=6.0)}")
+    (inputs["model"] / "train.log").write_text(
+        f"x | num. shared model params: 7\n{line('valid', 1, loss=6.0, num_updates=9)}"
+    )
     (inputs["text"] / "first.reference").write_text("Ja, doch\nein Hund\n")
     (inputs["text"] / "second.reference").write_text("Nein!\n")
     settings = {"source": "en", "target": "de", "tests": ["first", "second"], "generate": {}, "subwords": "subword_nmt"}

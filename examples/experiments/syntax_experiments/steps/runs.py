@@ -7,7 +7,6 @@ import platform
 import re
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
@@ -15,8 +14,7 @@ from syntax_experiments.commands import options, run
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.gpus import on_a_gpu, visible_gpus
 from syntax_experiments.make import Step
-from syntax_experiments.plots.history import heads_of_line
-from syntax_experiments.steps.training import CODE
+from syntax_experiments.training_log import read_training
 
 #: What fairseq_syntax says of a checkpoint that pre-warmup has kept the gates of as they began.
 GATES_NEVER_TRAINED = "its gates were never trained"
@@ -53,62 +51,11 @@ def translate(step: Step) -> None:
             for said in (output, step.folder / "log"):
                 never_trained |= GATES_NEVER_TRAINED in said.read_text(encoding="utf-8", errors="replace")
             output.unlink()
-    record = read_log(step.inputs["model"] / "train.log")
+    record = read_training(step.inputs["model"] / "train.log")
     record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
     record["gates_never_trained"] = never_trained
     record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))
-
-
-def read_log(path: Path) -> dict[str, Any]:
-    """What fairseq-train's log (``--log-format json``) says of a training; of a resumed epoch, its last entry.
-
-    Hours and words a second are of training alone, without validation and loading; words a second of the fastest
-    epoch, since what else a machine does slows all others. ``code``: the hashes of the code that trained.
-    """
-    trained: dict[int, dict[str, Any]] = {}
-    validated: dict[int, dict[str, Any]] = {}
-    heads: dict[int, dict[str, float]] = {}  # of the validation after so many updates
-    record: dict[str, Any] = {"code": []}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        if match := re.search(r"num\. shared model params: ([\d,]+)", line):
-            record["parameters"] = int(match[1].replace(",", ""))
-        if line.startswith(CODE) and (code := line.removeprefix(CODE)) not in record["code"]:
-            record["code"].append(code)
-        if line.endswith("}") and (found := heads_of_line(line)) and found[0] == "valid":
-            heads[found[1]] = found[2]
-        match = re.search(r"\| (train|valid) \| (\{.*\})$", line)
-        if match:
-            logged = json.loads(match[2])
-            (trained if match[1] == "train" else validated)[int(logged["epoch"])] = logged
-    updates, seconds, speed = 0, 0.0, 0.0
-    for _, logged in sorted(trained.items()):  # by epoch: fairseq's sums begin anew where a training is resumed
-        wall = float(logged["train_train_wall"])
-        words = float(logged["train_wpb"]) * (int(logged["train_num_updates"]) - updates)
-        # Whole seconds: of a tiny epoch, none.
-        speed = max(speed, words / wall if wall else float(logged["train_wps"]))
-        seconds += wall
-        updates = int(logged["train_num_updates"])
-    record |= {"updates": updates, "words_per_second": speed, "hours": seconds / 3600}
-    record["epochs"] = [
-        {
-            "epoch": epoch,
-            "updates": int(logged["train_num_updates"]),
-            "train_loss": float(logged["train_loss"]),
-            **_validation(validated[epoch], heads),
-        }
-        for epoch, logged in trained.items()
-        if epoch in validated
-    ]
-    record["valid_loss"] = min(float(logged["valid_loss"]) for logged in validated.values())
-    return record
-
-
-def _validation(logged: dict[str, Any], heads: dict[int, dict[str, float]]) -> dict[str, Any]:
-    gates = {name.removeprefix("valid_"): float(value) for name, value in logged.items() if "gate_" in name}
-    gates |= heads.get(int(logged["valid_num_updates"]), {})
-    losses = {name: float(logged[f"valid_{name}"]) for name in ("loss", "nll_loss") if f"valid_{name}" in logged}
-    return {f"valid_{name}": value for name, value in losses.items()} | ({"gates": gates} if gates else {})
 
 
 def device() -> str:
