@@ -18,7 +18,7 @@ def test_quickstart_table(tmp_path):
     command = experiment("quickstart", "--work", tmp_path)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "gated syntax Transformer, false trees" in done.stdout
+    assert "gated syntax Transformer, shuffled trees (control)" in done.stdout
     with open(tmp_path / "recipes/quickstart/table.csv") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "exact match"]
     exact = {row["system"]: float(row["value"]) for row in rows}

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import gzip
 import os
-import re
 import shutil
 import signal
 import socket
@@ -21,15 +20,13 @@ from sacremoses import MosesTokenizer
 import commands
 from experiment import experiment
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from places import EXAMPLES, EXPERIMENTS
+from places import EXPERIMENTS
 from syntax_data.commands import binarize, parse
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.conllu import conllu_units, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
-from syntax_experiments.archive import unpack as unpack_runs
 from syntax_experiments.make import Step
-from syntax_experiments.plan import make_plan
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import text as tokenising
 
@@ -51,7 +48,7 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
         unpack(f"multi30k/raw/val.{lang}.gz", tmp_path / f"raw/valid.{lang}")
     (tmp_path / "raw/counts.json").write_text('{"valid": 1014}')
     asked = read_recipe("multi30k_en_de_raw").text
-    settings = {"source": "en", "target": "de", "text": dataclasses.asdict(asked)}
+    settings = {"source": "en", "target": "de", "text": dataclasses.asdict(asked), "chosen": {}}
     tokenising.tokenize(Step(settings, {"corpus": tmp_path / "raw"}, {}, 1, tmp_path / "out"))
     others = {}
     for lang in ("en", "de"):
@@ -60,14 +57,6 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
         assert len(ours) == len(theirs) == 1015
         others[lang] = sum(a.split() != b.split() for a, b in zip(ours, theirs, strict=True))
     assert others == {"en": 0, "de": 1}
-
-
-@pytest.mark.parametrize("packed", sorted((EXAMPLES / "experiments/measured").iterdir()), ids=lambda path: path.name)
-def test_the_trainings_that_are_kept_are_those_of_their_recipe(tmp_path, monkeypatch, capsys, packed):
-    monkeypatch.chdir(tmp_path)
-    unpack_runs(make_plan(read_recipe(packed.name.partition(".")[0])), packed)
-    taken, all_runs = re.search(r"took in (\d+) runs of (\d+)$", capsys.readouterr().out.strip()).groups()
-    assert taken == all_runs != "0"
 
 
 @pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])

@@ -94,16 +94,11 @@ def read_training(path: str | Path) -> dict[str, Any]:
     parameters = [match[1] for line in lines if (match := _PARAMETERS.search(line))]
     if not parameters:
         raise InputError(str(path), None, "expected a log of fairseq-train with 'num. shared model params', found none")
-    epochs = [
-        {
-            "epoch": epoch,
-            "updates": entry.count("num_updates"),
-            "train_loss": entry.number("loss"),
-            **_record(history[epoch]),
-        }
-        for epoch, entry in trained.items()
-        if epoch in history
-    ]
+    epochs = []
+    for epoch, entry in trained.items():
+        if epoch in history:
+            of_training = {"updates": entry.count("num_updates"), "train_loss": entry.number("loss")}
+            epochs.append({"epoch": epoch, **of_training, **_record(history[epoch])})
     return {
         "parameters": int(parameters[-1].replace(",", "")),
         "updates": updates,
@@ -147,8 +142,10 @@ class _Entry:
     def number(self, name: str) -> float:
         try:
             return float(self.values[name])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise self._error(f"a number as {name}", error) from None
+        except KeyError:
+            raise self._error(f"a number as {name}", "none") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self._error(f"a number as {name}", one_line(error)) from None
 
     def count(self, name: str) -> int:
         value = self.number(name)
@@ -161,17 +158,14 @@ class _Entry:
         try:
             return gates_of(self.values)
         except (TypeError, ValueError, OverflowError) as error:
-            raise self._error("numbers as gates", error) from None
+            raise self._error("numbers as gates", one_line(error)) from None
 
     def validation(self) -> Validation:
         nll_loss = self.number("nll_loss") if "nll_loss" in self.values else None
         return Validation(self.count("epoch"), self.count("num_updates"), self.number("loss"), self.gates, nll_loss)
 
-    def _error(self, expected: str, found: object) -> InputError:
-        said = (
-            f"no {found}" if isinstance(found, KeyError) else one_line(found) if isinstance(found, Exception) else found
-        )
-        return InputError(str(self.path), self.line, f"expected {expected}, found {said}")
+    def _error(self, expected: str, found: str) -> InputError:
+        return InputError(str(self.path), self.line, f"expected {expected}, found {found}")
 
 
 def _entries(path: Path) -> Iterator[_Entry]:
@@ -221,12 +215,13 @@ def _parse(line: str, path: Path, number: int) -> _Entry | None:
     if (start := line.rfind(_JSON)) < 0:
         return None
     names = re.findall(r'"(\w+?)_loss":', line[start:])
-    name = names[0] if names else ""
-    kind = "train" if name == "train" else "valid"
-    content = _load(line[start:], path, number, kind, name)
-    if f"{name}_num_updates" not in content:
-        return None
-    return _Entry(path, number, kind, name, {key.removeprefix(f"{name}_"): v for key, v in content.items()})
+    first = names[0] if names else ""
+    content = _load(line[start:], path, number, "train" if first == "train" else "valid", first)
+    for name in names:
+        if f"{name}_num_updates" in content:
+            values = {key.removeprefix(f"{name}_"): value for key, value in content.items()}
+            return _Entry(path, number, "train" if name == "train" else "valid", name, values)
+    return None
 
 
 def _load(text: str, path: Path, number: int, kind: str, name: str) -> dict[str, Any]:

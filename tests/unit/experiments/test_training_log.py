@@ -152,7 +152,7 @@ RESUMED = [
     train(1, 10, 36, 7.0),
     entry("valid", 2, loss=5.5, num_updates=20, gate_slr_l1=0.65),
     "2026-01-01 10:00:00 | INFO | fairseq_cli.train | killed here, resumed\n",
-    entry("valid", 2, loss=5.0, num_updates=20, nll_loss=4.5),
+    entry("valid", 2, parent_loss=9.0, loss=5.0, num_updates=20, nll_loss=4.5),
     train(2, 20, 36, 6.0),
     entry("valid", 3, loss=5.2, num_updates=25),
     "code: 22\n",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from syntax_experiments.commands import run
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, run
 from syntax_experiments.recipe import Pictures, Scoring
 
 

@@ -1,4 +1,4 @@
-"""Translates the test sets by a trained system, and records what the run was."""
+"""Translations of the test sets by a trained system, and the record of the run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from pathlib import Path
 
 from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
-from syntax_experiments.commands import options, run
 from syntax_experiments.fairseq_options import with_user_dir
-from syntax_experiments.gpus import on_a_gpu, visible_gpus
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, on_a_gpu, options, run, visible_gpus
 from syntax_experiments.training_log import read_training
 
-#: What fairseq_syntax says of a checkpoint that pre-warmup has kept the gates of as they began.
+#: Logged of a checkpoint whose gates pre-warmup has kept at their initial values.
 GATES_NEVER_TRAINED = "its gates were never trained"
 _PACKAGES = ("fairseq-syntax", "fairseq-fixed", "torch", "sacrebleu", "stanza", "numpy")
 
 
 def translate(step: Step) -> None:
-    """Writes ``TEST.txt``, the translations, one a line, and ``run.json``.
+    """Write ``TEST.txt``, the translations, one a line, and ``run.json``.
 
     If the recipe scores tokens as well, ``TEST.tokens`` has the translations before they are detokenised.
     """
@@ -35,7 +33,7 @@ def translate(step: Step) -> None:
                 "fairseq-generate", data, "--task", "syntax_translation",
                 "--source-lang", settings["source"], "--target-lang", settings["target"],
                 "--gen-subset", f"test{i or ''}", "--path", step.inputs["model"] / "checkpoint.pt",
-                *options(with_user_dir(settings["generate"], step.places)),
+                *options(with_user_dir(settings["generate"], step.local)),
                 log=step.folder / "log", stdout=output, threads=step.threads,
             )  # fmt: skip
             reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()
@@ -44,22 +42,22 @@ def translate(step: Step) -> None:
             raw = read_translations(str(output), len(reference))
             texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
             (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-            if settings.get("tokens"):
+            if settings["tokens"]:
                 tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
                 (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
             # fairseq-generate logs to stdout, unless a module that it imports has begun to log to stderr.
-            for said in (output, step.folder / "log"):
-                never_trained |= GATES_NEVER_TRAINED in said.read_text(encoding="utf-8", errors="replace")
+            for log in (output, step.folder / "log"):
+                never_trained |= GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
             output.unlink()
     record = read_training(step.inputs["model"] / "train.log")
-    record |= {"system": step.places["system"], "seed": step.places["seed"], "tests": settings["tests"]}
+    record |= {"system": step.local["system"], "seed": step.local["seed"], "tests": settings["tests"]}
     record["gates_never_trained"] = never_trained
     record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))
 
 
 def device() -> str:
-    """What this machine computes with."""
+    """Return the name of this machine's GPU or CPU."""
     if visible_gpus():
         import torch  # takes seconds
 
@@ -71,6 +69,6 @@ def device() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what a run depends on."""
+    """Return the versions of software that a run depends on."""
     installed = {d.name: d.version for d in metadata.distributions() if d.name in _PACKAGES}
     return {"python": platform.python_version(), **dict(sorted(installed.items()))}

@@ -1,4 +1,4 @@
-"""Raw text to words, by sacremoses."""
+"""Words of raw text, by sacremoses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _tokenizers: list[Callable[[str], str]]
 
 
 def tokenize(step: Step) -> None:
-    """Writes ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
 
-    Training and validation pairs beyond the recipe's limits are left out; of what is left each k-th pair is taken, or
-    all but these. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
+    Training and validation pairs beyond the recipe's limits are left out; of the rest each k-th pair is kept, or
+    dropped. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
     """
     counts = {split: _split(step, split) for split in json.loads((step.inputs["corpus"] / "counts.json").read_text())}
     (step.folder / "counts.json").write_text(json.dumps(counts))
@@ -35,8 +35,8 @@ def tokenize(step: Step) -> None:
 
 def _split(step: Step, split: str) -> dict[str, int]:
     source, target = step.settings["source"], step.settings["target"]
-    asked, every = Text(**step.settings["text"]), dict(step.settings.get("every", {}).get(split, {}))
-    limited = every.pop("limits", True) and split in ("train", "valid")
+    asked, chosen = Text(**step.settings["text"]), dict(step.settings["chosen"].get(split, {}))
+    limited = chosen.pop("limits", True) and split in ("train", "valid")
     raw = step.inputs["corpus"]
     counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
     within = 0
@@ -64,7 +64,7 @@ def _split(step: Step, split: str) -> dict[str, int]:
                 counts["beyond the limits"] += 1
                 continue
             within += 1
-            if not _taken(within, **every):
+            if not _taken(within, **chosen):
                 counts["of other splits"] += 1
                 continue
             counts["pairs"] += 1
@@ -126,6 +126,6 @@ def _within(pair: tuple[str, ...], asked: Text) -> bool:
     return asked.ratio is None or max(lengths) <= asked.ratio * min(lengths)
 
 
-def _taken(number: int, *, every: int | None = None, but_every: int | None = None) -> bool:
-    """Whether the split has the pair of this number, from 1."""
-    return (every is None or number % every == 0) and (but_every is None or number % but_every != 0)
+def _taken(number: int, *, keep_every: int | None = None, drop_every: int | None = None) -> bool:
+    """Return whether the split has the pair of this number, from 1."""
+    return (keep_every is None or number % keep_every == 0) and (drop_every is None or number % drop_every != 0)
