@@ -26,7 +26,7 @@ from matplotlib.patches import Rectangle
 
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import DependencyTree, Tree
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.plots.style import INK, MATRIX, styled, svg
@@ -82,7 +82,7 @@ def readings(work: Path) -> list[Reading]:
     numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
     translations = lines("translations_by_gated_seed_1.*/test.txt")
     trees = brackets.read_text(encoding="utf-8").splitlines()
-    units = list(conllu_units(read_lines(str(conllu))))
+    entries = list(conllu_entries(read_lines(str(conllu))))
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test.npz")
@@ -92,8 +92,8 @@ def readings(work: Path) -> list[Reading]:
         assert dump.masks == ["slr", "sdoi"]
         for i in numbers:
             (tree,) = parse_brackets(trees[i], path=str(brackets), line=i + 1)
-            line, unit = units[i]
-            dependencies = parse_conllu(unit, path=str(conllu), line=line)
+            line, entry = entries[i]
+            dependencies = parse_conllu(entry, path=str(conllu), line=line)
             masks, gates = (dump.array(i, name) for name in ("masks", "gates"))
             found.append(Reading(tree, dependencies, translations[i], dump.tokens(i), masks, gates))
     return found

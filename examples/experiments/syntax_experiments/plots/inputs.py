@@ -85,8 +85,8 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         if not args.parses or not os.path.exists(path):
             return []
         bad = BadParses(args.on_bad_parse, lambda error: print(f"skipped ({error.reason}): {error}", file=sys.stderr))
-        units = FORMATS[name].units(read_lines(path))
-        read = whole(path, [bad.read(FORMATS[name].parse, u, path=path, line=line) for line, u in units], "parses")
+        entries = FORMATS[name].entries(read_lines(path))
+        read = whole(path, [bad.read(FORMATS[name].parse, e, path=path, line=line) for line, e in entries], "parses")
         if missing := sum(isinstance(parse, NoParse) for parse in read):
             print(f"{path}: {missing} of {len(read)} sentences have no parse", file=sys.stderr)
         return list(read)

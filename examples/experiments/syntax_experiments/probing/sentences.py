@@ -96,7 +96,7 @@ def _parses(
     kind: str, path: str, chosen: Mapping[int, object], count: int, bad: BadParses
 ) -> dict[int, tuple[int, object]]:
     """Return the parses of the chosen sentences with their first lines; no other is read."""
-    entries = list(FORMATS[kind].units(read_lines(path)))
+    entries = list(FORMATS[kind].entries(read_lines(path)))
     while len(entries) > count and FORMATS[kind].blank(entries[-1][1]):
         entries.pop()
     if len(entries) != count:
