@@ -58,7 +58,7 @@ def dump(tmp_path):
 
 @pytest.mark.parametrize("name", ["0/atTention", "0/attention.npy", "1/attention", "00/tokens", "heads"])
 def test_a_dump_with_anything_else_in_it_is_refused(tmp_path, name):
-    """As it comes of one changed bit, and would else be a dump without attention."""
+    """One changed bit in a name; else it would be a dump without attention."""
     arrays = {"layers": np.array([1]), "masks": np.array([], dtype=str), "0/tokens": np.array(["a"])}
     assert write_dump(tmp_path / "d.npz", **arrays).sentences == [0]
     with pytest.raises(InputError, match=f"d.npz: expected a file of fairseq-syntax-dump, found '{name}' in it"):
@@ -147,7 +147,7 @@ def test_numbers_of_a_sweep_are_sorted_and_strings_are_not(values, expected):
 @pytest.mark.parametrize(
     ("text", "shown"), [("a\x00\x1b[1m", "a␀␛[1m"), ("$5 < $6 & é", "$5 < $6 & é"), ("\ud800\uffff", "��")]
 )
-def test_an_svg_is_xml_whatever_is_in_its_text(text, shown):
+def test_an_svg_is_xml_with_any_text(text, shown):
     """Control characters are no part of XML; they are shown as their pictures."""
     assert printable(text) == shown
     with styled():

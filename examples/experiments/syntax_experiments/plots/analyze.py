@@ -24,7 +24,7 @@ from syntax_data.commands.main import command_line, run
 from syntax_data.scoring.scoring_options import add_scoring_options
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
-#: What it needs of the extra `analysis`.
+#: Packages of the extra `analysis`.
 PACKAGES = ("jinja2", "matplotlib", "nltk", "pandas")
 
 

@@ -67,14 +67,14 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
     found = Inputs(references=[read_references(path) for path in args.references or ()])
     count = len(found.references[0]) if found.references else None
 
-    def whole(path: str, read: Sequence[Any], what: str) -> Any:
+    def whole(path: str, read: Sequence[Any], what: str, of: str = "") -> Any:
         if count is not None and len(read) != count:
             raise InputError(path, None, f"expected {count} {what} as in {args.references[0]}, found {len(read)}")
-        found.sources.append(f"{what}: {path}")
+        found.sources.append(f"{what}{of}: {path}")
         return read
 
-    def translations(path: str) -> Texts:
-        raw = whole(path, read_translations(path, count or 0), "translations")
+    def translations(path: str, of: str) -> Texts:
+        raw = whole(path, read_translations(path, count or 0), "translations", f" of {of}")
         texts = restore(path, raw, remove_bpe=args.remove_bpe, detokenize=args.detokenize)
         if (apart := sum(text.endswith(" .") for text in texts)) >= _TOKENIZED:
             print(f"{path}: {apart} translations end in ' .' (--detokenize LANG?)", file=sys.stderr)
@@ -99,10 +99,11 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         found.dumps.setdefault(printable(system), []).append(Dump(path))
     found.sources += [f"{system}: {path}" for system, path in [*args.log, *args.dump]]
     for system, path in args.hypotheses:
-        found.hypotheses.setdefault(printable(system), []).append(translations(path))
+        found.hypotheses.setdefault(printable(system), []).append(translations(path, system))
     for *names, path in args.sweep:
         axis, system, value = map(printable, names)
-        found.sweeps.setdefault(axis, []).append(Point(system, value, translations(path)))
+        texts = translations(path, f"{system}, {axis} = {value}")
+        found.sweeps.setdefault(axis, []).append(Point(system, value, texts))
     found.trees, found.dependencies = parses(TREES.name), parses(CONLLU.name)
     if args.parses and not (found.trees or found.dependencies):
         names = " or ".join(f"{args.parses}.{name}" for name in FORMATS)

@@ -126,7 +126,7 @@ class Matrix:
 
 
 def matrices(system: str, dump: Dump, sentence: int, kind: str, *, most_tokens: int) -> list[Matrix]:
-    """What a system computes between the tokens of a sentence; rows are queries, columns keys.
+    """Return matrices between the tokens of a sentence; rows are queries, columns keys.
 
     Args:
         kind: ``masks``; ``biases`` or ``attention``, the means over heads in the first and the last layer; or

@@ -1,4 +1,4 @@
-"""What sentences and words are probed for, as labels from their parses; and the labels of control tasks.
+"""Labels of sentences and words from their parses, and the labels of control tasks.
 
 A control task gives each type the task's labels at random: of words, of pairs of them, and of sentences by their last
 word (Hewitt and Liang 2019, §2). What a probe gets right there, it has learned by heart, type by type. Classes, and the
