@@ -13,8 +13,10 @@ _PREDICATES = frozenset({"VERB", "AUX"})
 
 
 def height(trees: Sequence[Tree]) -> int:
-    """Return the greatest height of a line's constituents: 1 of a word, 1 + max over children of a constituent; unary chains
-    count once (Hou 2024, §3.1)."""
+    """Return the greatest height of a line's constituents (Hou 2024, §3.1).
+
+    It is 1 of a word, and 1 + max over children of a constituent; unary chains count once.
+    """
     return greatest_distance(syntactic_distances(trees)) + 1
 
 

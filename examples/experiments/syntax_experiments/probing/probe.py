@@ -141,6 +141,7 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
         if TASKS[name] not in parses:
             raise ValueError(f"--tasks: expected {paths[TASKS[name]]} for {name}, found no file")
     state, task = read_checkpoint(args.path, args.data, truncate_source=False)
+    # Other JSON than signatures in a data-bin may be what an earlier run wrote there.
     in_data = [path for path in files_of_data_bin(args.data) if not re.search(r"(^|/)(?!syntax\.)[^/]*\.json$", path)]
     refuse_to_overwrite(args.output, [args.path, *parses.values(), *in_data])
     models = {"": build_trained(args.path, state, task, cpu=args.cpu)}
