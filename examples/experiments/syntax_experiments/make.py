@@ -107,12 +107,14 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool 
 def on_a_gpu() -> Iterator[None]:
     """Let commands in the block see one GPU, which no other job here has; wait for one; none where there is none."""
     gpus = visible_gpus()
-    if not gpus or "SLURM_JOB_ID" in os.environ:  # Slurm gives each job its own
+    if not gpus:
         yield
         return
+    # Slurm may number the GPU of each of its jobs from 0.
+    machine = f"{platform.node()}-{os.environ.get('SLURM_JOB_ID', '')}"
     while True:
         for gpu in gpus:
-            with locked(f".gpu-{platform.node()}-{gpu}.lock", wait=False) as held:
+            with locked(f".gpu-{machine}-{gpu}.lock", wait=False) as held:
                 if held is not False:
                     os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # for the rest of this process
                     yield

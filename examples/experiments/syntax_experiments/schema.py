@@ -22,7 +22,9 @@ Lines = dict[str, tuple[str, int]]
 _LEVELS = 20
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null")}
-_CALLED = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
+_CALLED: dict[Any, str] = {
+    str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a mapping", list: "a list",
+}  # fmt: skip
 
 
 class _Loader(yaml.SafeLoader):
@@ -152,34 +154,25 @@ def build(kind: Any, value: Any, lines: Lines, key: str = "") -> Any:
     Raises:
         InputError: a key is unknown or missing, or a value is of another type.
     """
-    name = key or "the recipe"
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, lines, key)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):  # of a type and None
         return None if value is None else build(arguments[0], value, lines, key)
-    expected = {dict: "a mapping", list: "a list"}.get(origin) or _CALLED.get(kind, "a value")
-    wrong = InputError(*place(lines, key), f"expected {name}: {expected}, found {short_repr(value)}")
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise wrong
-        kept = {n: v for n, v in value.items() if v is not None or arguments[1] is Any}  # ~ takes an entry away
-        return {n: build(arguments[1], v, lines, f"{key}.{n}") for n, v in kept.items()}
-    if origin is list:
-        if not isinstance(value, list):
-            raise wrong
-        return [build(arguments[0], v, lines, key) for v in value]
     if kind is float and type(value) is int and abs(value) < 1e300:
         return float(value)
-    if kind is not Any and type(value) is not kind:
-        raise wrong
-    return value
+    plain = dict if dataclasses.is_dataclass(kind) else origin or kind
+    if plain is not Any and type(value) is not plain:
+        message = f"expected {key or 'the recipe'}: {_CALLED[plain]}, found {short_repr(value)}"
+        raise InputError(*place(lines, key), message)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind, value, lines, key)
+    if plain is dict:
+        kept = {n: v for n, v in value.items() if v is not None or arguments[1] is Any}  # ~ takes an entry away
+        return {n: build(arguments[1], v, lines, f"{key}.{n}") for n, v in kept.items()}
+    return [build(arguments[0], v, lines, key) for v in value] if plain is list else value
 
 
-def _dataclass(kind: Any, value: Any, lines: Lines, key: str) -> Any:
+def _dataclass(kind: Any, value: dict[str, Any], lines: Lines, key: str) -> Any:
     name = key or "the recipe"
-    if not isinstance(value, dict):
-        raise InputError(*place(lines, key), f"expected {name}: a mapping, found {short_repr(value)}")
     hints = typing.get_type_hints(kind)
     fields = {one.name: one for one in dataclasses.fields(kind) if one.metadata.get("key", True)}
     optional = {n for n, f in fields.items() if (f.default, f.default_factory) != (dataclasses.MISSING,) * 2}

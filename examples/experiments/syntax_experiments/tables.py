@@ -1,9 +1,9 @@
 """Tables of a comparison: means over seeds, differences to baselines, and notes on them.
 
-    python -m syntax_experiments.tables examples/experiments/measured/*
+    python -m syntax_experiments.tables examples/experiments/measured/*/
 
-prints the tables of recipes that were run before. Each folder has the CSV files of
-:mod:`syntax_experiments.results`, as a finished experiment has.
+prints the tables of recipes that were run before, from CSV files: table.csv, comparisons.csv, epochs.csv and, if there
+is one, sentences.csv.xz. Those of a finished experiment are in WORK/recipes/RECIPE/table_of_RECIPE….
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from syntax_data.commands.main import command, command_line
+from syntax_data.errors import InputError
 from syntax_experiments.metric_names import (
     COMPARED,
     COSTS,
@@ -123,10 +124,10 @@ class Tables:
             table[[place not in known for place in zip(table["system"], table["seed"], strict=True)]],
             lambda row: f"expected a system and a seed of the recipe, found {row.system}, seed {row.seed}",
         )
-        there = {*table["metric"], LOSS}
-        self._compared = [metric for metric in settings["compared"] or COMPARED if metric in there]
+        metrics = {*table["metric"], LOSS}
+        self._compared = [metric for metric in settings["compared"] or COMPARED if metric in metrics]
         if not self._compared:
-            raise ValueError(f"compared: expected one of {', '.join(sorted(there))}, found {settings['compared']}")
+            raise ValueError(f"compared: expected one of {', '.join(sorted(metrics))}, found {settings['compared']}")
         of_parts = table.groupby(["system", *_PART], sort=False)["value"]
         self.means = of_parts.agg(mean="mean", sd="std", n="count").reset_index()
         pairs = [(s, b) for names, baselines in self._sections.values() for b in baselines for s in names if s != b]
@@ -140,9 +141,8 @@ class Tables:
         seeds = {}
         for name, wanted in settings["seeds"].items():
             count = runs.get(name, 0)
-            seeds[name] = (f"{count}" if count == len(wanted) else f"{count} of {len(wanted)}") + " †" * (
-                name in untrained
-            )
+            there = str(count) if count == len(wanted) else f"{count} of {len(wanted)}"
+            seeds[name] = f"{there} †" if name in untrained else there
         self._seeds = pd.Series(seeds)
 
     @cached_property
@@ -153,9 +153,8 @@ class Tables:
         for title, (names, baselines) in self._sections.items():
             grids = []
             for test in tests:
-                scored = set(
-                    self.means[self.means["test"] == test][["metric", "subset"]].itertuples(index=False, name=None)
-                )
+                of_test = self.means[self.means["test"] == test]
+                scored = set(zip(of_test["metric"], of_test["subset"], strict=True))
                 parts = [(m, s) for m in self._compared for s in self.settings["subsets"] if (m, s) in scored]
                 grids.append(self._main(names, baselines, test, with_papers=not found and test == tests[0]))
                 grids += [self._by_part(names, test, parts)] if parts else []
@@ -243,10 +242,14 @@ class Tables:
                 numbers.setdefault(name, {})[seed] = of.sort_values("sentence")[["numerator", "denominator"]].to_numpy()
             for baseline in [name for name in baselines if name in numbers]:
                 others = [name for name in names if name in numbers and name != baseline]
-                found = [over_seeds_and_sentences(numbers[name], numbers[baseline]) for name in others]
-                rows = [
-                    {"system": n, "metric": metric, **asdict(one)} for n, one in zip(others, found, strict=True) if one
-                ]
+                rows = []
+                for name in others:
+                    try:
+                        found = over_seeds_and_sentences(numbers[name], numbers[baseline])
+                    except ValueError:
+                        message = f"expected the same sentences of {name} and {baseline} in {metric}, found others"
+                        raise InputError(str(self.results.folder / "sentences.csv.xz"), None, message) from None
+                    rows += [{"system": name, "metric": metric, **asdict(found)}] if found else []
                 if rows:
                     cells = _with_cells(pd.DataFrame(rows).assign(p_adjusted=lambda of: of["p"])).set_index("system")
                     title = f"Seeds and sentences resampled, against {self._labels[baseline]}"

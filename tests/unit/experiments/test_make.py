@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -69,15 +70,12 @@ def test_on_a_disk_without_locks_there_is_a_remark(tmp_path, monkeypatch, capsys
 
 def test_each_job_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    found = []
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
-    with make.on_a_gpu():
-        found.append(os.environ["CUDA_VISIBLE_DEVICES"])
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
-        with make.on_a_gpu():
-            found.append(os.environ["CUDA_VISIBLE_DEVICES"])
-    assert found == ["2", "5"]
+    with contextlib.ExitStack() as jobs:
+        for slurm, gpu in (("1", "2"), ("1", "5"), ("2", "2")):
+            monkeypatch.setenv("SLURM_JOB_ID", slurm)
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+            jobs.enter_context(make.on_a_gpu())
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == gpu
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with make.on_a_gpu():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""

@@ -255,6 +255,8 @@ def test_seeds_and_sentences_are_resampled_together(tables):
     row = cells(markdown.partition("Seeds and sentences resampled, against stock")[2], LABELS["slr"])
     assert row == {"system": LABELS["slr"], "Δ loss [95%]": "−1.0000 [−1.0000, −1.0000]", "p": "<0.001"}
     assert "a bootstrap of seeds and sentences together; p is not adjusted" in markdown
+    with pytest.raises(InputError, match=r"sentences\.csv\.xz: expected the same sentences of slr and stock in loss"):
+        tables(sentences=sentences[:-1]).markdown()
 
 
 @pytest.mark.parametrize(

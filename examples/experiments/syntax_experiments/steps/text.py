@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from multiprocessing import Pool
-from typing import TextIO
+from pathlib import Path
+from typing import TextIO, cast
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
@@ -38,28 +39,22 @@ def _split(step: Step, split: str) -> dict[str, int]:
     asked, chosen = Text(**step.settings["text"]), dict(step.settings["chosen"].get(split, {}))
     limited = chosen.pop("limits", True) and split in ("train", "valid")
     raw = step.inputs["corpus"]
+    # Of a test set the reference, and the raw source, which some metrics read.
+    originals = {"reference": f"{split}.reference", "raw": f"{split}.{source}"}
+    if not (raw / originals["reference"]).exists():
+        originals = {}
     counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
     within = 0
     with ExitStack() as stack:
 
-        def read(name: str) -> TextIO:
-            return stack.enter_context(open(raw / name, encoding="utf-8"))
+        def opened(path: Path, mode: str = "r") -> TextIO:
+            return cast(TextIO, stack.enter_context(open(path, mode, encoding="utf-8")))
 
-        def written(name: str) -> TextIO:
-            return stack.enter_context(open(step.folder / name, "w", encoding="utf-8"))
-
-        pairs = zip(read(f"{split}.{source}"), read(f"{split}.{target}"), strict=True)
-        out = {side: written(f"{split}.{side}") for side in (source, target)}
-        cased = written(f"{split}.{source}.cased") if asked.lowercase else None
-        # The corpus has a reference of a test set; its raw source goes with the run, for metrics that read it.
-        kept_raw = {}
-        if (raw / f"{split}.reference").exists():
-            kept_raw = {
-                name: (read(file), written(f"{split}.{name}"))
-                for name, file in (("reference", f"{split}.reference"), ("raw", f"{split}.{source}"))
-            }
-        for pair in _words(step, split, asked, pairs):
-            lines = {name: file.readline() for name, (file, _) in kept_raw.items()}
+        names = [source, target, *originals, *([f"{source}.cased"] if asked.lowercase else [])]
+        out = [opened(step.folder / f"{split}.{name}", "w") for name in names]
+        pairs = zip(opened(raw / f"{split}.{source}"), opened(raw / f"{split}.{target}"), strict=True)
+        files = [opened(raw / file) for file in originals.values()]
+        for pair, *lines in zip(_words(step, split, asked, pairs), *files, strict=True):
             if limited and not _within(pair, asked):
                 counts["beyond the limits"] += 1
                 continue
@@ -68,12 +63,10 @@ def _split(step: Step, split: str) -> dict[str, int]:
                 counts["of other splits"] += 1
                 continue
             counts["pairs"] += 1
-            for side, text in zip((source, target), pair, strict=True):
-                out[side].write(f"{text.lower() if asked.lowercase else text}\n")
-            if cased:
-                cased.write(f"{pair[0]}\n")
-            for name, line in lines.items():
-                kept_raw[name][1].write(line)
+            words = [text.lower() if asked.lowercase else text for text in pair]
+            written = [*words, *(line.rstrip("\n") for line in lines), *([pair[0]] if asked.lowercase else [])]
+            for file, text in zip(out, written, strict=True):
+                file.write(f"{text}\n")
     if not counts["pairs"]:
         raise ValueError(f"{split}: expected at least one pair, found none of {sum(counts.values())} within the limits")
     return counts
