@@ -1,4 +1,4 @@
-"""Gates, masks, learned biases and attention of a model with syntax, sentence by sentence."""
+"""Gates, masks, biases and attention of sentences."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ CONTENTS = ("gates", "masks", "biases", "attention")
 
 
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
-    """Return gates, masks, biases and attention of a batch by name, the batch as first axis, padding included.
+    """Return gates, masks, biases and attention of a batch by name, batch first, padding included.
 
     Args:
         model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
-        contents: which of :data:`CONTENTS` are wanted. A model without gates has none, one without learned biases has
-            no biases, and one of whose masks is learned has no masks.
+        contents: the wanted ones of :data:`CONTENTS`. A model without gates has no gates, one without tables of learned
+            biases no biases, and one with a learned mask no masks.
 
     Raises:
-        ValueError: the model is another one.
+        ValueError: the model is another one; or masks are wanted, and one is no matrix.
     """
     if not isinstance(model, SyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
@@ -51,11 +51,11 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
 def by_sentence(
     model: Any, batch: Mapping[str, Any], *, pad: int, contents: Sequence[str] = CONTENTS
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Yield the number of each sentence and its arrays of :func:`analyse`, without padding, in float32.
+    """Yield each sentence's number and arrays of :func:`analyse`, without padding, in float32.
 
     - ``gates``: layers × masks × heads, where the model has gates;
-    - ``masks``: masks × n × n, rows are queries; of ``parent`` the factor of scores;
-    - ``biases``: layers × biases × heads × n × n, where biases are learned, in the order of ``learned_biases``;
+    - ``masks``: masks × n × n, where all layers share them; rows are queries; of ``parent`` the factor of scores;
+    - ``biases``: layers × tables × heads × n × n, where biases are learned, tables as the model's ``learned_biases``;
     - ``attention``: layers × heads × n × n.
     """
     real = batch["net_input"]["src_tokens"].ne(pad).cpu().numpy()
