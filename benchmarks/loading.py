@@ -39,7 +39,7 @@ def load(data: str) -> None:
     task.syntax_features = {"word", "head", "distance"}
     options = {"names": sorted(task.syntax_features), "combine": False, "dataset_impl": None, "upsample_primary": 1}
     times = [(time.perf_counter(), time.process_time())]
-    load_features(data, "train", "en", "de", dictionary=task.source_dictionary, **options)
+    load_features(data, "train", "en", "de", **options)
     times.append((time.perf_counter(), time.process_time()))
     task.load_dataset("train")
     times.append((time.perf_counter(), time.process_time()))

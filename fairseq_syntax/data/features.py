@@ -1,10 +1,9 @@
 """Features of a data-bin (:mod:`syntax_data.data_bin`), loaded as fairseq's datasets and checked before.
 
-Their files must have the sizes and types that they were written with, and as many values a sentence as it has tokens;
-and these tokens must be, in order, the subwords that were parsed, in every sentence
-(:mod:`syntax_data.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
-with their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
-(:mod:`syntax_data.data_bin.verification`).
+The token files must be those that the features were written for, by their hashes; the feature files must have the sizes
+and types that they were written with, and a value for each token. Feature files of up to :data:`HASHED_AT_LOAD` bytes a
+split are also compared with their hashes. ``fairseq-syntax-binarize --verify`` does that with all, and checks every
+value (:mod:`syntax_data.data_bin.checks`).
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq.tasks.translation import TranslationConfig
 from torch.utils.data import Dataset
 
-from syntax_data.data_bin.dictionary import Symbols
-from syntax_data.data_bin.places import TokenFiles
-from syntax_data.data_bin.signature import Signature, check_files
-from syntax_data.data_bin.text_hashes import compare_texts
-from syntax_data.data_bin.tokens import open_tokens, tokens_exist
-from syntax_data.data_bin.verification import open_feature
+from syntax_data.data_bin.checks import open_features
+from syntax_data.data_bin.paths import TokenFiles
+from syntax_data.data_bin.signature import Signature
 from syntax_data.features import FEATURES, parse_kinds
 
 logger = logging.getLogger(__name__)
@@ -42,7 +38,6 @@ def features_of_epoch(
     epoch: int,
     *,
     names: Sequence[str],
-    dictionary: Dictionary,
     combine: bool,
 ) -> dict[str, Dataset]:
     """The features of what fairseq's translation task loads of a split for an epoch.
@@ -52,7 +47,7 @@ def features_of_epoch(
 
     Args:
         cfg: the options of the task.
-        names, dictionary, combine: see :func:`load_features`, which also says what is raised.
+        names, combine: see :func:`load_features`, which also says what is raised.
     """
     shards = utils.split_paths(cfg.data)
     if split != cfg.train_subset:
@@ -64,7 +59,6 @@ def features_of_epoch(
             split,
             cfg.source_lang,
             cfg.target_lang,
-            dictionary=dictionary,
             names=names,
             combine=combine,
             dataset_impl=cfg.dataset_impl,
@@ -83,7 +77,6 @@ def load_features(
     source_lang: str,
     target_lang: str,
     *,
-    dictionary: Dictionary,
     names: Sequence[str],
     combine: bool,
     dataset_impl: str | None,
@@ -93,10 +86,9 @@ def load_features(
 
     Args:
         data: a data-bin.
-        dictionary: of the source language.
         names: features to load, keys of :data:`syntax_data.features.FEATURES`.
         combine: whether to concatenate `split`, `split`1, `split`2 …
-        dataset_impl: format of the token files; ``None``: it is found out, as fairseq does.
+        dataset_impl: format of the token files, ``mmap``, which ``None`` also stands for.
         upsample_primary: how often the first of the concatenated splits is repeated.
 
     Returns:
@@ -104,18 +96,22 @@ def load_features(
 
     Raises:
         FileNotFoundError: features are missing; names them and the command that makes them.
-        InputError: a file is not what the signature says; a feature's lengths differ from the tokens', or the tokens
-            from the text that the features were made from. Names the file, or the first such sentence.
+        InputError: a file is not as in the signature, or a feature has other lengths than the tokens; names the file.
+        ValueError: `dataset_impl` is another format.
     """
     if not names:
         return {}
-    symbols = Symbols(dictionary.symbols, dictionary.eos(), dictionary.unk())
+    if dataset_impl not in (None, "mmap"):
+        raise ValueError(
+            f"--dataset-impl: expected mmap, found {dataset_impl}: features belong to tokens that fairseq-preprocess "
+            "writes without --dataset-impl"
+        )
     loaded: dict[str, list[Dataset]] = {name: [] for name in names}
     for k in itertools.count():
-        files = TokenFiles.find(data, f"{split}{k or ''}", source_lang, target_lang, dataset_impl=dataset_impl)
+        files = TokenFiles.find(data, f"{split}{k or ''}", source_lang, target_lang)
         if files is None:
             break
-        for name, dataset in _load_split(files, symbols, names, dataset_impl).items():
+        for name, dataset in _load_split(files, names).items():
             loaded[name].append(dataset)
         if not combine:
             break
@@ -125,27 +121,23 @@ def load_features(
     }
 
 
-def _load_split(
-    files: TokenFiles, symbols: Symbols, names: Sequence[str], dataset_impl: str | None
-) -> dict[str, Dataset]:
-    signature = Signature.read(files.signature) if os.path.exists(files.signature) else Signature()
-    made = signature.splits.get(files.split)
-    missing = [n for n in names if made is None or n not in made.features or not tokens_exist(files.feature(n), "mmap")]
-    if made is None or missing:
+def _load_split(files: TokenFiles, names: Sequence[str]) -> dict[str, Dataset]:
+    signature = Signature.read(files.signature)
+    signed = signature.splits.get(files.split)
+    missing = [
+        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, files.features([n])))
+    ]
+    if missing:
         raise FileNotFoundError(_missing_message(files, missing))
-    paths = files.of_features(names)
-    size = sum(map(os.path.getsize, filter(os.path.isfile, paths)))
-    check_files(paths, made.files, hashes=size <= HASHED_AT_LOAD)
+    size = sum(map(os.path.getsize, files.features(names)))
     if size > HASHED_AT_LOAD:
         logger.info(
             "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
             files.split,
             size >> 20,
         )
-    tokens = open_tokens(files.prefix, symbols, dataset_impl)
-    sizes = {name: open_feature(files, name, tokens).lengths for name in names}
-    compare_texts(files, tokens, symbols)
-    log_coverage(files.split, signature, sizes)
+    features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
+    log_coverage(files.split, signature, {name: feature.lengths for name, feature in features.items()})
     return {name: MMapIndexedDataset(files.feature(name)) for name in names}
 
 

@@ -136,7 +136,7 @@ class SyntaxTranslationTask(TranslationTask):
         )
 
     def _features(self, split: str, epoch: int, names: Collection[str], combine: bool) -> dict[str, Any]:
-        return features_of_epoch(self.cfg, split, epoch, names=sorted(names), dictionary=self.src_dict, combine=combine)
+        return features_of_epoch(self.cfg, split, epoch, names=sorted(names), combine=combine)
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""

@@ -23,7 +23,7 @@ from fairseq.logging import metrics
 import commands
 import systems
 from forked import Forked
-from syntax_experiments.plots.history import read_log
+from syntax_experiments.training_log import read_validations
 
 
 def run_rank(output: Path, arguments: list[str]) -> None:
@@ -102,7 +102,7 @@ def test_two_ranks_equal_one_with_two_batches_a_step(data_bin, tmp_path):
     )
     assert (len(gates_of_one), len(gates), len(of_another_rank)) == (1, 1, 0)
     # Those of all sentences, not of a rank's own.
-    [found], [expected] = (read_log(str(tmp_path / log)) for log in ("rank0.log", "one/rank0.log"))
+    [found], [expected] = (read_validations(str(tmp_path / log)) for log in ("rank0.log", "one/rank0.log"))
     assert len(found.gates) == 2 * 2 * 5
     assert found.gates == pytest.approx(expected.gates, abs=1.1e-3)
     moved = one["encoder.layers.1.self_attn_layer_norm.weight"] - 1  # it starts with 1

@@ -41,7 +41,7 @@ def test_no_module_loads_fairseq_stanza_or_torch():
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("command", ["parse", "binarize", "score", "analyze", "dump", "probe", "average_checkpoints"])
+@pytest.mark.parametrize("command", ["parse", "binarize", "score", "dump", "average_checkpoints"])
 def test_help_loads_nothing_heavy(command):
     assert loaded(command, "--help") == (["numpy"] if command == "binarize" else [])
 

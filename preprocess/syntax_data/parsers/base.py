@@ -137,7 +137,7 @@ class Parser(ABC):
                         f"expected the tokens {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}"
                     )
                 written = io.BytesIO(parses.write(entry).encode("utf-8"))
-                (_, unit), *more = parses.units(decode_lines(written, path="the parse", first=1))
+                (_, unit), *more = parses.entries(decode_lines(written, path="the parse", first=1))
                 again = parses.parse(unit, path="the parse", line=1)
                 if more or isinstance(again, NoParse) or len(parses.tokens(again)) != len(found):
                     raise ValueError(f"expected words in {kind}, found {short_repr(found)}")

@@ -19,7 +19,7 @@ from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, align, plain_words
 from syntax_data.text.folding import fold, marks_in_order
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import line_unit_ranges
+from syntax_data.text.ranges import line_ranges
 from syntax_data.trees import bad_parses
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import still_open
@@ -67,7 +67,7 @@ class FileParser(Parser, Generic[T]):
             if not os.path.isfile(needed):  # a pipe cannot be read several times
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
-        self._lines = sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
+        self._lines = sum(lines.count for lines in line_ranges(text, 1 << 20))
         self._paired = self._count() == self._lines
         self._entries = self._parsed()
         self._next = next(self._entries, None)
@@ -263,7 +263,7 @@ class FileParser(Parser, Generic[T]):
 
     def _raw_entries(self) -> Iterator[tuple[int, Any]]:
         """Yield the entries as they are in the file, each with the number of its first line."""
-        return self.format.units(read_lines(self.path))
+        return self.format.entries(read_lines(self.path))
 
     def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
         """Yield the parses of the entries, each with the number of its first line."""

@@ -29,7 +29,7 @@ from syntax_data.parsers import Parser
 from syntax_data.parsers.record import ParseRecord, file_hash, read_records, record_path, write_records
 from syntax_data.parsing.batches import ParsedBatch, ParserMap, ShardFile, hold_until_first_success, parse_batch
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import Range, line_unit_ranges
+from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees.counts import TextCounts
 from syntax_data.trees.formats import FORMATS
 
@@ -73,7 +73,7 @@ class ParseRun:
         self.folder = f"{self.prefix}.parts"
         self._check_paths()
         lines = sum(1 for _ in read_lines(self.text))  # a broken line is an error now, not in some hours
-        self.batches: list[Range] = list(line_unit_ranges(self.text, self.batch_size))
+        self.batches: list[Range] = list(line_ranges(self.text, self.batch_size))
         limits = {"max_tokens": self.max_tokens, "max_characters": self.max_characters}
         self._parse_batch = partial(parse_batch, limits=limits, strict=self.strict)
         path = os.path.relpath(self.text, os.path.dirname(self.prefix) or ".")
