@@ -253,25 +253,6 @@ def test_alignments_are_those_of_a_plain_batch(aligned, tmp_path):
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(("written", "reads"), [("cached", [None, "cached", "lazy"]), ("raw", ["raw"])])
-def test_reads_every_format_of_data_bins(corpus, data_bin, tmp_path, written, reads):
-    checkpoint = tmp_path / "run/checkpoint_last.pt"
-    options = ["--max-update=2", "--truncate-source", "--max-source-positions=12"]
-
-    def trained(data, *how):
-        commands.train(data, checkpoint.parent, *options, *how)
-        commands.validate(data, checkpoint, *how)
-        loss, weights = metrics.get_smoothed_value("valid", "loss"), commands.parameters(checkpoint)
-        checkpoint.unlink()
-        return loss, weights
-
-    expected = trained(data_bin)
-    data = commands.preprocess(corpus, tmp_path / "data", f"--dataset-impl={written}")
-    for read in reads:
-        found = trained(data, *([f"--dataset-impl={read}"] if read else []))
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("option", ["--bf16", "--memory-efficient-bf16", "--tpu"])
 def test_bf16_is_explained_before_anything_is_loaded(data_bin, tmp_path, option):
     with pytest.raises(ValueError, match="make fairseq train on a TPU, for which torch_xla is not installed"):
