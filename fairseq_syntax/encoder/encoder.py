@@ -14,16 +14,16 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
+from fairseq_syntax.encoder.forward_pass import ForwardPass
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
-from fairseq_syntax.encoder.one_pass import LayersOfOnePass, Mixture
 from fairseq_syntax.modules.biases import BiasBuilder, check_features, position_buckets
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
-from fairseq_syntax.modules.heads import Predictor, parent_targets, predicted_parents
+from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
 from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
 from fairseq_syntax.modules.trace import SyntaxTrace
-from fairseq_syntax.modules.tree_mixing import SIGMOID, TreeMixing
+from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -41,12 +41,12 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
         self.bias_builder = BiasBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
-        self.guided_numbers = cfg.active_layer_numbers
-        self.tree_mixing: TreeMixing | None = None
+        self.syntax_layer_numbers = cfg.active_layer_numbers
+        self.tree_mixing: DescendantMixing | None = None
         if cfg.mixing.on:
             name = cfg.mixing.activation or cfg.activation_fn
             activation = torch.sigmoid if name == SIGMOID else utils.get_activation_fn(str(name))
-            self.tree_mixing = TreeMixing(
+            self.tree_mixing = DescendantMixing(
                 embed_dim, layers=len(self.layers), weight=cfg.mixing.weight, activation=activation
             )
         self.top: nn.Module | None = None
@@ -80,13 +80,17 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     @property
+    def _all_layers(self) -> list[nn.Module]:
+        """All layers but that on top; under layer drop, iterating over :attr:`layers` leaves some out."""
+        return [self.layers[i] for i in range(len(self.layers))]
+
+    @property
     def syntax_layers(self) -> dict[int, SyntaxEncoderLayer]:
         """The layers that masks enter, by their number from 1, the one on top being the last; without what fairseq may
         have wrapped them in."""
-        layers = [self.layers[i] for i in range(len(self.layers))]  # under layer drop, iterating draws random numbers
         modules = (
             (number, module)
-            for number, layer in enumerate([*layers, *([] if self.top is None else [self.top])], start=1)
+            for number, layer in enumerate([*self._all_layers, *([] if self.top is None else [self.top])], start=1)
             for module in layer.modules()
         )
         return {number: module for number, module in modules if isinstance(module, SyntaxEncoderLayer)}
@@ -135,46 +139,80 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         predictions = predictions and self._has_labels(src_syntax)
         if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
             token_embeddings = self.embed_tokens(src_tokens, src_syntax)
-        mixture = None
-        if self.tree_mixing is not None and src_syntax is not None:
-            hides = predictions and self.training and self.predictor is not None and self.predictor.options.distances
-            mixture = Mixture.of(src_syntax, self.tree_mixing, self.predictor if hides else None)
-        statistics = self._moving_statistics()
-        layers = LayersOfOnePass(
-            self.layers,
-            self.guided_numbers,
-            syntax=self.bias_builder(src_syntax, src_tokens, teaches=predictions),
-            statistics=statistics,
+        descendants = self._descendants(src_syntax, predictions)
+        syntax = self.bias_builder(src_syntax, src_tokens, teaches=predictions)
+        padding = src_tokens.eq(self.padding_idx)
+        has_padding = bool(padding.any())  # once a pass; fairseq asks the device in each layer
+        x, embedding = self.forward_embedding(src_tokens, token_embeddings)
+        if has_padding:
+            x = x.masked_fill(padding.unsqueeze(-1), 0.0)
+        x = x.transpose(0, 1)
+        run = ForwardPass(
+            syntax=syntax,
+            padding=padding if has_padding else None,
+            statistics=self._pass_statistics(),
             trace=trace,
-            mixture=mixture,
             predicts=predictions and bool(self.bias_builder.label_features),
-            watched=trace is not None and "attention" in trace.contents and not self.syntax_layers,
+            traces_stock_layers=trace is not None and "attention" in trace.contents and not self.syntax_layers,
         )
-        out: dict[str, Any] = super(SyntaxTransformerEncoder, self._with(layers)).forward(
-            src_tokens, src_lengths, return_all_hiddens, token_embeddings
-        )
-        (x,) = out["encoder_out"]
-        if self.top is not None and self.fusion is not None:
-            x = self._fuse(x, layers, src_tokens.eq(self.padding_idx))
-        if predictions:
-            assert src_syntax is not None
-            padding = src_tokens.eq(self.padding_idx)
-            targets = parent_targets(src_syntax["word"], src_syntax["head"])
-            found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in layers.predictions]}
-            if self.predictor is not None:
-                hidden = None if mixture is None else mixture.hidden
-                for name, more in self.predictor(x, targets, hidden, padding).items():
-                    found.setdefault(name, []).extend(more)
-            out["syntax_predictions"] = {name: some for name, some in found.items() if some}
+        states, fc_results = [x], []
+        numbers = {id(layer): number for number, layer in enumerate(self._all_layers, start=1)}
+        for layer in self.layers:  # under layer drop, some of them
+            number = numbers[id(layer)]
+            if self.tree_mixing is not None and descendants is not None:
+                x = self.tree_mixing(x, number, descendants)
+            call = run.syntax_layer if number in self.syntax_layer_numbers else run.stock_layer
+            x, fc_result = call(layer, number, x)
+            states.append(x)
+            fc_results.append(fc_result)
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        if self.top is not None:
+            x = self._fuse(x, run, padding)
+        out: dict[str, Any] = {}
+        if predictions and src_syntax is not None:
+            out["syntax_predictions"] = self._predict(x, src_syntax, run, descendants, padding)
         elif self.predictor is not None and self.training:
             x = keep_parameters_in_graph(x, self.predictor)
-        out["encoder_out"] = [x]
-        if statistics is not None:
-            self.gate_statistics.end_pass(statistics)
-        return out
+        if run.statistics is not None:
+            self.gate_statistics.end_pass(run.statistics)
+        return out | {
+            "encoder_out": [x],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [embedding],
+            "encoder_states": states if return_all_hiddens else [],
+            "fc_results": fc_results if return_all_hiddens else [],
+            "src_tokens": [],
+            "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
+        }
 
-    def _moving_statistics(self) -> RunningStatistics | None:
-        """Those of the gates, if there are some, where a pass moves them: in training, if gradients are computed."""
+    def _descendants(self, src_syntax: Mapping[str, Tensor] | None, predictions: bool) -> Descendants | None:
+        """Descendants that layers read, if there are some; corrupted, where their distances are predicted."""
+        if self.tree_mixing is None or src_syntax is None:
+            return None
+        options = None if self.predictor is None else self.predictor.options
+        corrupts = options is not None and options.distances and predictions and self.training
+        return Descendants.of(src_syntax, corruption_rate=options.rate if options is not None and corrupts else None)
+
+    def _predict(
+        self,
+        x: Tensor,
+        src_syntax: Mapping[str, Tensor],
+        run: ForwardPass,
+        descendants: Descendants | None,
+        padding: Tensor,
+    ) -> dict[str, list[Prediction]]:
+        """Predictions of syntax layers and of the predictor, by name; names without any are left out."""
+        targets = parent_targets(src_syntax["word"], src_syntax["head"])
+        found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in run.predictions]}
+        if self.predictor is not None:
+            corrupted = None if descendants is None else descendants.corrupted
+            for name, more in self.predictor(x, targets, corrupted, padding).items():
+                found.setdefault(name, []).extend(more)
+        return {name: some for name, some in found.items() if some}
+
+    def _pass_statistics(self) -> RunningStatistics | None:
+        """Statistics of the gates, if there are some, where a pass moves them: in training, with gradients."""
         if not (self.training and torch.is_grad_enabled()):
             return None
         norms = self.gate_statistics.norms
@@ -185,26 +223,13 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         needed = {*self.label_features}
         return bool(needed) and needed <= {*(src_syntax or {})}
 
-    def _fuse(self, x: Tensor, layers: LayersOfOnePass, padding: Tensor) -> Tensor:
-        """What the encoder's output and that of the layer on top make together, ``(n, batch, embed_dim)``."""
+    def _fuse(self, x: Tensor, run: ForwardPass, padding: Tensor) -> Tensor:
+        """Join the encoder's output with that of the layer on top of it, ``(n, batch, embed_dim)``."""
         assert self.top is not None
         assert self.fusion is not None
-        result = layers.guided_layer(self.top, len(self.layers) + 1)(x, encoder_padding_mask=padding)
-        above = result[0] if isinstance(result, tuple) else result
-        parsed = layers.syntax.parsed
+        above, _ = run.syntax_layer(self.top, len(self.layers) + 1, x)
+        parsed = run.syntax.parsed
         # One by one: an index of several numbers would be copied to a GPU, in each pass.
         of_parses = [parsed[:, k] for k in self.bias_builder.of_parses]
         known = reduce(torch.logical_or, of_parses) if of_parses else parsed.new_ones(len(parsed))
         return self.fusion(x, above, parsed=known, padding=padding)
-
-    def _with(self, layers: LayersOfOnePass) -> SyntaxTransformerEncoder:
-        """This encoder, the same in all but its layers, for one forward pass.
-
-        fairseq's forward pass calls ``layer(x, encoder_padding_mask=…)`` for each of ``self.layers``, and has no
-        argument for more. This is where the masks get past it: not over attributes or hooks of the modules, which the
-        passes of several threads would share, but in another list of layers. Nothing of the encoder is copied or
-        changed.
-        """
-        encoder = object.__new__(type(self))
-        encoder.__dict__.update(self.__dict__, layers=layers)
-        return encoder

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_syntax.modules.dependency import ancestors, of_positions, starts
-from fairseq_syntax.modules.numerics import no_autocast
+from fairseq_syntax.modules.heads import HiddenDistances, corrupt_distances
+from fairseq_syntax.modules.numerics import UNKNOWN, no_autocast
 from fairseq_syntax.options import option
 
 #: Activations that an option names; :func:`fairseq.utils.get_activation_fn` has the others.
@@ -36,7 +37,38 @@ class TreeMixingOptions:
     )
 
 
-class TreeMixing(nn.Module):
+@dataclass(frozen=True)
+class Descendants:
+    """Descendants of a batch's words, as layers mix them in.
+
+    Attributes:
+        weights: D̃ of :func:`descendant_weights`, ``(batch, n, n)``.
+        has_parse: true for a sentence with a parse, ``(batch,)``.
+        corrupted: distances that are corrupted in D̃, to be predicted; ``None`` where none are.
+    """
+
+    weights: Tensor
+    has_parse: Tensor
+    corrupted: HiddenDistances | None = None
+
+    @classmethod
+    def of(cls, syntax: Mapping[str, Tensor], *, corruption_rate: float | None = None) -> Descendants:
+        """Find the descendants in a batch's features.
+
+        Args:
+            syntax: the features ``word`` and ``head``, ``(batch, n)`` each.
+            corruption_rate: share of distances to corrupt; see
+                :func:`~fairseq_syntax.modules.heads.corrupt_distances`.
+        """
+        word, head = syntax["word"], syntax["head"]
+        known = (word != UNKNOWN) & (head != UNKNOWN)
+        depths = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
+        corrupted = None if corruption_rate is None else corrupt_distances(depths, word, head, rate=corruption_rate)
+        shown = depths if corrupted is None else corrupted.shown
+        return cls(descendant_weights(shown), known.any(dim=1), corrupted)
+
+
+class DescendantMixing(nn.Module):
     """The mixtures that all layers of an encoder read: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
 
     Each layer has matrices of its own, and all share α. D̃ is of :func:`descendant_weights`. A sentence without a parse
@@ -56,17 +88,16 @@ class TreeMixing(nn.Module):
         self.weight = nn.Parameter(torch.tensor([float(weight)]))
         self.activation = activation
 
-    def forward(self, x: Tensor, layer: int, *, descendants: Tensor, parsed: Tensor) -> Tensor:
-        """What a layer reads.
+    def forward(self, x: Tensor, layer: int, descendants: Descendants) -> Tensor:
+        """Mix descendants into a layer's input.
 
         Args:
             x: H, ``(n, batch, embed_dim)``.
-            layer: its number, from 1.
-            descendants: D̃, ``(batch, n, n)``.
-            parsed: whether the sentence has a parse, ``(batch,)``.
+            layer: the layer's number, from 1.
         """
-        mixed = self.activation(self.layers[layer - 1](x, descendants))
-        weight = torch.where(parsed, self.weight, torch.zeros_like(self.weight)).to(x.dtype)[None, :, None]
+        mixed = self.activation(self.layers[layer - 1](x, descendants.weights))
+        weight = torch.where(descendants.has_parse, self.weight, torch.zeros_like(self.weight))
+        weight = weight.to(x.dtype)[None, :, None]
         return (1 - weight) * x + weight * mixed
 
 

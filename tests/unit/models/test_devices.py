@@ -53,6 +53,10 @@ def step(arch, dtype, training, **options):
     return logits, net, answers.asked, copies.count
 
 
+#: Once a pass, is there padding: in the encoder, and in the decoder. fairseq's encoder asks again in each layer.
+WAITS = 2
+
+
 @cache
 def of_stock(dtype, training, dropout):
     """How often fairseq's Transformer waits, and what it copies."""
@@ -84,9 +88,8 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
                 assert norm.running_mean.device.type == "meta"
                 assert norm.running_mean.dtype == torch.float32
         # Syntax dropout waits once: are all sentences parsed?
-        waits, copies_of_stock = of_stock(dtype, training, dropout)
-        assert copies == copies_of_stock
-        assert asked - waits == (training and dropout > 0 and more["syntax_masks"] != "none")
+        assert copies == of_stock(dtype, training, dropout)[1]
+        assert asked - WAITS == (training and dropout > 0 and more["syntax_masks"] != "none")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
@@ -96,11 +99,21 @@ def test_so_is_all_of_every_system(system, training, dtype):
     options = {**systems.SYSTEMS[system], "attention_dropout": 0.1, "syntax_dropout": 0.0, "syntax_attention": "plain"}
     if system == "pascal_transformer":
         options["parent_ignoring"] = 0.3
-    logits, net, *asked = step(system, dtype, training, **options)
+    logits, net, asked, copies = step(system, dtype, training, **options)
     assert logits.device.type == "meta"
     assert logits.dtype == dtype
     assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
-    assert tuple(asked) == of_stock(dtype, training, 0.1)
+    assert asked == WAITS
+    assert copies == of_stock(dtype, training, 0.1)[1]
+
+
+@pytest.mark.parametrize("layers", [2, 6])
+def test_the_encoder_waits_less_often_than_fairseqs(layers):
+    counts = [
+        step(arch, torch.float32, True, encoder_layers=layers, syntax_attention="plain")[2]
+        for arch in ("transformer", "gated_syntax_transformer_tiny")
+    ]
+    assert counts == [WAITS + layers, WAITS]
 
 
 def test_copies_of_a_device_are_counted():
