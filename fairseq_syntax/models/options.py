@@ -15,7 +15,7 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 
-from fairseq_syntax.modules.attention import DROPOUT_ON, WAYS
+from fairseq_syntax.modules.attention import CHOICES, DROPOUT_ON
 from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
 from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
 from fairseq_syntax.modules.fusion import FusionOptions
@@ -62,12 +62,12 @@ class SyntaxTransformerConfig(TransformerConfig):
         below=1,
         help="syntax ignoring: dropout probability of syntactic attention weights (Hou 2024 §4.5)",
     )
-    syntax_attention: str = option(
+    syntax_attention_impl: str = option(
         "auto",
-        choices=WAYS,
-        help="how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
-        "(shared), torch's fused attention where no dropout acts on the sum of several (fused), or by what is likely "
-        "the fastest (auto)",
+        choices=CHOICES,
+        help="implementation of attention, all the same up to rounding: a softmax for each mask (reference), one for "
+        "all (shared), torch's fused attention where no dropout acts on the sum of several (sdpa), or the one that is "
+        "likely the fastest (auto)",
     )
     syntax_attention_dropout_on: str = option(
         "mixture",
