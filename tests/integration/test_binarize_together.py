@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 import commands
 from binarizing import rows, run, write
 from fairseq_syntax.data.features import load_features
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from forked import Forked
 from syntax_data.commands import binarize
 
@@ -147,8 +148,7 @@ def test_splits_made_one_by_one_are_loaded_with_the_right_labels(corpus, plain_d
         binarize.main(["-s=src", "-t=tgt", *places])
     labels = json.loads((data / "syntax.src-tgt.src.json").read_text())["labels"]["deprel"]
     for name, label in first.items():
-        features = load_features(
-            str(data), name, "src", "tgt", dictionary=Dictionary.load(str(data / "dict.src.txt")), names=["deprel"],
-            combine=False, dataset_impl=None, upsample_primary=1,
-        )["deprel"]  # fmt: skip
+        cfg = SyntaxTranslationConfig(data=str(data), source_lang="src", target_lang="tgt", dataset_impl=None)
+        dictionary = Dictionary.load(str(data / "dict.src.txt"))
+        features = load_features(cfg, name, ["deprel"], dictionary=dictionary).rows["deprel"]
         assert {labels[features[i][0]] for i in range(len(features))} == {label}

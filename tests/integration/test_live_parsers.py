@@ -218,7 +218,7 @@ def test_udpipes_model_of_new_text(models):
         found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(place), device=None)
         assert found.describe()["model"]["file"] == model.name
     for description, place in (({}, str(model.parent)), (record, None)):
-        with pytest.raises(ValueError, match="--stanza-dir: expected UDPipe's model"):
+        with pytest.raises(ValueError, match="--parser-models: expected UDPipe's model"):
             UdpipeParser.from_description(description, kinds=["conllu"], models=place, device=None)
 
 

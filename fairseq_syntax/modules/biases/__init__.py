@@ -19,7 +19,6 @@ from fairseq_syntax.modules.biases.base import (
     bias_names,
     bias_options,
     bias_type,
-    check_features,
     register_syntax_bias,
 )
 from fairseq_syntax.modules.biases.lisa import PredictedParent
@@ -50,7 +49,6 @@ __all__ = [
     "bias_names",
     "bias_options",
     "bias_type",
-    "check_features",
     "hard_slr",
     "height_buckets",
     "parent_scaling",

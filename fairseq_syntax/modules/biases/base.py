@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.modules.numerics import UNKNOWN, padding_bias
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.options import NONE, Option, option, options_of
 from syntax_data.features import FEATURES
 
@@ -342,32 +343,32 @@ class BiasBuilder:
         return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.label_features))
 
     def __call__(
-        self, syntax: Mapping[str, Tensor] | None, tokens: Tensor | None = None, *, teaches: bool = False
+        self, features: Mapping[str, Tensor] | None, tokens: Tensor | None = None, *, teaches: bool = False
     ) -> BatchBiases:
         """The masks of a batch.
 
         Args:
-            syntax: the features, each ``(batch, n)``; ``None`` will do where no mask needs any.
+            features: each ``(batch, n)``; ``None`` will do where no mask needs any.
             tokens: ``(batch, n)``, whose values do not matter; by default one of the features.
-            teaches: whether masks get their :attr:`SyntaxBias.label_features`, if `syntax` has them.
+            teaches: whether masks get their :attr:`SyntaxBias.label_features`, if the batch has them.
 
         Raises:
             ValueError: features are missing: it does not run neutrally instead.
         """
-        syntax = syntax or {}
-        check_features(syntax, self.features, of=f"the model with the syntax masks {', '.join(self.names)}")
+        syntax = SyntaxBatch.of(features)
+        syntax.require(self.features, part=f"the model with the syntax masks {', '.join(self.names)}")
         if tokens is None:
             tokens = next(iter(syntax.values()))
         positions: list[Tensor] = []  # of each mask, those that have its features
         biases: list[Any] = []
         known: list[Tensor | None] = []
         for mask in self.masks:
-            features = [syntax[name] for name in mask.features]
             given = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if given else {}
-            made, pairs = mask.bias(*(features or [_places(tokens)]), **labels), None
-            if features:
-                at = reduce(torch.logical_and, [feature != UNKNOWN for feature in features])
+            of_mask = [syntax[name] for name in mask.features]
+            made, pairs = mask.bias(*(of_mask or [_places(tokens)]), **labels), None
+            if of_mask:
+                at = syntax.known(*mask.features)
                 positions.append(at)
                 pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
                 if isinstance(made, (AttentionBias, Buckets)):
@@ -399,17 +400,6 @@ def _aligned(n: int) -> int:
 def _places(tokens: Tensor) -> Tensor:
     """The numbers of positions, from 0, ``(1, n)``, of ``(batch, n)`` tokens."""
     return torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
-
-
-def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *, of: str) -> None:
-    """Raises :class:`ValueError` if a batch lacks features that a part (`of`) of a model needs: it does not run
-    neutrally instead."""
-    missing = [name for name in needed if name not in (syntax or {})]
-    if missing:
-        raise ValueError(
-            f"{of} needs net_input['src_syntax'] to hold {', '.join(needed)}; missing: {', '.join(missing)}. Does the "
-            "data come from --task syntax_translation?"
-        )
 
 
 _MASKS: dict[str, type[SyntaxBias]] = {}

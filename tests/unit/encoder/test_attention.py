@@ -11,7 +11,6 @@ from fairseq.modules.fairseq_dropout import FairseqDropout
 
 import small
 from fairseq_syntax.encoder import attention as syntax_attention
-from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import Mixture, choose, fused, plain, shared
 from fairseq_syntax.modules.biases import BatchBiases, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
@@ -19,13 +18,11 @@ from fairseq_syntax.testing import random_features
 from syntax_data.features import INFINITE
 
 MASKS = [SyntacticLocalRange(temperature=1.0), SyntacticDependencyOfInterest()]
-GATE = {"hidden_dim": 4, "batch_norm": None, "batch_norm_eps": 0.1}
 
 
 def attention(**options):
     torch.manual_seed(2)
-    defaults = {"masks": MASKS, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
-    return SyntaxAttention(16, 4, **{**defaults, **options})
+    return small.attention(**{"masks": MASKS, **options})
 
 
 def random_bias(batch: int, n: int, masks: int = 2) -> BatchBiases:
@@ -339,7 +336,9 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         net = attention(
             implementation=implementation,
             combination=random.choice(["gate", "average", "pure"]),
-            gate={**GATE, "batch_norm": random.choice([None, "running", "batch"])},
+            gate=random.choice(
+                [{}, *({"batch_norm": True, "statistics": s, "eps": 0.1} for s in ("running", "batch"))]
+            ),
             syntax_heads=random.choice([2, 4]),
             syntax_dropout=random.choice([0.0, 0.3]),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +14,6 @@ from torch import nn
 import small
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
-from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
     AttentionBias,
@@ -33,8 +33,6 @@ from fairseq_syntax.modules.biases.base import bias_names, register_syntax_bias
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.options import option
 from fairseq_syntax.testing import random_features
-
-GATE = {"hidden_dim": 4, "batch_norm": None}
 
 
 class Gaussian(SyntaxBias):
@@ -101,9 +99,7 @@ class OfEachQuery(nn.Module):
 
 def attention(masks, **options) -> SyntaxAttention:
     torch.manual_seed(2)
-    defaults = {"masks": masks, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
-    net = SyntaxAttention(16, 4, **{**defaults, **options})
-    return trained(net)
+    return trained(small.attention(masks, **options))
 
 
 def trained(net):
@@ -329,10 +325,9 @@ def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
 def encoder(**options) -> SyntaxTransformerEncoder:
     """With a mask that has parameters, of which each guided layer has its own."""
     net = small.model(syntax_layers="1-2", encoder_layers=3, **options)
-    cfg = SyntaxTransformerConfig.from_namespace(net.cfg)
-    cfg.masks = (Buckets(), SyntacticLocalRange())
+    syntax = replace(net.encoder.options, biases=(Buckets(), SyntacticLocalRange()))
     torch.manual_seed(5)
-    return SyntaxTransformerEncoder(cfg, net.encoder.dictionary, net.encoder.embed_tokens)
+    return SyntaxTransformerEncoder(net.cfg, net.encoder.dictionary, net.encoder.embed_tokens, syntax)
 
 
 def test_parameters_of_a_mask_are_each_layers_own_and_are_saved():

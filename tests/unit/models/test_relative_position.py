@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from fairseq_syntax.models.options import SyntaxTransformerConfig
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from fairseq_syntax.testing import random_features
 from small import alone, batch, encode, model
 
@@ -148,7 +148,7 @@ def test_no_masks_are_recorded_as_such(masks):
     net = model(syntax_masks=masks, position_bias=True)
     assert net.args.syntax_masks == "none"
     cfg = SyntaxTransformerConfig.from_namespace(net.args)
-    assert (cfg.masks, cfg.gated, cfg.meaning["position_bias"]) == ((), False, True)
+    assert (cfg.syntax.biases, cfg.syntax.gated, cfg.semantics["position_bias"]) == ((), False, True)
 
 
 @pytest.mark.parametrize("suffix", ["", "_tiny"])

@@ -13,9 +13,10 @@ from fairseq.models.transformer import TransformerConfig
 from omegaconf import OmegaConf
 from torch import nn
 
+from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
-from fairseq_syntax.models.options import SyntaxTransformerConfig, all_options
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from fairseq_syntax.modules.biases import BiasBuilder, SyntaxBias
 from fairseq_syntax.modules.gates import SyntaxGate
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -308,12 +309,12 @@ def test_impossible_options_are_refused_by_name(option, value):
 def test_a_key_that_is_no_option_is_refused_where_all_keys_are_the_models():
     """fairseq-hydra-train gives a model its own keys; a command line all there are, those of a criterion too."""
     mapping = {"_name": "gated_syntax_transformer_tiny", "gate_warmup_epochs": 3, "dropout": 0.2}
-    assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).gate_warmup_epochs == 3
+    assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).syntax.gate.warmup_epochs == 3
     wrong = ("distance_prediction_rat", "upos_label", "tree_mixin", "parent_sigm", "fusion_weigth")
     for key in (*wrong, "gate_warmup_epoch", "cpu_dropout", "slr_temprature", "syntax_mask"):
         with pytest.raises(ValueError, match=rf"{key}: (the model has no such|expected as an) option"):
             SyntaxTransformerConfig.from_namespace(OmegaConf.create({**mapping, key: 3}))
-        assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).gate_warmup_epochs == 3
+        assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).syntax.gate.warmup_epochs == 3
 
 
 @pytest.mark.parametrize("layers", ["2", 2])
@@ -340,7 +341,7 @@ def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(
         for value in (False, True):
             net = model(**{"decoder_normalize_before": True, name: value})  # without which one has no effect
             shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
-            seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).meaning))
+            seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).semantics))
         assert seen[0] != seen[1], name
 
 
@@ -379,7 +380,7 @@ def test_command_line_declares_every_option_with_help():
     parser = ArgumentParser()
     SyntaxTransformerModel.add_args(parser)
     text = " ".join(parser.format_help().split())
-    for option in all_options():
+    for option in encoder_options():
         assert " ".join(option.help.split()) in text
         assert option.flag in text
         assert "; default: " in option.help
@@ -413,6 +414,7 @@ def test_named_architectures():
         cfg = SyntaxTransformerConfig.from_namespace(args)
         for side in (cfg.encoder, cfg.decoder):
             assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
-        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:8]
-        assert (cfg.gate_hidden_dim, cfg.gate_output_bias, cfg.gate_batch_norm_statistics) == values[8:11]
+        gate = cfg.syntax.gate
+        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax.dropout, gate.warmup_epochs) == values[4:8]
+        assert (gate.hidden_dim, gate.output_bias, gate.statistics) == values[8:11]
         assert cfg.activation_dropout == values[11]

@@ -233,17 +233,7 @@ def _tokenized(
         if made is not None:
             settings = Settings(**made.settings)
             if "word" in made.features:
-                words = load_features(
-                    folder,
-                    split,
-                    cfg.source_lang,
-                    cfg.target_lang,
-                    dictionary=dictionary,
-                    names=["word"],
-                    combine=False,
-                    dataset_impl=cfg.dataset_impl,
-                    upsample_primary=1,
-                )["word"]
+                words = load_features(cfg, split, ["word"], dictionary=dictionary).rows["word"]
     found: dict[int, TokenizedSentence] = {}
     for number in numbers:
         ids = [i for i in dataset[number]["source"].tolist() if i not in (dictionary.eos(), dictionary.pad())]
