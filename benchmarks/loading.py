@@ -38,7 +38,7 @@ def load(data: str) -> None:
     task = SyntaxTranslationTask.setup_task(config)
     task.syntax_features = {"word", "head", "distance"}
     times = [(time.perf_counter(), time.process_time())]
-    load_features(config, "train", task.syntax_features, dictionary=task.source_dictionary)
+    load_features(config, "train", task.syntax_features)
     times.append((time.perf_counter(), time.process_time()))
     task.load_dataset("train")
     times.append((time.perf_counter(), time.process_time()))

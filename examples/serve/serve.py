@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import DependencyTree
 

@@ -1,10 +1,9 @@
 """Features of a split, read from a data-bin (:mod:`syntax_data.data_bin`) and checked before.
 
-Their files must have the sizes and types that they were written with, and as many values a sentence as it has tokens;
-and these tokens must be, in order, the subwords that were parsed, in every sentence
-(:mod:`syntax_data.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
-with their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
-(:mod:`syntax_data.data_bin.verification`).
+The token files must be those that the features were written for, by their hashes; the feature files must have the sizes
+and types that they were written with, and a value for each token. Feature files of up to :data:`HASHED_AT_LOAD` bytes a
+split are also compared with their hashes. ``fairseq-syntax-binarize --verify`` does that with all, and checks every
+value (:mod:`syntax_data.data_bin.checks`).
 """
 
 from __future__ import annotations
@@ -19,16 +18,13 @@ from typing import Any
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from torch import Tensor
 
-from syntax_data.data_bin.dictionary import Symbols
-from syntax_data.data_bin.places import TokenFiles
-from syntax_data.data_bin.signature import Signature, check_files
-from syntax_data.data_bin.text_hashes import compare_texts
-from syntax_data.data_bin.tokens import open_tokens, tokens_exist
-from syntax_data.data_bin.verification import open_feature
+from syntax_data.data_bin.checks import open_features
+from syntax_data.data_bin.paths import TokenFiles
+from syntax_data.data_bin.signature import Signature
 from syntax_data.features import FEATURES, parse_kinds
 
 logger = logging.getLogger(__name__)
@@ -75,7 +71,7 @@ class SplitFeatures:
 
 
 def load_features(
-    cfg: Any, split: str, names: Collection[str], *, dictionary: Dictionary, epoch: int = 1, combine: bool = False
+    cfg: Any, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False
 ) -> SplitFeatures:
     """Loads features of the sentences that fairseq's translation task loads for the same arguments.
 
@@ -85,25 +81,28 @@ def load_features(
     Args:
         cfg: the options of the task, a :class:`~fairseq.tasks.translation.TranslationConfig`.
         names: features to load.
-        dictionary: of the source language.
         combine: concatenates `split`, `split`1, `split`2 …
 
     Raises:
         FileNotFoundError: features are missing; names them and the command that makes them.
-        InputError: a file is not what the signature says; a feature's lengths differ from the tokens', or the tokens
-            from the text that the features are from. Names the file, or the first such sentence.
+        InputError: a file is not as in the signature, or a feature has other lengths than the tokens; names the file.
+        ValueError: ``--dataset-impl`` is another format than ``mmap``.
     """
     if not names:
         return SplitFeatures({})
+    if cfg.dataset_impl not in (None, "mmap"):
+        raise ValueError(
+            f"--dataset-impl: expected mmap, found {cfg.dataset_impl}: features belong to tokens that "
+            "fairseq-preprocess writes without --dataset-impl"
+        )
 
     def load(data: str) -> SplitFeatures:
         parts = []
         for k in itertools.count():
-            name = f"{split}{k or ''}"
-            files = TokenFiles.find(data, name, cfg.source_lang, cfg.target_lang, dataset_impl=cfg.dataset_impl)
+            files = TokenFiles.find(data, f"{split}{k or ''}", cfg.source_lang, cfg.target_lang)
             if files is None:
                 break
-            parts.append(_load_part(files, sorted(names), dictionary, cfg.dataset_impl))
+            parts.append(_load_part(files, sorted(names)))
             if not combine:
                 break
         if len(parts) == 1:
@@ -120,31 +119,24 @@ def load_features(
     return load(shards[(epoch - 1) % len(shards)])
 
 
-def _load_part(
-    files: TokenFiles, names: Sequence[str], dictionary: Dictionary, dataset_impl: str | None
-) -> SplitFeatures:
+def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
     """Checks and opens the features of one split of one data-bin."""
-    signature = Signature.read(files.signature) if os.path.exists(files.signature) else Signature()
+    signature = Signature.read(files.signature)
     signed = signature.splits.get(files.split)
     missing = [
-        n for n in names if signed is None or n not in signed.features or not tokens_exist(files.feature(n), "mmap")
+        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, files.features([n])))
     ]
-    if signed is None or missing:
+    if missing:
         raise FileNotFoundError(_missing_message(files, missing))
-    paths = files.of_features(names)
-    size = sum(map(os.path.getsize, filter(os.path.isfile, paths)))
-    check_files(paths, signed.files, hashes=size <= HASHED_AT_LOAD)
+    size = sum(map(os.path.getsize, files.features(names)))
     if size > HASHED_AT_LOAD:
         logger.info(
             "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
             files.split,
             size >> 20,
         )
-    symbols = Symbols(dictionary.symbols, dictionary.eos(), dictionary.unk())
-    tokens = open_tokens(files.prefix, symbols, dataset_impl)
-    lengths = {name: open_feature(files, name, tokens).lengths for name in names}
-    compare_texts(files, tokens, symbols)
-    log_coverage(files.split, signature, lengths)
+    features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
+    log_coverage(files.split, signature, {name: feature.lengths for name, feature in features.items()})
     return SplitFeatures({name: MMapIndexedDataset(files.feature(name)) for name in names})
 
 

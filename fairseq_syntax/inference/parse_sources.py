@@ -176,9 +176,9 @@ class ParsesFromFiles(ParseSource):
             if not os.path.isfile(path):
                 raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
         if os.path.isfile(text):
-            for _ in parallel_ranges(text, self.paths, units=1 << 20):
+            for _ in parallel_ranges(text, self.paths, count=1 << 20):
                 pass
-        self._entries = {kind: FORMATS[kind].units(read_lines(path)) for kind, path in self.paths.items()}
+        self._entries = {kind: FORMATS[kind].entries(read_lines(path)) for kind, path in self.paths.items()}
         self._lines: dict[tuple[str, int], int] = {}
         self._read = 0
         self._skipped: Counter[str] = Counter()

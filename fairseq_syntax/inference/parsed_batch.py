@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.tree import NoParse
 
 

@@ -23,7 +23,8 @@ from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.controls import Control
 from syntax_data.features import FEATURES, parse_kinds
-from syntax_data.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
 from syntax_data.text.lines import tokenize_line
 from syntax_data.text.symbols import symbol_pattern

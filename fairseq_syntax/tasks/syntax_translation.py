@@ -122,11 +122,11 @@ class SyntaxTranslationTask(TranslationTask):
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
         cached_data.prefetch_all(pairs)
-        which = {"dictionary": self.src_dict, "epoch": epoch, "combine": combine}
-        features = load_features(self.cfg, split, self.syntax_features, **which)
+        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
         if self._has_auxiliary_losses:
             try:
-                features |= load_features(self.cfg, split, self.label_features - self.syntax_features, **which)
+                more = self.label_features - self.syntax_features
+                features |= load_features(self.cfg, split, more, epoch=epoch, combine=combine)
             except FileNotFoundError:
                 if split == self.cfg.train_subset:
                     raise

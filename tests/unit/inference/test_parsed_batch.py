@@ -7,7 +7,7 @@ import torch
 
 from fairseq_syntax.inference.new_text import NewText
 from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
-from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.tree import NoParse
 
 
