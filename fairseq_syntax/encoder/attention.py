@@ -12,9 +12,10 @@ from fairseq.modules import MultiheadAttention
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor, nn
 
+from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ExpertMixture, choose
-from fairseq_syntax.modules.biases import POSITIONS, BatchBiases, BiasTable, SyntaxBias
+from fairseq_syntax.modules.biases import POSITIONS, BatchBiases, BiasTable
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, TokenGate, uniform_weights
 
@@ -34,50 +35,36 @@ class SyntaxAttention(MultiheadAttention):
 
     Args:
         embed_dim: width of the model.
-        num_heads: number of attention heads.
-        masks: the kinds of biases, in the order of the gates; perhaps none.
-        syntax_heads: number of heads, the first ones, that mix experts; the others stay global.
-        combination: one of :data:`fairseq_syntax.modules.gates.COMBINATIONS`.
-        gate: arguments of :class:`~fairseq_syntax.modules.gates.SyntaxGate` beside widths and numbers.
-        syntax_dropout: probability of dropping an entry of A_k ("syntax ignoring").
-        dropout_on: what attention dropout acts on, one of :data:`fairseq_syntax.modules.attention.DROPOUT_ON`.
-        implementation: one of :data:`fairseq_syntax.modules.attention.CHOICES`.
-        position_bias: the scores of all experts and heads have a learned bias by relative position.
+        options: of the encoder: masks, heads, combination, gates, syntax dropout, implementation, position bias.
         **kwargs: arguments of :class:`~fairseq.modules.MultiheadAttention`.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        *,
-        masks: Sequence[SyntaxBias],
-        syntax_heads: int,
-        combination: str,
-        gate: dict[str, Any],
-        syntax_dropout: float,
-        dropout_on: str = "mixture",
-        implementation: str = "auto",
-        position_bias: bool = False,
-        **kwargs: Any,
-    ):
-        super().__init__(embed_dim, num_heads, self_attention=True, **kwargs)
+    def __init__(self, embed_dim: int, options: SyntaxEncoderOptions, **kwargs: Any):
+        super().__init__(embed_dim, options.encoder_heads, self_attention=True, **kwargs)
+        masks = options.biases
         self.num_masks = len(masks)
-        self.syntax_heads = syntax_heads
-        self.combination = combination
-        self.dropout_on = dropout_on
-        self.implementation = implementation
-        self.syntax_dropout_module = FairseqDropout(syntax_dropout, module_name=self.__class__.__name__)
+        self.syntax_heads = self.num_heads if options.heads is None else options.heads
+        self.combination = options.combination
+        self.dropout_on = options.dropout_on
+        self.implementation = options.implementation
+        self.syntax_dropout_module = FairseqDropout(options.dropout, module_name=self.__class__.__name__)
         self.gate: Gate | None = None
-        if combination == "gate" and masks:
-            self.gate = SyntaxGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks), **gate)
-        elif combination == "token-gate" and masks:
-            self.gate = TokenGate(embed_dim=embed_dim, num_heads=syntax_heads, num_masks=len(masks))
-        sizes = {"heads": syntax_heads, "head_dim": self.head_dim, "embed_dim": embed_dim}
+        numbers = {"embed_dim": embed_dim, "num_heads": self.syntax_heads, "num_masks": len(masks)}
+        if options.gated_by_head:
+            self.gate = SyntaxGate(
+                **numbers,
+                hidden_dim=options.gate.hidden_dim or max(1, embed_dim // 8),
+                batch_norm=options.gate.statistics if options.gate.batch_norm else None,
+                batch_norm_eps=options.gate.eps,
+                output_bias=options.gate.output_bias,
+            )
+        elif options.gated:
+            self.gate = TokenGate(**numbers)
+        sizes = {"heads": self.syntax_heads, "head_dim": self.head_dim, "embed_dim": embed_dim}
         own = {mask.name: mask.build_layer_module(**sizes) for mask in masks}
         self.bias_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
-        self.position_bias = BiasTable(heads=num_heads, buckets=POSITIONS) if position_bias else None
+        self.position_bias = BiasTable(heads=self.num_heads, buckets=POSITIONS) if options.position_bias else None
 
     def forward(
         self,
@@ -144,13 +131,8 @@ class SyntaxAttention(MultiheadAttention):
         """The batch's biases, with this layer's parameters."""
         if not self.experts:
             return syntax
-        biases = []
-        for name, bias, valid in zip(self.bias_names, syntax.biases, syntax.valid_pairs, strict=True):
-            if name in self.experts:
-                bias = self.experts[name](bias, x)
-                bias = bias if valid is None else bias.where(valid)
-            biases.append(bias)
-        return syntax.with_biases(biases)
+        biases = zip(self.bias_names, syntax.biases, strict=True)
+        return syntax.with_biases([self.experts[n](b, x) if n in self.experts else b for n, b in biases])
 
     def _mixture(self, biases: BatchBiases, weights: Tensor, *, needs_weights: bool) -> ExpertMixture:
         dropout = self._active(self.dropout_module)

@@ -14,14 +14,16 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
+from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.encoder.forward_pass import ForwardPass
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
-from fairseq_syntax.modules.biases import BiasBuilder, check_features, position_buckets
+from fairseq_syntax.modules.biases import BiasBuilder, position_buckets
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
 from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
 
@@ -33,31 +35,43 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     the self-attention of chosen layers, by masks, one of which may be a parser that is learned; and a layer on top,
     whose output joins the encoder's. The batch's masks are built once, on the device of its features, and shared by all
     layers.
+
+    Args:
+        cfg: fairseq's configuration of a Transformer.
+        dictionary: of the source.
+        embed_tokens: embeddings of tokens, with those of features, if there are some.
+        options: of syntax.
+        **kwargs: those of fairseq's encoder.
     """
 
-    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
+    def __init__(
+        self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, options: SyntaxEncoderOptions, **kwargs: Any
+    ):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
+        self.options = options
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
-        self.bias_builder = BiasBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
-        self.syntax_layer_numbers = cfg.active_layer_numbers
+        self.bias_builder = BiasBuilder(options.biases, position=position_buckets if options.position_bias else None)
+        self.syntax_layer_numbers = options.syntax_layers
         self.tree_mixing: DescendantMixing | None = None
-        if cfg.mixing.on:
-            name = cfg.mixing.activation or cfg.activation_fn
+        if options.mixing.on:
+            name = options.mixing.activation or cfg.activation_fn
             activation = torch.sigmoid if name == SIGMOID else utils.get_activation_fn(str(name))
             self.tree_mixing = DescendantMixing(
-                embed_dim, layers=len(self.layers), weight=cfg.mixing.weight, activation=activation
+                embed_dim, layers=len(self.layers), weight=options.mixing.weight, activation=activation
             )
         self.top: nn.Module | None = None
         self.fusion: Fusion | None = None
-        if cfg.has_top:
-            self.top = self._wrapped(SyntaxEncoderLayer(cfg.of_top, return_fc=self.return_fc), cfg)
-            self.fusion = Fusion(embed_dim, cfg.fused)
+        if options.has_top:
+            top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
+            # SG-Net's layer is BERT's, whatever those of the encoder are.
+            top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
+            self.top = self._wrapped(top, cfg)
+            self.fusion = Fusion(embed_dim, options.fusion)
         self.predictor: Predictor | None = None
-        if cfg.predicted.parents or cfg.predicted.distances:
-            head_dim = embed_dim // cfg.encoder.attention_heads
-            self.predictor = Predictor(embed_dim, head_dim, cfg.predicted)
+        if options.predictions.parents or options.predictions.distances:
+            self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)
         #: Of all gates, from the first layer on.
         self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 
@@ -68,9 +82,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         )
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
-        if next(self._numbers) not in cfg.active_layer_numbers:
+        if next(self._numbers) not in self.options.syntax_layers:
             return super().build_encoder_layer(cfg)
-        return self._wrapped(SyntaxEncoderLayer(cfg, return_fc=self.return_fc), cfg)
+        return self._wrapped(SyntaxEncoderLayer(cfg, self.options, return_fc=self.return_fc), cfg)
 
     @staticmethod
     def _wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
@@ -126,8 +140,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
 
         Args:
-            src_syntax: the features, each ``(batch, n)``; see :mod:`fairseq_syntax.modules.biases`. ``None`` will do
-                where nothing needs any.
+            src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
+                ``None`` will do where nothing needs any.
             trace: is filled with what the guided layers do; where there are none, with the attention of all.
             predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
                 :class:`~fairseq_syntax.modules.heads.Prediction`; none, if the batch lacks the features for them.
@@ -135,16 +149,15 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Raises:
             ValueError: a feature is missing.
         """
-        check_features(src_syntax, self.syntax_features, of="the model's encoder")
-        predictions = predictions and self._has_labels(src_syntax)
+        features = SyntaxBatch.of(src_syntax)
+        features.require(self.syntax_features, part="the model's encoder")
+        predictions = predictions and bool(self.label_features) and {*self.label_features} <= features.keys()
         if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
-            token_embeddings = self.embed_tokens(src_tokens, src_syntax)
-        descendants = self._descendants(src_syntax, predictions)
+            token_embeddings = self.embed_tokens(src_tokens, features)
+        descendants = self._descendants(features, predictions)
         padding = src_tokens.eq(self.padding_idx)
         has_padding = bool(padding.any())  # once a pass; fairseq asks the device in each layer
-        syntax = self.bias_builder(
-            src_syntax, src_tokens, padding=padding if has_padding else None, teaches=predictions
-        )
+        syntax = self.bias_builder(features, src_tokens, padding=padding if has_padding else None, teaches=predictions)
         x, embedding = self.forward_embedding(src_tokens, token_embeddings)
         if has_padding:
             x = x.masked_fill(padding.unsqueeze(-1), 0.0)
@@ -171,8 +184,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if self.top is not None:
             x = self._fuse(x, run)
         out: dict[str, Any] = {}
-        if predictions and src_syntax is not None:
-            out["syntax_predictions"] = self._predict(x, src_syntax, run, descendants, padding)
+        if predictions:
+            out["syntax_predictions"] = self._predict(x, features, run, descendants, padding)
         elif self.predictor is not None and self.training:
             x = keep_parameters_in_graph(x, self.predictor)
         if run.statistics is not None:
@@ -187,24 +200,24 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
         }
 
-    def _descendants(self, src_syntax: Mapping[str, Tensor] | None, predictions: bool) -> Descendants | None:
+    def _descendants(self, features: SyntaxBatch, predictions: bool) -> Descendants | None:
         """Descendants that layers read, if there are some; corrupted, where their distances are predicted."""
-        if self.tree_mixing is None or src_syntax is None:
+        if self.tree_mixing is None:
             return None
         options = None if self.predictor is None else self.predictor.options
         corrupts = options is not None and options.distances and predictions and self.training
-        return Descendants.of(src_syntax, corruption_rate=options.rate if options is not None and corrupts else None)
+        return Descendants.of(features, corruption_rate=options.rate if options is not None and corrupts else None)
 
     def _predict(
         self,
         x: Tensor,
-        src_syntax: Mapping[str, Tensor],
+        features: SyntaxBatch,
         run: ForwardPass,
         descendants: Descendants | None,
         padding: Tensor,
     ) -> dict[str, list[Prediction]]:
         """Predictions of syntax layers and of the predictor, by name; names without any are left out."""
-        targets = parent_targets(src_syntax["word"], src_syntax["head"])
+        targets = parent_targets(features["word"], features["head"])
         found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in run.predictions]}
         if self.predictor is not None:
             corrupted = None if descendants is None else descendants.corrupted
@@ -218,11 +231,6 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             return None
         norms = self.gate_statistics.norms
         return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
-
-    def _has_labels(self, src_syntax: Mapping[str, Tensor] | None) -> bool:
-        """Whether there is something to predict, and the batch has what it is compared with."""
-        needed = {*self.label_features}
-        return bool(needed) and needed <= {*(src_syntax or {})}
 
     def _fuse(self, x: Tensor, run: ForwardPass) -> Tensor:
         """Join the encoder's output with that of the layer on top of it, ``(n, batch, embed_dim)``."""

@@ -9,6 +9,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.attention import SyntaxAttention
+from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 
@@ -20,23 +21,14 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
     written here again. A test holds them equal to fairseq's.
     """
 
+    def __init__(self, cfg: Any, options: SyntaxEncoderOptions, return_fc: bool = False):
+        self.options = options
+        super().__init__(cfg, return_fc)
+
     def build_self_attention(self, embed_dim: int, cfg: Any) -> SyntaxAttention:
         return SyntaxAttention(
             embed_dim,
-            cfg.encoder.attention_heads,
-            masks=cfg.masks,
-            syntax_heads=cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads,
-            combination=cfg.syntax_combination,
-            gate={
-                "hidden_dim": cfg.gate_hidden_dim or max(1, embed_dim // 8),
-                "batch_norm": cfg.gate_batch_norm_statistics if cfg.gate_batch_norm else None,
-                "batch_norm_eps": cfg.gate_batch_norm_eps,
-                "output_bias": cfg.gate_output_bias,
-            },
-            syntax_dropout=cfg.syntax_dropout,
-            dropout_on=cfg.syntax_attention_dropout_on,
-            implementation=cfg.syntax_attention_impl,
-            position_bias=cfg.position_bias,
+            self.options,
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,

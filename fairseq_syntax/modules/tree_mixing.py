@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from fairseq_syntax.modules.dependency import ancestors, columns_of_positions, is_word_start
 from fairseq_syntax.modules.heads import CorruptedDistances, corrupt_distances
-from fairseq_syntax.modules.numerics import UNKNOWN, no_autocast
+from fairseq_syntax.modules.numerics import no_autocast
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.options import option
 
 #: Activations that an option names; :func:`fairseq.utils.get_activation_fn` has the others.
@@ -52,7 +53,7 @@ class Descendants:
     corrupted: CorruptedDistances | None = None
 
     @classmethod
-    def of(cls, syntax: Mapping[str, Tensor], *, corruption_rate: float | None = None) -> Descendants:
+    def of(cls, syntax: SyntaxBatch, *, corruption_rate: float | None = None) -> Descendants:
         """Find the descendants in a batch's features.
 
         Args:
@@ -60,8 +61,7 @@ class Descendants:
             corruption_rate: share of distances to corrupt; see
                 :func:`~fairseq_syntax.modules.heads.corrupt_distances`.
         """
-        word, head = syntax["word"], syntax["head"]
-        known = (word != UNKNOWN) & (head != UNKNOWN)
+        word, head, known = syntax["word"], syntax["head"], syntax.known("word", "head")
         depths = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
         corrupted = None if corruption_rate is None else corrupt_distances(depths, word, head, rate=corruption_rate)
         shown = depths if corrupted is None else corrupted.shown

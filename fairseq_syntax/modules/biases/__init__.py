@@ -9,7 +9,7 @@ sentence that has no parse. There a query sees everything (padding keys have a b
 empty, and a sentence without a parse is not masked at all.
 """
 
-from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder, check_features
+from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
 from fairseq_syntax.modules.biases.lisa import PredictedParent
 from fairseq_syntax.modules.biases.parent import ParentScaling, parent_scaling
@@ -55,7 +55,6 @@ __all__ = [
     "bias_names",
     "bias_options",
     "bias_type",
-    "check_features",
     "hard_slr",
     "height_buckets",
     "parent_scaling",

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
 from fairseq_syntax.modules.biases.registry import SyntaxBias
-from fairseq_syntax.modules.numerics import UNKNOWN
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
 
 class BatchBiases:
@@ -23,8 +23,6 @@ class BatchBiases:
         biases: of each kind the result of :meth:`SyntaxBias.bias`.
         has_parse: true for a sentence with the features that the kind needs, ``(batch, kinds)``; or a function that
             computes that.
-        valid_pairs: of each kind, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where
-            the bias takes account of that itself, or needs none.
         padding: true at padding, ``(batch, n)``; ``None`` where there is none.
         position: relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
         parent: the batch's biases, of which these are one layer's; it has the same padding.
@@ -34,7 +32,6 @@ class BatchBiases:
         self,
         biases: Sequence[Any],
         has_parse: Tensor | Callable[[], Tensor],
-        valid_pairs: Sequence[Tensor | None] = (),
         *,
         padding: Tensor | None = None,
         position: Buckets | None = None,
@@ -42,7 +39,6 @@ class BatchBiases:
     ):
         self.biases = tuple(biases)
         self._has_parse = has_parse
-        self.valid_pairs = tuple(valid_pairs)
         self.padding: Tensor | None = padding if parent is None else parent.padding
         self.position = position
         self._parent = parent
@@ -70,9 +66,7 @@ class BatchBiases:
 
     def with_biases(self, biases: Sequence[Any]) -> BatchBiases:
         """The same in one layer, whose biases these are."""
-        return BatchBiases(
-            biases, lambda: self.has_parse, self.valid_pairs, position=self.position, parent=self._parent or self
-        )
+        return BatchBiases(biases, lambda: self.has_parse, position=self.position, parent=self._parent or self)
 
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
@@ -239,7 +233,7 @@ class BiasBuilder:
 
     def __call__(
         self,
-        syntax: Mapping[str, Tensor] | None,
+        features: Mapping[str, Tensor] | None,
         tokens: Tensor | None = None,
         *,
         padding: Tensor | None = None,
@@ -248,43 +242,39 @@ class BiasBuilder:
         """Build the biases of a batch.
 
         Args:
-            syntax: the features, each ``(batch, n)``; may be ``None`` where no kind needs any.
+            features: each ``(batch, n)``; may be ``None`` where no kind needs any.
             tokens: ``(batch, n)``, whose values are ignored; by default one of the features.
             padding: true at padding, ``(batch, n)``; ``None`` where there is none.
-            teaches: kinds get their :attr:`SyntaxBias.label_features`, if `syntax` has them.
+            teaches: kinds get their :attr:`SyntaxBias.label_features`, if the batch has them.
 
         Raises:
-            ValueError: features are missing; the model does not run without them instead.
+            ValueError: features are missing.
+            TypeError: a kind with features gives neither an :class:`AttentionBias` nor :class:`Buckets`.
         """
-        syntax = syntax or {}
-        check_features(syntax, self.features, of=f"the model with the syntax masks {', '.join(self.names)}")
+        syntax = SyntaxBatch.of(features)
+        syntax.require(self.features, part=f"the model with the syntax masks {', '.join(self.names)}")
         if tokens is None:
             tokens = next(iter(syntax.values()))
         indices = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
         valid: list[Tensor] = []  # of each kind, positions that have its features
         biases: list[Any] = []
-        valid_pairs: list[Tensor | None] = []
         for mask in self.masks:
-            features = [syntax[name] for name in mask.features]
             has_labels = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if has_labels else {}
-            bias, pairs = mask.bias(*(features or [indices]), **labels), None
-            if features:
-                at = reduce(torch.logical_and, [feature != UNKNOWN for feature in features])
-                valid.append(at)
-                pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
-                if isinstance(bias, (AttentionBias, Buckets)):
-                    bias, pairs = bias.where(pairs), None
-            else:
-                valid.append(torch.ones_like(tokens, dtype=torch.bool))
+            bias = mask.bias(*([syntax[name] for name in mask.features] or [indices]), **labels)
+            at = syntax.known(*mask.features) if mask.features else torch.ones_like(tokens, dtype=torch.bool)
+            if mask.features:
+                if not isinstance(bias, (AttentionBias, Buckets)):
+                    raise TypeError(f"{mask.name}: expected an AttentionBias or Buckets, found {type(bias).__name__}")
+                bias = bias.where((at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1))
+            valid.append(at)
             biases.append(bias)
-            valid_pairs.append(pairs)
 
         def has_parse() -> Tensor:
             return _stack(valid, dim=1).any(dim=2) if valid else torch.ones_like(tokens[:, :0], dtype=torch.bool)
 
         position = None if self.position is None else self.position(indices)
-        return BatchBiases(biases, has_parse, valid_pairs, padding=padding, position=position)
+        return BatchBiases(biases, has_parse, padding=padding, position=position)
 
 
 def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
@@ -295,13 +285,3 @@ def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
 def _aligned(n: int) -> int:
     """The next multiple of 8."""
     return n + -n % 8
-
-
-def check_features(syntax: Mapping[str, Tensor] | None, needed: Sequence[str], *, of: str) -> None:
-    """Raise :class:`ValueError` if a batch lacks features that a part (`of`) of a model needs."""
-    missing = [name for name in needed if name not in (syntax or {})]
-    if missing:
-        raise ValueError(
-            f"{of} needs net_input['src_syntax'] to hold {', '.join(needed)}; missing: {', '.join(missing)}. Does the "
-            "data come from --task syntax_translation?"
-        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from syntax_data.features.aligned import AlignedSentence
+    from syntax_data.features.sentence import AlignedSentence
 
 #: The largest value of a distance; it stands for +∞.
 INFINITE = 65535

@@ -13,19 +13,19 @@ from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree
 
 if TYPE_CHECKING:
-    from syntax_data.features.aligned import AlignedSentence
+    from syntax_data.features.sentence import AlignedSentence
 
 
 def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     """``head`` for the n - 1 subwords of `word_of` and ``</s>``.
 
-    A word whose head has no subword hangs on its nearest ancestor that has one.
+    A word whose head has no subword depends on its nearest ancestor that has one.
     """
     heads = tree.heads
     kept = kept_words(word_of)
     if len(kept) == len(heads):
         return [*(heads[word] for word in word_of), 0]
-    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what hangs on a word
+    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what depends on a word
     values = []
     for word in word_of:
         head = heads[word]
@@ -50,7 +50,7 @@ def put_symbols_among_heads(heads: list[int], sentence: AlignedSentence) -> list
 
 
 def cut_head(head: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A word whose head was cut off hangs on its nearest ancestor that was kept; needs ``word`` among the features.
+    """A word whose head was cut off depends on its nearest ancestor that was kept; needs ``word`` among the features.
 
     Raises :class:`ValueError` if the heads of what is cut off lead into a cycle.
     """

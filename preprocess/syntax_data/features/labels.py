@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from syntax_data.features.aligned import AlignedSentence
 from syntax_data.features.feature import Feature, Rows, Wrong
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree
 

@@ -1,8 +1,7 @@
 """Bracketed constituency trees, read and written.
 
-A unit is a line with one tree; several trees on it are a forest, one a sentence. Where the parser gave up, the line is
-``(())``, and perhaps a reason after it, ``()`` or what Stanford's parsers write there (:data:`_UNPARSABLE`); where the
-text has no words, it is empty.
+An entry is a line with a tree, or with several, one a sentence. Without a parse the line is ``(())``, and perhaps a
+reason after it, ``()`` or :data:`_UNPARSABLE`, as Stanford's parsers write it; if the text has no words, it is empty.
 
 ASCII's blanks alone separate: other white space belongs to a word, as in CoreNLP's fractions and telephone numbers.
 """

@@ -1,6 +1,6 @@
 """CoNLL-U, read and written.
 
-A unit is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
+An entry is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
 the parser gave up, it is comments with ``# no_parse = REASON`` among them; where the text has no words, other comments.
 
 The form of a token of white space (spaCy makes one of the second of two spaces) is blank or empty. Such a token stays
@@ -22,23 +22,23 @@ _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 _LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
 
 
-def conllu_units(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yields each unit among the lines of a CoNLL-U file: the number of its first line, and its lines."""
-    unit: list[str] = []
+def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yields each entry among the lines of a CoNLL-U file: the number of its first line, and its lines."""
+    entry: list[str] = []
     number = 0
     for number, line in lines:
         if line.strip(" \t\x0b\x0c"):
-            unit.append(line)
-        elif unit:
-            yield number - len(unit), unit
-            unit = []
-    if unit:
-        yield number - len(unit) + 1, unit
+            entry.append(line)
+        elif entry:
+            yield number - len(entry), entry
+            entry = []
+    if entry:
+        yield number - len(entry) + 1, entry
 
 
-def is_comment(unit: list[str]) -> bool:
-    """Whether a unit says nothing of a sentence: it has neither words nor a statement that there is no parse."""
-    for line in unit:
+def is_comment(entry: list[str]) -> bool:
+    """Whether an entry says nothing of a sentence: it has neither words nor a statement that there is no parse."""
+    for line in entry:
         stated = _STATEMENT.match(line)
         if not line.startswith("#") or (stated and stated[1] == "no_parse"):
             return False
@@ -46,23 +46,23 @@ def is_comment(unit: list[str]) -> bool:
 
 
 def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The value of the first ``# generator =`` comment in a CoNLL-U file's first unit."""
-    _, unit = next(conllu_units(lines), (0, []))
-    for line in unit:
+    """The value of the first ``# generator =`` comment in a CoNLL-U file's first entry."""
+    _, entry = next(conllu_entries(lines), (0, []))
+    for line in entry:
         key, _, value = line.lstrip("# ").partition("=")
         if line.startswith("#") and key.strip() == "generator":
             return value.strip()
     return None
 
 
-def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
-    """Reads one CoNLL-U unit, whose first line is line `line` of `path`.
+def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
+    """Reads one CoNLL-U entry, whose first line is line `line` of `path`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
     belong to the enhanced graph and are not part of the tree.
 
-    Words are numbered through the whole unit, also where a comment says that it holds several sentences.
+    Words are numbered through the whole entry, also where a comment says that it holds several sentences.
 
     Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
     without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
@@ -75,7 +75,7 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     rows: list[list[str]] = []
     no_parse = None
     sentences = 1
-    for number, text in enumerate(unit, start=line):
+    for number, text in enumerate(entry, start=line):
         if text.startswith("#"):
             if stated := _STATEMENT.match(text):
                 key, value = stated[1], stated[2].strip()
@@ -158,11 +158,11 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     )
 
 
-def words_in_conllu(unit: list[str]) -> list[str]:
-    """Return the surface tokens of a unit as far as they can be read, also of a broken one."""
+def words_in_conllu(entry: list[str]) -> list[str]:
+    """Return the surface tokens of an entry as far as they can be read, also of a broken one."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
-    for text in unit:
+    for text in entry:
         identifier, form, *_ = [*text.split("\t", 2), ""]
         if _NUMBER.fullmatch(last := identifier.rpartition("-")[2]) and int(last) > end and form:
             tokens.append(form)
@@ -188,7 +188,7 @@ def _without_lemma(columns: list[str]) -> list[str]:
 
 
 def format_conllu(tree: DependencyTree | NoParse) -> str:
-    """A CoNLL-U unit, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with the empty line that closes it."""
     if isinstance(tree, NoParse):
         return f"# no_parse = {tree.reason}\n\n"
     lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import Range, conllu_unit_ranges, line_unit_ranges
+from syntax_data.text.ranges import Range, conllu_ranges, line_ranges
 from syntax_data.trees.brackets import format_brackets, parse_brackets, words_in_brackets
 from syntax_data.trees.conllu import (
-    conllu_units,
+    conllu_entries,
     format_conllu,
     generator_comment,
     is_comment,
@@ -28,49 +28,49 @@ from syntax_data.trees.conllu import (
 )
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
-U = TypeVar("U")
+E = TypeVar("E")
 P = TypeVar("P")
-U_contra = TypeVar("U_contra", contravariant=True)
+E_contra = TypeVar("E_contra", contravariant=True)
 P_co = TypeVar("P_co", covariant=True)
 
 #: Lines of a file, each with its number (from 1).
 NumberedLines = Iterable[tuple[int, str]]
 
 
-class ParseUnit(Protocol[U_contra, P_co]):
-    """Reads a unit whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken."""
+class ParseEntry(Protocol[E_contra, P_co]):
+    """Reads an entry whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken."""
 
-    def __call__(self, unit: U_contra, /, *, path: str, line: int) -> P_co | NoParse: ...
+    def __call__(self, entry: E_contra, /, *, path: str, line: int) -> P_co | NoParse: ...
 
 
 @dataclass(frozen=True)
-class ParseFormat(Generic[U, P]):
-    """A file format with one unit for each line of a text.
+class ParseFormat(Generic[E, P]):
+    """A file format with one entry for each line of a text.
 
     Attributes:
         name: also the ending of its files, and the key of its parses wherever parses go by kind.
         attribute: which field of a ``Parse`` holds such a parse.
-        ranges: cuts a file into byte ranges of so many units.
-        units: the units among the lines of a file or range, each with the number of its first line.
-        parse: reads a unit.
-        words: the surface tokens of a unit as far as they can be read, though `parse` cannot read it.
-        write: a unit as `parse` reads it, with its end.
+        ranges: cuts a file into byte ranges of so many entries.
+        entries: the entries among the lines of a file or range, each with the number of its first line.
+        parse: reads an entry.
+        words: the surface tokens of an entry as far as they can be read, though `parse` cannot read it.
+        write: an entry as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
         sentences: how many sentences a parse has.
-        blank: whether a unit says nothing of a sentence: the parse of an empty line, or none, after the last parse.
+        blank: whether an entry says nothing of a sentence: the parse of an empty line, or none, after the last parse.
         maker: who made the parses, if the lines of a file say so.
     """
 
     name: str
     attribute: str
     ranges: Callable[[str, int], Iterator[Range]]
-    units: Callable[[NumberedLines], Iterator[tuple[int, U]]]
-    parse: ParseUnit[U, P]
-    words: Callable[[U], list[str]]
+    entries: Callable[[NumberedLines], Iterator[tuple[int, E]]]
+    parse: ParseEntry[E, P]
+    words: Callable[[E], list[str]]
     write: Callable[[P | NoParse], str]
     tokens: Callable[[P], list[str]]
     sentences: Callable[[P], int]
-    blank: Callable[[U], bool]
+    blank: Callable[[E], bool]
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
 
     def path(self, prefix: str) -> str:
@@ -78,9 +78,9 @@ class ParseFormat(Generic[U, P]):
         return f"{prefix}.{self.name}"
 
     def read(self, path: str) -> Iterator[tuple[int, P | NoParse]]:
-        """Yields each unit of a file, read, with the number of its first line."""
-        for line, unit in self.units(read_lines(path)):
-            yield line, self.parse(unit, path=path, line=line)
+        """Yields each entry of a file, read, with the number of its first line."""
+        for line, entry in self.entries(read_lines(path)):
+            yield line, self.parse(entry, path=path, line=line)
 
 
 def _leaves(trees: Iterable[Tree]) -> list[str]:
@@ -102,8 +102,8 @@ def _sentences(tree: DependencyTree) -> int:
 TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     name="trees",
     attribute="trees",
-    ranges=line_unit_ranges,
-    units=iter,
+    ranges=line_ranges,
+    entries=iter,
     parse=parse_brackets,
     words=words_in_brackets,
     write=format_brackets,
@@ -114,8 +114,8 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
 CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     name="conllu",
     attribute="dependencies",
-    ranges=conllu_unit_ranges,
-    units=conllu_units,
+    ranges=conllu_ranges,
+    entries=conllu_entries,
     parse=parse_conllu,
     words=words_in_conllu,
     write=format_conllu,

@@ -1,7 +1,7 @@
 """Constituency and dependency trees.
 
 They come in two file formats, :mod:`~syntax_data.trees.brackets` and :mod:`~syntax_data.trees.conllu`, which hold one
-*unit* for every line of the text they belong to; :data:`syntax_data.trees.formats.FORMATS` has both.
+*entry* for every line of the text they belong to; :data:`syntax_data.trees.formats.FORMATS` has both.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from fairseq_syntax.modules.biases import (
     AttentionBias,
     BatchBiases,
     BiasBuilder,
+    Buckets,
     ParentScaling,
     PredictedParent,
     RelativePosition,
@@ -37,7 +38,6 @@ from pairwise import pairwise
 from syntax_data.features import INFINITE
 
 MASKS = [SyntacticLocalRange(temperature=1.0), SyntacticDependencyOfInterest()]
-GATE = {"hidden_dim": 4, "batch_norm": None, "batch_norm_eps": 0.1}
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # else 1e-5
 
@@ -69,14 +69,14 @@ class Slopes(SyntaxBias):
 
 
 class OwnTable(SyntaxBias):
-    """A table of biases a layer, of indices that are a plain tensor."""
+    """A table of biases a layer, by a module of its own."""
 
     name = "own_table"
     features = ("word",)
 
     def bias(self, word):
         place = torch.arange(word.shape[1])
-        return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
+        return Buckets((place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1))
 
     def build_layer_module(self, *, heads, head_dim, embed_dim):
         return Table(heads)
@@ -88,7 +88,8 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.randn(heads, 5))
 
     def forward(self, buckets, query=None):
-        return AttentionBias(bias=self.weight[:, buckets].transpose(0, 1))
+        bias = self.weight[:, buckets.numbers.clamp(min=0)].transpose(0, 1)
+        return AttentionBias(bias=bias).where(buckets.numbers.ge(0).unsqueeze(1))
 
 
 class QueryGate(nn.Module):
@@ -110,8 +111,7 @@ def attention(masks=MASKS, **options) -> SyntaxAttention:
     torch.manual_seed(2)
     gated = options.get("combination") == "query-gate"
     options |= {"combination": "gate"} if gated else {}
-    defaults = {"syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
-    net = SyntaxAttention(16, 4, masks=masks, **{**defaults, **options})
+    net = small.attention(masks, **options)
     generator = torch.Generator().manual_seed(8)
     for name, weight in net.state_dict().items():
         if name.startswith("experts.") or "position_bias" in name:
@@ -227,7 +227,6 @@ def by_the_formula(net, x, masks, syntax):
         net.experts[mask.name](bias, x) if mask.name in net.experts else bias
         for mask, bias in zip(masks, syntax.biases, strict=True)
     ]
-    modifiers = [g if valid is None else g.where(valid) for g, valid in zip(modifiers, syntax.valid_pairs, strict=True)]
     sentences = []
     for b in range(x.shape[1]):
         heads = []
@@ -440,7 +439,9 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         net = attention(
             implementation=implementation,
             combination=random.choice(["gate", "average", "pure"]),
-            gate={**GATE, "batch_norm": random.choice([None, "running", "batch"])},
+            gate=random.choice(
+                [{}, *({"batch_norm": True, "statistics": s, "eps": 0.1} for s in ("running", "batch"))]
+            ),
             syntax_heads=random.choice([2, 4]),
             syntax_dropout=random.choice([0.0, 0.3]),
         )

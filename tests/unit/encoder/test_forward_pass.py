@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
@@ -12,7 +13,6 @@ from test_attention import OwnTable
 
 import small
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
-from fairseq_syntax.models.options import SyntaxTransformerConfig
 from fairseq_syntax.modules.biases import SyntacticLocalRange
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.testing import random_features
@@ -21,10 +21,9 @@ from fairseq_syntax.testing import random_features
 def encoder(**options) -> SyntaxTransformerEncoder:
     """An encoder with a bias that has parameters, of which each syntax layer has its own."""
     net = small.model(syntax_layers="1-2", encoder_layers=3, **options)
-    cfg = SyntaxTransformerConfig.from_namespace(net.cfg)
-    cfg.masks = (OwnTable(), SyntacticLocalRange())
+    syntax = replace(net.encoder.options, biases=(OwnTable(), SyntacticLocalRange()))
     torch.manual_seed(5)
-    return SyntaxTransformerEncoder(cfg, net.encoder.dictionary, net.encoder.embed_tokens)
+    return SyntaxTransformerEncoder(net.cfg, net.encoder.dictionary, net.encoder.embed_tokens, syntax)
 
 
 def batch():

@@ -14,8 +14,9 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import systems
-from fairseq_syntax.models.options import SyntaxTransformerConfig, all_options
+from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from fairseq_syntax.modules.gates import SyntaxGate
 from pairwise import pairwise
 from small import encode, model
@@ -207,18 +208,18 @@ def test_no_masks_are_recorded_as_such(masks):
     net = model(syntax_masks=masks, position_bias=True)
     assert net.args.syntax_masks == "none"
     cfg = SyntaxTransformerConfig.from_namespace(net.args)
-    assert (cfg.masks, cfg.gated, cfg.meaning["position_bias"]) == ((), False, True)
+    assert (cfg.syntax.biases, cfg.syntax.gated, cfg.semantics["position_bias"]) == ((), False, True)
 
 
 def test_a_key_that_is_no_option_is_refused_where_all_keys_are_the_models():
     """fairseq-hydra-train gives a model its own keys; a command line all there are, those of a criterion too."""
     mapping = {"_name": "gated_syntax_transformer_tiny", "gate_warmup_epochs": 3, "dropout": 0.2}
-    assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).gate_warmup_epochs == 3
+    assert SyntaxTransformerConfig.from_namespace(OmegaConf.create(mapping)).syntax.gate.warmup_epochs == 3
     wrong = ("distance_prediction_rat", "upos_label", "tree_mixin", "parent_sigm", "fusion_weigth")
     for key in (*wrong, "gate_warmup_epoch", "cpu_dropout", "slr_temprature", "syntax_mask"):
         with pytest.raises(ValueError, match=rf"{key}: (the model has no such|expected as an) option"):
             SyntaxTransformerConfig.from_namespace(OmegaConf.create({**mapping, key: 3}))
-        assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).gate_warmup_epochs == 3
+        assert SyntaxTransformerConfig.from_namespace(Namespace(**mapping, **{key: 3})).syntax.gate.warmup_epochs == 3
 
 
 #: Switches of fairseq's Transformer that change where things are computed, and those of adaptive inputs, which this
@@ -240,7 +241,7 @@ def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(
         for value in (False, True):
             net = model(**{"decoder_normalize_before": True, name: value})  # without which one has no effect
             shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
-            seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).meaning))
+            seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).semantics))
         assert seen[0] != seen[1], name
 
 
@@ -279,7 +280,7 @@ def test_command_line_declares_every_option_with_help():
     parser = ArgumentParser()
     SyntaxTransformerModel.add_args(parser)
     text = " ".join(parser.format_help().split())
-    for option in all_options():
+    for option in encoder_options():
         assert " ".join(option.help.split()) in text
         assert option.flag in text
         assert "; default: " in option.help
@@ -311,8 +312,9 @@ def test_named_architectures():
         cfg = SyntaxTransformerConfig.from_namespace(args)
         for side in (cfg.encoder, cfg.decoder):
             assert (side.embed_dim, side.ffn_embed_dim, side.attention_heads, side.layers) == values[:4]
-        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax_dropout, cfg.gate_warmup_epochs) == values[4:8]
-        assert (cfg.gate_hidden_dim, cfg.gate_output_bias, cfg.gate_batch_norm_statistics) == values[8:11]
+        gate = cfg.syntax.gate
+        assert (cfg.dropout, cfg.attention_dropout, cfg.syntax.dropout, gate.warmup_epochs) == values[4:8]
+        assert (gate.hidden_dim, gate.output_bias, gate.statistics) == values[8:11]
         assert cfg.activation_dropout == values[11]
 
 

@@ -10,8 +10,7 @@ import torch
 
 from fairseq_syntax.modules.biases.sdoi import sdoi
 from fairseq_syntax.modules.biases.slr import hard_slr
-from fairseq_syntax.modules.biases.tree_height import height_buckets
-from fairseq_syntax.modules.biases.tree_path import path_buckets
+from fairseq_syntax.modules.biases.tables import height_buckets, path_buckets
 from fairseq_syntax.testing import random_tree
 from syntax_data.features import FEATURES, truncate
 from syntax_data.features.aligned import Settings, align_sentence
