@@ -50,7 +50,7 @@ def counted():
         import operations
         from random_models import SYSTEMS
 
-        told = operations.ways(SYSTEMS, "gpu")
+        told = operations.with_implementations(SYSTEMS, "gpu")
         found = {}
         for device in ("gpu", "cpu"):
             with operations.device(device):

@@ -44,17 +44,6 @@ class BatchBiases:
         self._parent = parent
         self._cache: dict[Hashable, Any] = {}
 
-    @classmethod
-    def of(cls, log_masks: Tensor, has_parse: Tensor, padding: Tensor | None = None) -> BatchBiases:
-        """Biases that are logarithms of masks which all heads share, ``(batch, masks, n, n)``."""
-        return cls([AttentionBias(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], has_parse,
-                   padding=padding)  # fmt: skip
-
-    @property
-    def log_masks(self) -> Tensor:
-        """Logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
-        return torch.cat([bias.bias for bias in self.biases], dim=1)
-
     @property
     def masks(self) -> Tensor:
         """The matrix of each bias, ``(batch, biases, n, n)``: a mask from 0 to 1, or a factor.
@@ -203,11 +192,10 @@ class BiasBuilder:
 
     Args:
         masks: the kinds, in the order of the gates.
-        position: computes the buckets of a bias by relative position, of positions' indices ``(1, n)``, if there is
-            one.
+        position: the kind of a learned bias of all experts' scores, which needs no features, if there is one.
     """
 
-    def __init__(self, masks: Sequence[SyntaxBias], *, position: Callable[[Tensor], Buckets] | None = None):
+    def __init__(self, masks: Sequence[SyntaxBias], *, position: SyntaxBias | None = None):
         self.masks = tuple(masks)
         self.position = position
 
@@ -273,7 +261,7 @@ class BiasBuilder:
         def has_parse() -> Tensor:
             return _stack(valid, dim=1).any(dim=2) if valid else torch.ones_like(tokens[:, :0], dtype=torch.bool)
 
-        position = None if self.position is None else self.position(indices)
+        position = None if self.position is None else self.position.bias(indices)
         return BatchBiases(biases, has_parse, padding=padding, position=position)
 
 
