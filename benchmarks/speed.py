@@ -118,9 +118,9 @@ def compare(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> No
     row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
     memory = [peak_memory(of, size, cpu) for of in chosen.values()]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
-    guided = {name: system for name, system in systems.items() if name not in STOCK}
-    masks, _ = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
-    shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in guided]
+    with_syntax = {name: system for name, system in systems.items() if name not in STOCK}
+    masks, _ = in_turn({name: system.build_masks for name, system in with_syntax.items()}, batches, repeats)
+    shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in with_syntax]
     print(f"| masks, share of a training step | | | {' | '.join(shares)} |{' |' * (len(systems) - 1)}", flush=True)
 
 

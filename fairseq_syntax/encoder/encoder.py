@@ -65,7 +65,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self.fusion: Fusion | None = None
         if options.has_top:
             top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
-            # SG-Net's layer is BERT's, whatever those of the encoder are.
+            # SG-Net's layer is BERT's, with any layers of the encoder.
             top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
             self.top = self._wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)

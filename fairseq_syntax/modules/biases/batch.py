@@ -106,21 +106,19 @@ class BatchBiases:
                                 factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
         return (self._parent or self)._any_parse.with_biases([product])
 
-    def padding_bias(self, dtype: torch.dtype) -> Tensor | None:
-        """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding."""
-        bias = self._aligned_padding_bias(dtype)
-        return None if bias is None or self.padding is None else bias[..., : self.padding.shape[1]]
+    def padding_bias(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor | None:
+        """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding.
 
-    def _aligned_padding_bias(self, dtype: torch.dtype) -> Tensor | None:
-        """As :meth:`padding_bias`; as wide as aligned :meth:`expert_biases` are in memory."""
+        Args:
+            aligned: there are more columns, up to a multiple of 8.
+        """
         if self._parent is not None:
-            return self._parent._aligned_padding_bias(dtype)
+            return self._parent.padding_bias(dtype, aligned=aligned)
         if (padding := self.padding) is None:
             return None
-        width = _aligned(padding.shape[1])
-        return self._cached(
-            ("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=width)[:, None, None, :]
-        )
+        n = padding.shape[1]
+        bias = self._cached(("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=_aligned(n)))
+        return (bias if aligned else bias[:, :n])[:, None, None]
 
     def expert_biases(self, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
         """b of all experts, -inf for keys that are padding, ``(batch, 1 or heads, experts, n, n)``.
@@ -132,7 +130,7 @@ class BatchBiases:
         """
 
         def compute() -> Tensor:
-            padding = self._aligned_padding_bias(dtype) if aligned else self.padding_bias(dtype)
+            padding = self.padding_bias(dtype, aligned=aligned)
             parts = [bias.bias for bias in self.biases]
             bias = self._of_experts(parts, 0.0, with_global=with_global, aligned=aligned).to(dtype)
             bias = bias if padding is None else bias + padding.unsqueeze(2)
