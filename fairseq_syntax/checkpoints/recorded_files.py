@@ -54,7 +54,7 @@ OPENED: dict[str, Any] = {
     "post_save_script": None,
     "sampling_weights_from_file": None,
     "source_dict": None,
-    "stanza_dir": None,
+    "parser_models": None,
     "target_dict": None,
     "target_dictionary": None,
     # criteria and scoring

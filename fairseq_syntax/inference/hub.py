@@ -24,7 +24,7 @@ from fairseq_syntax.checkpoints.safe_loading import naming, read
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
-from fairseq_syntax.models.options import option_names
+from fairseq_syntax.models.transformer_options import option_names
 from syntax_data.errors import InputError, describe_path, short_repr
 
 #: What a file would have as one line.

@@ -340,7 +340,7 @@ def test_files_that_a_checkpoint_names_are_not_opened(data_bin, checkpoint, tmp_
     named = dict.fromkeys([*recorded_files.OPENED, *recorded_files.OF_COMMANDS], str(tmp_path / "fifo"))
     named["wer_args"] = repr(("x", str(tmp_path / "fifo"), 0, 0))
     changed(checkpoint, tmp_path / "x.pt", "model", **named)
-    path = changed(tmp_path / "x.pt", tmp_path / "x.pt", "task", data="elsewhere", stanza_dir=str(tmp_path / "fifo"))
+    path = changed(tmp_path / "x.pt", tmp_path / "x.pt", "task", data="elsewhere", parser_models=str(tmp_path / "fifo"))
     with within(20):
         LOADS[load](data_bin, path)
     assert commands.generate(data_bin, path) == commands.generate(data_bin, checkpoint)

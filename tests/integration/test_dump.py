@@ -17,10 +17,11 @@ from small import encode
 from syntax_data.commands.dump import main
 
 
-@pytest.fixture(scope="module", params=["auto", "fused"])
+@pytest.fixture(scope="module", params=["auto", "sdpa"])
 def checkpoint(request, data_bin, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", f"--syntax-attention={request.param}"]
+    implementation = f"--syntax-attention-impl={request.param}"
+    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", implementation]
     commands.train(data_bin, folder, "--max-update=3", *options)
     return folder / "checkpoint_last.pt"
 
@@ -51,7 +52,7 @@ def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path,
         hidden = dump[f"{i}/masks"][1] == 0  # by sdoi
         alone = model.encoder.bias_builder({k: v[None] for k, v in task.dataset("test")[i]["syntax"].items()})
         assert hidden.any()
-        np.testing.assert_array_equal(hidden, alone.log_masks[0, 1].eq(-torch.inf).numpy())
+        np.testing.assert_array_equal(hidden, alone.masks[0, 1].eq(0).numpy())
 
     main([*arguments, "--output", str(output), "--contents", "gates", "--gen-subset", "valid"])
     assert {name.split("/")[-1] for name in np.load(output).files} == {"layers", "masks", "tokens", "gates"}

@@ -98,7 +98,7 @@ def test_ensembles_of_other_masks_and_stock_models_score_references(trained, tmp
 
 
 def test_options_for_new_text_are_refused_where_a_data_bin_is_read(trained, tmp_path):
-    for option in ("--parser=none", "--stanza-dir=models", "--parser-device=cpu", "--input-parses=side"):
+    for option in ("--parser=none", "--parser-models=models", "--parser-device=cpu", "--input-parses=side"):
         with pytest.raises(ValueError, match=f"^{option.split('=')[0]}: expected with fairseq-interactive alone"):
             generated(trained, option)
     with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):

@@ -19,9 +19,9 @@ import commands
 import small
 import syntax_data.commands.parse
 from fairseq_syntax.compat import unknown_words
-from fairseq_syntax.inference.end_of_input import PARSER_FAILED
 from fairseq_syntax.inference.parse_sources import ParserHandle, ParsesFromParser
 from fairseq_syntax.inference.reader import SourceReader, source_reader
+from fairseq_syntax.inference.translation_report import PARSER_FAILED
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fake_parser import FakeParser
@@ -342,7 +342,7 @@ def test_a_parser_that_fails_on_ten_lines_before_it_parsed_one_ends_the_run(trai
         interactive(trained, lines, tmp_path, *options, status=PARSER_FAILED)
     for lines in ([bad] * 10, ["", *[bad] * 5, "", *[bad] * 5, *[good] * 5]):
         asked.clear()
-        with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none, and said what is"):
+        with pytest.raises(RuntimeError, match="the parser fake failed on 10 lines and parsed none, for the reasons"):
             interactive(trained, lines, tmp_path, *options)
         assert max(line.number for line in asked) == len([line for line in lines if line != good])
 
@@ -602,7 +602,7 @@ def test_what_was_read_says_what_has_no_parse(trained):
 
 def test_options_reach_the_task_of_a_checkpoint_that_does_not_know_them(trained, tmp_path):
     state = torch.load(trained.checkpoint, weights_only=False)
-    for name in ("parser", "stanza_dir", "parser_device", "input_parses"):
+    for name in ("parser", "parser_models", "parser_device", "input_parses"):
         del state["cfg"]["task"][name]
     torch.save(state, tmp_path / "old.pt")
     model = SyntaxTransformerModel.from_pretrained(

@@ -32,9 +32,9 @@ COMPONENTS = {
     "fairseq_syntax.modules": "torch options syntax_data.features",
     "fairseq_syntax.testing": "torch modules syntax_data.features syntax_data.trees",
     "fairseq_syntax.compat": "torch fairseq",
-    "fairseq_syntax.encoder": "torch fairseq modules",
+    "fairseq_syntax.encoder": "torch fairseq options modules",
     "fairseq_syntax.data": "torch fairseq modules compat syntax_data.errors syntax_data.features syntax_data.data_bin",
-    "fairseq_syntax.models": "torch fairseq options modules encoder syntax_data.errors",
+    "fairseq_syntax.models": "torch fairseq modules encoder syntax_data.errors",
     "fairseq_syntax.criterions": "torch fairseq modules",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
