@@ -155,16 +155,15 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
             token_embeddings = self.embed_tokens(src_tokens, features)
         descendants = self._descendants(features, predictions)
-        syntax = self.bias_builder(features, src_tokens, teaches=predictions)
         padding = src_tokens.eq(self.padding_idx)
         has_padding = bool(padding.any())  # once a pass; fairseq asks the device in each layer
+        syntax = self.bias_builder(features, src_tokens, padding=padding if has_padding else None, teaches=predictions)
         x, embedding = self.forward_embedding(src_tokens, token_embeddings)
         if has_padding:
             x = x.masked_fill(padding.unsqueeze(-1), 0.0)
         x = x.transpose(0, 1)
         run = ForwardPass(
             syntax=syntax,
-            padding=padding if has_padding else None,
             statistics=self._pass_statistics(),
             trace=trace,
             predicts=predictions and bool(self.bias_builder.label_features),
@@ -183,7 +182,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if self.layer_norm is not None:
             x = self.layer_norm(x)
         if self.top is not None:
-            x = self._fuse(x, run, padding)
+            x = self._fuse(x, run)
         out: dict[str, Any] = {}
         if predictions:
             out["syntax_predictions"] = self._predict(x, features, run, descendants, padding)
@@ -233,13 +232,13 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         norms = self.gate_statistics.norms
         return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
 
-    def _fuse(self, x: Tensor, run: ForwardPass, padding: Tensor) -> Tensor:
+    def _fuse(self, x: Tensor, run: ForwardPass) -> Tensor:
         """Join the encoder's output with that of the layer on top of it, ``(n, batch, embed_dim)``."""
         assert self.top is not None
         assert self.fusion is not None
         above, _ = run.syntax_layer(self.top, len(self.layers) + 1, x)
-        parsed = run.syntax.parsed
+        has_parse = run.syntax.has_parse
         # One by one: an index of several numbers would be copied to a GPU, in each pass.
-        of_parses = [parsed[:, k] for k in self.bias_builder.of_parses]
-        known = reduce(torch.logical_or, of_parses) if of_parses else parsed.new_ones(len(parsed))
-        return self.fusion(x, above, parsed=known, padding=padding)
+        columns = [has_parse[:, k] for k in self.bias_builder.parsed_indices]
+        known = reduce(torch.logical_or, columns) if columns else has_parse.new_ones(len(has_parse))
+        return self.fusion(x, above, has_parse=known, padding=run.syntax.padding)

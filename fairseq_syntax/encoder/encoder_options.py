@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairseq_syntax.modules.attention import DROPOUT_ON, WAYS
+from fairseq_syntax.modules.attention import CHOICES, DROPOUT_ON
 from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
 from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
 from fairseq_syntax.modules.fusion import FusionOptions
@@ -103,11 +103,11 @@ class SyntaxEncoderOptions:
     )
     implementation: str = option(
         "auto",
-        name="syntax_attention",
-        choices=WAYS,
-        help="how attention is computed, the same up to rounding: a softmax for each mask (plain), one for all "
-        "(shared), torch's fused attention where no dropout acts on the sum of several (fused), or by what is likely "
-        "the fastest (auto)",
+        name="syntax_attention_impl",
+        choices=CHOICES,
+        help="implementation of attention, all the same up to rounding: a softmax for each mask (reference), one for "
+        "all (shared), torch's fused attention where no dropout acts on the sum of several (sdpa), or the one that is "
+        "likely the fastest (auto)",
     )
     dropout_on: str = option(
         "mixture",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_syntax.encoder.layer import SharedPadding
 from fairseq_syntax.modules.attention import scores
 from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
-from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.modules.trace import SyntaxTrace
 
 
@@ -20,8 +19,7 @@ class ForwardPass:
     """Caller of an encoder's layers in one forward pass.
 
     Attributes:
-        syntax: the batch's attention biases.
-        padding: true at padding, ``(batch, n)``; ``None`` where there is none.
+        syntax: the batch's attention biases and padding.
         statistics: statistics of the gates, if the pass moves them.
         trace: is filled, if there is one.
         predicts: syntax layers are asked for predictions.
@@ -30,15 +28,11 @@ class ForwardPass:
     """
 
     syntax: BatchBiases
-    padding: Tensor | None
     statistics: RunningStatistics | None
     trace: SyntaxTrace | None
     predicts: bool
     traces_stock_layers: bool
     predictions: list[Tensor] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._shared_padding = SharedPadding(self.padding)
 
     def syntax_layer(self, layer: nn.Module, number: int, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Run a syntax layer.
@@ -53,7 +47,9 @@ class ForwardPass:
         """
         traced = () if self.trace is None else self.trace.contents
         contents = (*traced, "prediction") if self.predicts else traced
-        result = layer(x, self._shared_padding, syntax=self.syntax, statistics=self.statistics, contents=contents)
+        result = layer(
+            x, *self.syntax.differentiable, syntax=self.syntax, statistics=self.statistics, contents=contents
+        )
         x, fc_result, *seen = result if isinstance(result, tuple) else (result, None)
         if self.predicts and (prediction := seen.pop()) is not None:
             self.predictions.append(prediction)
@@ -65,7 +61,7 @@ class ForwardPass:
         """Run one of fairseq's own layers; see :meth:`syntax_layer`."""
         if self.traces_stock_layers:
             self._trace_attention(layer, number, x)
-        result = layer(x, encoder_padding_mask=self.padding)
+        result = layer(x, encoder_padding_mask=self.syntax.padding)
         return result if isinstance(result, tuple) else (result, None)
 
     def _trace_attention(self, layer: nn.Module, number: int, x: Tensor) -> None:
@@ -74,11 +70,9 @@ class ForwardPass:
         inner = next(module for module in layer.modules() if isinstance(module, TransformerEncoderLayerBase))
         attention, query = inner.self_attn, inner.self_attn_layer_norm(x) if inner.normalize_before else x
         q, k = (
-            projection(query).unflatten(2, (attention.num_heads, -1)).flatten(1, 2).transpose(0, 1)
+            projection(query).unflatten(2, (attention.num_heads, -1)).permute(1, 2, 0, 3)
             for projection in (attention.q_proj, attention.k_proj)
         )
-        found = scores(q * attention.scaling, k, heads=attention.num_heads)
-        if self.padding is not None:
-            found = found + padding_bias(self.padding, found.dtype)[:, None, None]
-        kept = {"attention": found.softmax(dim=-1)}
+        x, padding = scores(q, k), self.syntax.padding_bias(torch.float32)
+        kept = {"attention": (x if padding is None else x + padding).softmax(dim=-1)}
         self.trace.add(number, [kept.get(name) for name in self.trace.contents])

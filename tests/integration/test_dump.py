@@ -17,10 +17,11 @@ from small import encode
 from syntax_data.commands.dump import main
 
 
-@pytest.fixture(scope="module", params=["auto", "fused"])
+@pytest.fixture(scope="module", params=["auto", "sdpa"])
 def checkpoint(request, data_bin, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", f"--syntax-attention={request.param}"]
+    implementation = f"--syntax-attention-impl={request.param}"
+    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", implementation]
     commands.train(data_bin, folder, "--max-update=3", *options)
     return folder / "checkpoint_last.pt"
 

@@ -39,9 +39,9 @@ def at_once(calls: list[Callable[[], Any]], *, threads: int = THREADS) -> list[A
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("syntax_attention", ["auto", "plain"])
-def test_each_pass_has_its_own_syntax(syntax_attention):
-    net = small.model(syntax_masks="slr,sdoi", syntax_attention=syntax_attention).eval()
+@pytest.mark.parametrize("implementation", ["auto", "reference"])
+def test_each_pass_has_its_own_syntax(implementation):
+    net = small.model(syntax_masks="slr,sdoi", syntax_attention_impl=implementation).eval()
     random = Random(2)
     batches = [small.batch([random_features(random, 6, 9), random_features(random, 4, 5)], seed=i) for i in range(4)]
 
