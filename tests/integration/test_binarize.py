@@ -70,9 +70,6 @@ def test_the_name_of_a_parser_is_for_parses_without_a_record(tmp_path, capsys):
     run(tmp_path)
     assert parsers(tmp_path) == {"trees": None, "conllu": "a parser 1.0"}
     assert "--parser-name NAME writes it into the signature" in capsys.readouterr().out
-    recorded(tmp_path, "valid", trees=None)
-    with pytest.raises(SystemExit, match=r"found that of all in .*valid\.en\.parse\.json"):
-        run(tmp_path, "--parser-name", "by hand", name="valid")
 
 
 @pytest.mark.parametrize("option", ["--parser=x", "--parser-nam=x", "--sub=words", "--verif"])

@@ -341,8 +341,9 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, ma
     else:
         encoded = lines if marks == "words" else (corpus / "bpe/test.src").read_text().splitlines()
     (tmp_path / "bpe.src").write_text("".join(f"{line}\n" for line in encoded))
-    prefixes = [f"--testpref={tmp_path}/bpe", f"--testparse={tmp_path}/test", f"--destdir={tmp_path}/data"]
-    binarize.main(["-s", "src", "-t", "tgt", "--subwords", marks, *prefixes])
+    prefixes = [f"--testpref={tmp_path}/bpe", f"--destdir={tmp_path}/data"]
+    commands.preprocess_tokens(f"--trainpref={tmp_path}/bpe", *prefixes, "--only-source")
+    binarize.main(["-s", "src", "-t", "tgt", "--subwords", marks, f"--testparse={tmp_path}/test", *prefixes])
     files = {name: f"{tmp_path}/data/test.src-tgt.src.{name}" for name in FEATURES}
     made = {name: indexed_dataset.make_dataset(path, "mmap") for name, path in files.items()}
     cfg = SyntaxTranslationConfig(data=f"{tmp_path}/data", source_lang="src", target_lang="tgt")
@@ -356,7 +357,7 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, ma
         assert found.lengths == [len(line.split()) + 1 for line in encoded]
 
 
-def test_the_parser_of_new_text_does_not_see_symbols(corpus, trained, plain_data_bin, tmp_path, monkeypatch):
+def test_the_parser_of_new_text_does_not_see_symbols(corpus, trained, tmp_path, monkeypatch):
     """And their features are those that the binarizer makes."""
     seen = []
     parse = FakeParser.parse
@@ -371,8 +372,7 @@ def test_the_parser_of_new_text_does_not_see_symbols(corpus, trained, plain_data
         (tmp_path / f"bpe/{name}.src").write_text("".join(f"{line}\n" for line in tagged[name]))
         for path in trained.parses.parent.glob(f"{name}.src*"):
             shutil.copy(path, tmp_path)
-    data = commands.copy(plain_data_bin, tmp_path / "data")
-    commands.binarize(tmp_path, data, "--symbols=<2*>,<num>")
+    data = commands.preprocess(tmp_path, tmp_path / "data", "--only-source", syntax=("--symbols=<2*>,<num>",))
     made = {f: indexed_dataset.make_dataset(f"{data}/test.src-tgt.src.{f}", "mmap") for f in FEATURES}
     for pretokenized in (True, False):
         monkeypatch.setattr(FakeParser, "pretokenized", pretokenized)

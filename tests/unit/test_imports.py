@@ -21,7 +21,7 @@ COMPONENTS = {
     "syntax_data.text": "errors",
     "syntax_data.trees": "errors text",
     "syntax_data.controls": "trees",
-    "syntax_data.features": "text trees controls",
+    "syntax_data.features": "errors text trees controls",
     "syntax_data.parsers": "errors io text trees controls",
     "syntax_data.parsing": "errors io text trees parsers",
     "syntax_data.data_bin": "errors io text trees controls features parsers",

@@ -44,7 +44,7 @@ from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
 from syntax_data.io.unmodified import unchanged
 from syntax_data.io.workers import Workers, check_workers
-from syntax_data.parsers.record import check_unchanged, file_hash, read_records
+from syntax_data.parsers.record import check_unchanged, file_hash
 from syntax_data.text import symbols
 from syntax_data.text.alignment import SUBWORDS
 from syntax_data.text.lines import read_lines
@@ -204,8 +204,6 @@ def binarize(args: argparse.Namespace) -> None:
     named = symbols.read_option(args.symbols)
     settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, named)
     splits = find_splits(args)
-    if args.parser_name:
-        _check_use_of_name(splits)
     target = splits[0].tokens.signature
     inputs = [path for split in splits for path in (*split.inputs, split.record)]
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
@@ -239,13 +237,6 @@ def _signature_to_extend(path: str, splits: Sequence[Split]) -> Signature:
     others = {name: split for name, split in found.splits.items() if name not in {split.name for split in splits}}
     labels = {name: ["</s>"] for name, feature in FEATURES.items() if feature.labels == ()}
     return Signature(others, {**labels, **found.labels} if others else labels)
-
-
-def _check_use_of_name(splits: Sequence[Split]) -> None:
-    """Raise :class:`ValueError` if records name the parser of all parses, so that ``--parser-name`` has no use."""
-    if all(read_records(split.record).keys() >= split.parses.keys() for split in splits):
-        records = ", ".join(dict.fromkeys(split.record for split in splits))
-        raise ValueError(f"--parser-name: expected parses whose parser is not recorded, found that of all in {records}")
 
 
 def _versions() -> dict[str, str]:

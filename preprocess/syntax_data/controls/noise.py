@@ -99,18 +99,14 @@ def _brackets(tree: Tree) -> dict[Span, str]:
     unary chain it is the uppermost one's."""
     found = {}
     words = 0
-    stack = [(tree.label, 0, iter(tree.children))]
-    while stack:
-        label, first, children = stack[-1]
-        child = next(children, None)
-        if child is None:
-            stack.pop()
-            if words - first > 1:
-                found[first, words] = label
-        elif isinstance(child, str):
+    starts: list[int] = []
+    for node, step in tree.walk():
+        if isinstance(node, str):
             words += 1
-        else:
-            stack.append((child.label, words, iter(child.children)))
+        elif step > 0:
+            starts.append(words)
+        elif words - (first := starts.pop()) > 1:
+            found[first, words] = node.label
     return {span: found[span] for span in sorted(found, key=_outer_first)}
 
 

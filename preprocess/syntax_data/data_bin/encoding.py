@@ -6,6 +6,7 @@ import itertools
 import os
 import pickle
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -160,19 +161,24 @@ class SplitEncoder:
 
 
 def encode_lines(
-    ranges: Mapping[str, Range], *, split: Split, settings: Settings, pool: str | None = None
+    ranges: Mapping[str, Range], *, split: Split, settings: Settings, pool: str | None, run: int
 ) -> EncodedLines:
-    """Compare lines of a split with their tokens, then encode them; `pool` is a path of :func:`_write_pool`."""
-    _check_tokens(ranges["text"], split.tokens)
-    encoder = SplitEncoder(split, settings, _read_pool(pool) if pool else None)
+    """Compare lines of a split with their tokens, then encode them.
+
+    Args:
+        pool: a path of :func:`_write_pool`.
+        run: a number that no other run in this process has, for what is read once.
+    """
+    _check_tokens(ranges["text"], split.tokens, run)
+    encoder = SplitEncoder(split, settings, _read_pool(pool, run) if pool else None)
     for number, text, entries in parallel_entries(ranges):
         encoder.add(number, text, entries)
     return encoder.encoded()
 
 
-def _check_tokens(text: Range, files: TokenFiles) -> None:
+def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
     """Raise :class:`InputError` for the first line that is not the sentence of the data-bin, or cannot be one."""
-    ids, tokens = _read_tokens(files)
+    ids, tokens = _read_tokens(files, run)
     first = text.first_line - 1
     found, lengths = [], []
     for number, line in text.lines():
@@ -204,8 +210,8 @@ def _check_tokens(text: Range, files: TokenFiles) -> None:
 
 
 @lru_cache(maxsize=1)
-def _read_tokens(files: TokenFiles) -> tuple[dict[str, int], MmapValues]:
-    """The dictionary's ids and a split's tokens; a process reads them once."""
+def _read_tokens(files: TokenFiles, _run: int) -> tuple[dict[str, int], MmapValues]:
+    """The dictionary's ids and a split's tokens; a process reads them once in a run."""
     return read_dictionary(files.dictionary), MmapValues(files.prefix)
 
 
@@ -217,11 +223,9 @@ def write_split(
     `workers` read byte ranges of the files, a bounded number at a time, whose features are written in order: memory
     does not grow with the text, nor does the output depend on the number of workers. New labels are added to `labels`.
     """
-    for cached in (_read_tokens, _read_pool):
-        cached.cache_clear()  # of an earlier run in this process
     with open(split.text, "rb") as file:
         lines = sum(1 for _ in file)
-    if lines != (sentences := len(_read_tokens(split.tokens)[1].lengths)):
+    if lines != (sentences := len(MmapValues(split.tokens.prefix).lengths)):
         message = f"expected {sentences} lines, as {split.tokens.prefix} has sentences, found {lines}"
         raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
     rest = symbol_pattern(settings.symbols).rest
@@ -237,7 +241,7 @@ def write_split(
     if settings.control and Control.read(settings.control).kind == "shuffled":
         pool = os.path.join(folder, f"{split.name}.pool")
         _write_pool(pool, split, settings, workers)
-    encode = partial(encode_lines, split=split, settings=settings, pool=pool)
+    encode = partial(encode_lines, split=split, settings=settings, pool=pool, run=time.monotonic_ns())
     with tqdm(desc=split.name, total=lines, unit=" sentences", unit_scale=True, disable=None) as progress:
         shown_once = BadParses("skip", lambda error: progress.write(f"skipped ({error.reason}): {error}", sys.stderr))
         for encoded in workers.map_ordered(encode, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
@@ -280,7 +284,7 @@ def _write_pool(path: str, split: Split, settings: Settings, workers: Workers) -
 
 
 @lru_cache(maxsize=1)
-def _read_pool(path: str) -> SentencePool:
+def _read_pool(path: str, _run: int) -> SentencePool:
     with open(path, "rb") as file:
         pool: SentencePool = pickle.load(file)
     return pool

@@ -1,12 +1,12 @@
-"""The formats that parses come in, in one table: whoever reads, writes, cuts, aligns or counts parses goes by it.
+"""The file formats of parses, in one table that all readers and writers use.
 
-Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_data.parsers.Parse` that holds its
-parses; and features whose source it is. Beyond that it gets what is written for it, as the others have it:
+Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_data.parsers.Parse` for its parses; and
+features whose source it is. Optional are::
 
     a parser that reads its files          parsers/files.py, and its name in parsers/__init__.py
-    a control's parses in place of its own controls/
-    a number for people beside the counts  data_bin/split_counts.py
-    a property that has its parses' type   features/aligned.py
+    a control's parses                     controls/
+    a number in the report                 data_bin/split_counts.py
+    a property of its parses' type         features/sentence.py
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class ParseFormat(Generic[E, P]):
     """A file format with one entry for each line of a text.
 
     Attributes:
-        name: also the ending of its files, and the key of its parses wherever parses go by kind.
-        attribute: which field of a ``Parse`` holds such a parse.
-        ranges: cuts a file into byte ranges of so many entries.
+        name: also the ending of its files.
+        attribute: the field of a ``Parse`` for such a parse.
+        ranges: cuts a file into byte ranges of a number of entries.
         entries: the entries among the lines of a file or range, each with the number of its first line.
         parse: reads an entry.
-        words: the surface tokens of an entry as far as they can be read, though `parse` cannot read it.
+        words: the surface tokens of an entry as far as they can be read, also of a broken one.
         write: an entry as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
-        sentences: how many sentences a parse has.
-        blank: whether an entry says nothing of a sentence: the parse of an empty line, or none, after the last parse.
-        maker: who made the parses, if the lines of a file say so.
+        sentences: the number of a parse's sentences.
+        blank: whether an entry states no parse: that of an empty line, or none, after the last parse.
+        maker: the parser, if the lines of a file name it.
     """
 
     name: str
@@ -83,22 +83,6 @@ class ParseFormat(Generic[E, P]):
             yield line, self.parse(entry, path=path, line=line)
 
 
-def _leaves(trees: Iterable[Tree]) -> list[str]:
-    return [leaf for tree in trees for leaf in tree.leaves()]
-
-
-def _is_empty(line: str) -> bool:
-    return not line.strip()
-
-
-def _tokens(tree: DependencyTree) -> list[str]:
-    return tree.tokens
-
-
-def _sentences(tree: DependencyTree) -> int:
-    return tree.sentences
-
-
 TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     name="trees",
     attribute="trees",
@@ -107,9 +91,9 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     parse=parse_brackets,
     words=words_in_brackets,
     write=format_brackets,
-    tokens=_leaves,
+    tokens=lambda trees: [leaf for tree in trees for leaf in tree.leaves()],
     sentences=len,
-    blank=_is_empty,
+    blank=lambda line: not line.strip(),
 )
 CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     name="conllu",
@@ -119,8 +103,8 @@ CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
     parse=parse_conllu,
     words=words_in_conllu,
     write=format_conllu,
-    tokens=_tokens,
-    sentences=_sentences,
+    tokens=lambda tree: tree.tokens,
+    sentences=lambda tree: tree.sentences,
     blank=is_comment,
     maker=generator_comment,
 )
