@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from fairseq_syntax.compat import (
     bfloat16,
-    cached_data,
     cudnn_attention,
     resumption,
     stock_models,
@@ -120,7 +119,6 @@ class SyntaxTranslationTask(TranslationTask):
     def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
-        cached_data.prefetch_all(pairs)
         features = self._features(split, epoch, self.syntax_features, combine)
         if self._teaches_syntax:
             try:
