@@ -32,9 +32,9 @@ from hypothesis import strategies as st
 
 import attacked_checkpoints
 import commands
-import syntax_data.commands.average_checkpoints
+import fairseq_syntax.commands.average_checkpoints
+import fairseq_syntax.commands.dump
 import syntax_data.commands.binarize
-import syntax_data.commands.dump
 import syntax_data.commands.parse
 import syntax_data.commands.score
 from fairseq_syntax.data.features import load_features
@@ -451,13 +451,13 @@ def load_from_python(data: Path, path: Path) -> dict[str, torch.Tensor]:
 def average(data: Path, path: Path) -> dict[str, torch.Tensor]:
     to = path.parent / "average.pt"
     to.unlink(missing_ok=True)
-    syntax_data.commands.average_checkpoints.main(["--inputs", str(path), "--output", str(to)])
+    fairseq_syntax.commands.average_checkpoints.main(["--inputs", str(path), "--output", str(to)])
     return torch.load(to, weights_only=True)["model"]
 
 
 def dump(data: Path, path: Path) -> dict[str, torch.Tensor]:
     options = ["--cpu", "--output", str(path.parent / "dump.npz")]
-    syntax_data.commands.dump.main([str(data), "--path", str(path), *options])
+    fairseq_syntax.commands.dump.main([str(data), "--path", str(path), *options])
     return {}
 
 
