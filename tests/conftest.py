@@ -40,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     fairseq counts GPUs when it is imported. So nothing here imports it before this.
     """
+    if config.option.fuzz_seconds is None:
+        config.option.fuzz_seconds = 600 if config.option.nightly else 10
     if config.option.markexpr != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
