@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import commands
+from fairseq_syntax.commands.average_checkpoints import main as average
+from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from syntax_data.commands.average_checkpoints import main as average
-from syntax_data.commands.dump import main as dump
 from systems import SUPERVISED, SYSTEMS
 
 #: But the gated one, which has tests of its own.

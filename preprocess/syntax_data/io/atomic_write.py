@@ -1,7 +1,8 @@
-"""Files that are there whole or not at all, and never in the place of what they are made from."""
+"""Files that are written whole or not at all, and never over the files they are made from."""
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 from collections.abc import Iterable, Iterator
@@ -9,10 +10,12 @@ from contextlib import contextmanager, suppress
 
 from syntax_data.errors import InputError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[str]:
-    """The name of a temporary file to write to, which becomes `path` at the end, or is deleted where writing fails."""
+    """Yield the name of a temporary file, which becomes `path` at the end, or is deleted where writing fails."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise InputError(path, None, f"expected the folder {folder} to write to, found none")
@@ -20,7 +23,8 @@ def atomic_write(path: str) -> Iterator[str]:
         raise InputError(path, None, "expected a file to write to, found something else of this name")
     temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"
     try:
-        yield temporary
+        with named_errors(path):
+            yield temporary
         os.replace(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -28,10 +32,21 @@ def atomic_write(path: str) -> Iterator[str]:
         raise
 
 
-def refuse_to_overwrite(output: str, inputs: Iterable[str]) -> None:
-    """Raises :class:`InputError` if `output` is one of the files `inputs`, be it by a link or by another path.
+@contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Add the name of a file to the error of a full disk, which has none when it comes from writing."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _FULL:
+            error.filename = path
+        raise
 
-    What is not there yet is no input.
+
+def refuse_to_overwrite(output: str, inputs: Iterable[str]) -> None:
+    """Raise :class:`InputError` if `output` is one of the files `inputs`, also by a link or another path.
+
+    A file that does not exist is no input.
     """
     for path in inputs:
         if os.path.exists(output) and os.path.exists(path) and os.path.samefile(output, path):

@@ -11,8 +11,9 @@ import threading
 
 import pytest
 
+from fairseq_syntax.commands import average_checkpoints, dump
 from forked import Forked
-from syntax_data.commands import average_checkpoints, binarize, dump, parse, score
+from syntax_data.commands import binarize, parse, score
 from syntax_data.commands.main import UsageError, command, run
 from syntax_data.errors import InputError
 from syntax_data.io.workers import WorkerDied
@@ -42,7 +43,7 @@ def test_help_has_an_example(module):
     ("number", "exception", "status", "message"),
     [
         (None, MemoryError(), 1, "error: there is not enough memory"),
-        (None, OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device"),
+        (None, OSError(5, "Input/output error"), 1, "error: [Errno 5] Input/output error"),
         (
             None,
             FileNotFoundError(2, "No such file or directory", "x.log"),
