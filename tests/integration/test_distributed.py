@@ -38,6 +38,7 @@ def run_rank(output: Path, arguments: list[str]) -> None:
     cli.Trainer = Recorded
     sys.argv = ["fairseq-train", *arguments]
     logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+    logging.getLogger().setLevel(logging.INFO)  # as in a process of its own; fairseq sets it for several
     cli.cli_main()
     torch.save(trainers[0].get_model().state_dict(), output)
 
