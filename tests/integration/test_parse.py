@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from binarizing import preprocess
 from bracketed import bracketed
 from places import TESTS
 from syntax_data.commands import binarize, parse
@@ -646,6 +647,8 @@ def test_odd_characters_keep_their_lines_through_to_the_data_bin(tmp_path):
 def _binarize(folder: Path, *more: str) -> list[list[int]]:
     from fairseq.data import indexed_dataset
 
+    if not (folder / "bin/train.en-de.en.idx").exists():
+        preprocess(folder / "bin", "train", (folder / "x.en").read_text())
     arguments = ["-s", "en", "-t", "de", "--trainpref", str(folder / "x"), "--destdir", str(folder / "bin"), *more]
     binarize.main(arguments)
     dataset = indexed_dataset.make_dataset(str(folder / "bin/train.en-de.en.word"), "mmap")
@@ -684,6 +687,7 @@ def test_the_binarizer_takes_over_the_record_and_sees_changes(tmp_path, capsys):
     (tmp_path / "x.tc.en").rename(text)
     run(text, "--output-prefix", f"{tmp_path}/y.en")
     write(tmp_path / "x.en.bpe.en", TEXT)
+    preprocess(tmp_path / "bin2", "train", TEXT)
     text.unlink()
     capsys.readouterr()
     binarize.main(
