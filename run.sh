@@ -2,7 +2,9 @@
 # Makes or reuses one virtual environment, installs the package into it, and runs in it
 #   bash run.sh quickstart [options]            the recipe quickstart
 #   bash run.sh experiment RECIPE [options]     a recipe of examples/experiments, or a YAML file; --help
-#   bash run.sh test [folders or files of tests, options of pytest; -m gpu: the tests of a GPU, which no other run sees]
+#   bash run.sh test [folders or files of tests, options of pytest]
+#       --nightly  all tests; without it, those are left out that take long: the whole quickstart, all recipes, …
+#       -m gpu     the tests of a GPU, which no other run sees
 # Settings, from the environment:
 #   VENV    folder of the virtual environment (default: .venv)
 #   PYTHON  interpreter for a new one, 3.11 or newer (default: python3)
@@ -24,7 +26,7 @@ set_up() {  # for the extras of the package that are named
         "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed
         touch "$venv/.fairseq-is-built"
     fi
-    # An installation that is changed under programs at work would break them: only if there is something new.
+    # An installation that is changed while programs run would break them: only if there is something new.
     local installed="$venv/.is-installed" has="$venv/.has-$1"
     if [ ! -e "$installed" ] ||
         [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess -newer "$installed" -name '*.*' -print -quit)" ]; then
@@ -42,7 +44,7 @@ set_up() {  # for the extras of the package that are named
 }
 
 experiment() {
-    # Those of the checkout, so that a recipe or script that is changed there counts.
+    # The checkout's, so that a recipe or script that is changed there counts.
     export PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}"
     exec python -m syntax_experiments --work examples/experiments/output "$@"
 }
@@ -64,7 +66,7 @@ case "${1:-}" in
         exec pytest --numprocesses auto --maxprocesses 4 --dist worksteal "${@:2}"
         ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0"
+        sed -n '2,11s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

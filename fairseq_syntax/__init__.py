@@ -7,7 +7,7 @@ task ``syntax_translation``, the architectures of :mod:`fairseq_syntax.models.ar
 
 import os
 
-from fairseq_syntax import _installed, compat
+from fairseq_syntax import compat
 from fairseq_syntax.compat import tensorboard_remark
 from syntax_data import __version__
 
@@ -24,6 +24,5 @@ from fairseq_syntax import checkpoints, criterions, models, tasks  # noqa: E402
 
 compat.install()
 checkpoints.install()
-_installed.warn_of_mixture(__path__[0])
 
 __all__ = ["__version__", "criterions", "models", "tasks"]

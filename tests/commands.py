@@ -55,10 +55,15 @@ def preprocess(corpus: Path, data: Path, *more: str, syntax: tuple[str, ...] = (
     return data
 
 
+def binarize_parses(*arguments: str) -> None:
+    """fairseq-syntax-binarize from src to tgt, unless the arguments say otherwise."""
+    syntax_data.commands.binarize.main(["-s", "src", "-t", "tgt", *arguments])
+
+
 def binarize(corpus: Path, data: Path, *more: str) -> None:
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
     parses = [f"--{n}parse={corpus}/{n}" for n in ("train", "valid", "test")]
-    syntax_data.commands.binarize.main(["-s", "src", "-t", "tgt", *prefixes, *parses, "--destdir", str(data), *more])
+    binarize_parses(*prefixes, *parses, "--destdir", str(data), *more)
 
 
 def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A tiny data-bin, and fairseq's commands run inside this process."""
+"""What all tests share: two tiers, tiny data-bins that all workers use, and where tests run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 
 import pytest
+from filelock import FileLock
 
 from places import EXPERIMENTS, TESTS
 
@@ -27,8 +29,9 @@ import torch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="run the tests with the marker nightly as well")
     parser.addoption(
-        "--fuzz-seconds", type=float, default=50, help="how long tests/system/test_fuzz.py looks (default: 50)"
+        "--fuzz-seconds", type=float, help="time of tests/system/test_fuzz.py (default: 10, with --nightly 600)"
     )
 
 
@@ -37,14 +40,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
     fairseq counts GPUs when it is imported. So nothing here imports it before this.
     """
+    if config.option.fuzz_seconds is None:
+        config.option.fuzz_seconds = 600 if config.option.nightly else 10
     if config.option.markexpr != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest test comes first, beside which all others run. Tests in half precision are tests of a GPU."""
-    items.sort(key=lambda item: item.name != "test_quickstart_table")
+    """Leave out the marker nightly, unless --nightly is given; put the longest tests first, beside which others run.
+
+    Tests in half precision are tests of a GPU.
+    """
+    if not config.option.nightly:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    items.sort(key=lambda item: "test_quickstart.py" not in item.nodeid)
     for item in items:
         if "half_precision" in getattr(item, "fixturenames", ()):
             item.add_marker("gpu")
@@ -69,9 +80,24 @@ def half_precision(monkeypatch) -> bool:
     return torch.cuda.is_available()
 
 
+def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that the first worker that needs it fills by `make`, and that all use; tests write to copies of it."""
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder, done = base / name, base / f"{name}.done"
+    with FileLock(base / f"{name}.lock"):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def fake_parser_site(tmp_path_factory) -> Path:
-    """What pip leaves of a distribution with an entry point."""
+    """The files that pip leaves of a distribution with an entry point."""
     site = tmp_path_factory.mktemp("site")
     info = site / "fake_parser-1.0.dist-info"
     info.mkdir()
@@ -87,13 +113,15 @@ def fake_parser(fake_parser_site, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(fake_parser_site), str(TESTS)]))
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory) -> Path:
-    """Word-level text with trees (src, tgt) and its BPE, made by the quickstart's grammar."""
+SPLITS = "train", "valid", "test"
+
+
+def make_corpus(folder: Path) -> None:
+    """Word-level text with parses (src, tgt) by the quickstart's grammar, its BPE, and its data-bins."""
     sys.path.insert(0, str(EXPERIMENTS / "corpora"))
+    import commands
     import grammar
 
-    folder = tmp_path_factory.mktemp("corpus")
     for name, examples in grammar.make_corpus(Random(5), train=120, held_out=6).items():
         grammar.write(folder, name, examples, examples)
     (folder / "bpe").mkdir()
@@ -101,53 +129,56 @@ def corpus(tmp_path_factory) -> Path:
         codes = folder / f"codes.{side}"
         with open(folder / f"train.{side}") as text, open(codes, "w") as out:
             subprocess.run(["subword-nmt", "learn-bpe", "-s", "60"], stdin=text, stdout=out, check=True)
-        for name in ("train", "valid", "test"):
+        for name in SPLITS:
             with open(folder / f"{name}.{side}") as text, open(folder / f"bpe/{name}.{side}", "w") as out:
                 subprocess.run(["subword-nmt", "apply-bpe", "-c", codes], stdin=text, stdout=out, check=True)
-    return folder
+    prefixes = [f"--{name}pref={folder}/bpe/{name}" for name in SPLITS]
+    commands.preprocess_tokens(*prefixes, "--destdir", str(folder / "plain-data-bin"))
+    commands.binarize(folder, commands.copy(folder / "plain-data-bin", folder / "data-bin"))
+
+
+def train_on_fake_parses(corpus: Path, site: Path, folder: Path) -> None:
+    """Train a model for a few steps on parses of the fake parser, whose distribution is in `site`."""
+    import commands
+    from syntax_data.commands import parse
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(site))
+        for name in SPLITS:
+            text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
+            parse.main(["--input", str(text), "--parser", "fake"])
+        data = commands.copy(corpus / "plain-data-bin", folder / "data-bin")
+        (folder / "bpe").mkdir()
+        for name in SPLITS:
+            shutil.copy(corpus / f"bpe/{name}.src", folder / f"bpe/{name}.src")
+        commands.binarize(folder, data)
+        commands.train(data, folder / "run", "--max-update=40", "--syntax-masks=slr,sdoi")
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Path:
+    """Word-level text with parses (src, tgt), and its BPE in bpe/."""
+    return made_once(tmp_path_factory, "corpus", make_corpus)
 
 
 @pytest.fixture(scope="session")
 def plain_data_bin(corpus) -> Path:
     """The corpus through fairseq-preprocess."""
-    import commands
-
-    data = corpus / "plain-data-bin"
-    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid", "test")]
-    commands.preprocess_tokens(*prefixes, "--destdir", str(data))
-    return data
+    return corpus / "plain-data-bin"
 
 
 @pytest.fixture(scope="session")
-def data_bin(corpus, plain_data_bin) -> Path:
+def data_bin(corpus) -> Path:
     """The corpus through fairseq-preprocess and fairseq-syntax-binarize."""
-    import commands
-
-    data = commands.copy(plain_data_bin, corpus / "data-bin")
-    commands.binarize(corpus, data)
-    return data
+    return corpus / "data-bin"
 
 
 @pytest.fixture(scope="session")
-def trained(corpus, plain_data_bin, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
+def trained(corpus, fake_parser_site, tmp_path_factory) -> SimpleNamespace:
     """A model trained for a few steps on parses of the fake parser."""
-    import commands
-    from syntax_data.commands import parse
-
-    folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(fake_parser_site))
-        for name in ("train", "valid", "test"):
-            text = shutil.copy(corpus / f"{name}.src", folder / f"{name}.src")
-            parse.main(["--input", str(text), "--parser", "fake"])
-        data = commands.copy(plain_data_bin, folder / "data-bin")
-        (folder / "bpe").mkdir()
-        for name in ("train", "valid", "test"):
-            shutil.copy(corpus / f"bpe/{name}.src", folder / f"bpe/{name}.src")
-        commands.binarize(folder, data)
-        commands.train(data, folder / "run", "--max-update=40", "--syntax-masks=slr,sdoi")
+    folder = made_once(tmp_path_factory, "trained", partial(train_on_fake_parses, corpus, fake_parser_site))
     return SimpleNamespace(
-        data=data,
+        data=folder / "data-bin",
         checkpoint=folder / "run/checkpoint_last.pt",
         lines=(corpus / "test.src").read_text().splitlines(),
         parses=folder / "test.src",

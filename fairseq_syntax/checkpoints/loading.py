@@ -1,14 +1,14 @@
-"""A place to look at a checkpoint before fairseq loads it.
+"""Checks of a checkpoint before fairseq loads it.
 
 What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 put a checkpoint's weights into any model whose names and
-shapes fit. What the checkpoint records of its model's options is overridden, or not looked at, and neither the model
-nor the task is asked before. https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py
+shapes fit. What the checkpoint records of its model's options is overridden, or ignored, and neither the model nor the
+task is asked before. https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py
 (``load_checkpoint_to_cpu``) and https://github.com/facebookresearch/fairseq/blob/main/fairseq/trainer.py
 (``load_checkpoint``)
 
-The repair: the functions that load checkpoints are wrapped. One gives a file's content, read by our own reader, in all
-commands; one builds models of it, up to a limit; the third, the trainer's, knows whether a training goes on (with the
-optimizer's state) or begins. What goes wrong in them names the checkpoint.
+The repair: the functions that load checkpoints are wrapped. One reads a file, by our own reader, in all commands; one
+builds models from it, up to a limit; the third, the trainer's, knows whether a training goes on (with the optimizer's
+state) or begins. Errors in them name the checkpoint.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from fairseq.file_io import PathManager
 from fairseq.optim.adam import Adam
 from fairseq.trainer import Trainer
 
-from fairseq_syntax.checkpoints.safe_loading import naming, read, weights_of
+from fairseq_syntax.checkpoints.safe_loading import naming, read
 from fairseq_syntax.checkpoints.size_limit import SizeLimit
 
 #: What the options of a checkpoint are overridden with.
 Overrides = Mapping[str, Any]
-#: A checkpoint's content, as fairseq makes it.
+#: A checkpoint's content, as fairseq reads it.
 State = dict[str, Any]
 
 
 class _Torch:
-    """torch, as fairseq's module for checkpoints has it: but that it reads by our reader."""
+    """torch, as fairseq's module for checkpoints imports it, except that it reads by our reader."""
 
     def load(self, file: Any, *_: Any, **__: Any) -> State:
         return read(file.name)
@@ -44,7 +44,7 @@ class _Torch:
 
 
 def _check_moments(optimizer: Any) -> None:
-    """Raises :class:`ValueError` if fairseq's Adam has got means for parameters of other shapes, or not all of them."""
+    """Raise :class:`ValueError` unless fairseq's Adam has means of its parameters' shapes, or none."""
     states = optimizer.optimizer.state if isinstance(optimizer.optimizer, Adam) else {}
     for number, (parameter, state) in enumerate(states.items()):
         shapes = [getattr(state.get(name), "shape", None) for name in ("exp_avg", "exp_avg_sq")]
@@ -55,17 +55,16 @@ def _check_moments(optimizer: Any) -> None:
 
 
 def hook_checkpoint_loading(
-    *,
-    look: Callable[[str, Overrides | None, Callable[[], State]], State],
-    before_resuming: Callable[[str, Any, bool], None],
+    read_checkpoint: Callable[[str, Overrides | None, Callable[[], State]], State],
+    check_resumption: Callable[[str, Any, bool], None],
 ) -> None:
-    """From now on, fairseq's commands load checkpoints through these functions, which may refuse them.
+    """Have fairseq's commands load checkpoints through these functions, which may refuse them.
 
     Args:
-        look: gives the content of the checkpoint at a path, with options overridden (``None``: no model will be built)
-            by a call of its last argument, fairseq's own way.
-        before_resuming: is called before a trainer takes the checkpoint at a path, with the options of the trainer's
-            model, and whether the optimizer begins anew.
+        read_checkpoint: returns the content of the checkpoint at a path, with options overridden (``None``: no model
+            will be built) by a call of its last argument, fairseq's own function.
+        check_resumption: is called before a trainer takes the checkpoint at a path, with the options of the trainer's
+            model, and whether the optimizer is reset.
     """
     load, resume = checkpoint_utils.load_checkpoint_to_cpu, Trainer.load_checkpoint
     build = checkpoint_utils.load_model_ensemble_and_task
@@ -77,12 +76,12 @@ def hook_checkpoint_loading(
             with naming(path, "a checkpoint as fairseq writes it"):
                 return load(path, arg_overrides, *args, **kwargs)
 
-        limits: tuple[SizeLimit, ...] = getattr(of_thread, "limits", ())
-        for limit in limits:
-            limit.lift()
-        state = look(path, arg_overrides, load_by_fairseq)
-        for limit in limits:
-            limit.of(path, state)
+        limit: SizeLimit | None = getattr(of_thread, "limit", None)  # of the model that is built from it
+        if limit is None:
+            return read_checkpoint(path, arg_overrides, load_by_fairseq)
+        limit.lift()
+        state = read_checkpoint(path, arg_overrides, load_by_fairseq)
+        limit.of(path, state)
         return state
 
     @functools.wraps(build)
@@ -97,20 +96,20 @@ def hook_checkpoint_loading(
     ) -> Any:
         data = getattr(getattr(task, "cfg", None), "data", None) or (arg_overrides or {}).get("data", "the data")
         with SizeLimit(parts=num_shards) as limit:
-            before = getattr(of_thread, "limits", ())
-            of_thread.limits = (*before, limit)
+            of_thread.limit = limit
             try:
                 if state is not None:
                     limit.of(filenames[0], state)
-                with weights_of(":".join(filenames), f"its configuration and the dictionaries of {data}"):
+                fit = f"weights that fit its configuration and the dictionaries of {data}"
+                with naming(":".join(filenames), fit):
                     return build(filenames, arg_overrides, task, strict, suffix, num_shards, state)
             finally:
-                of_thread.limits = before
+                of_thread.limit = None
 
     @functools.wraps(resume)
     def load_checkpoint(self: Trainer, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any) -> Any:
         if PathManager.isfile(filename):
-            before_resuming(filename, self.cfg.model, reset_optimizer)
+            check_resumption(filename, self.cfg.model, reset_optimizer)
         with naming(filename, "a checkpoint that this training can begin with"):
             found = resume(self, filename, reset_optimizer, *args, **kwargs)
             if self._optimizer is not None:

@@ -1,8 +1,7 @@
-"""What is looked at before fairseq loads a checkpoint: is it one, would it run code, and do its weights mean what the
-model makes of them?
+"""Weights under the options with which they were trained.
 
-Weights are found by names and shapes. That the first gate is SLR's, how wide its range is, or which layers are guided,
-they do not say: the checkpoint's configuration does, which is compared with the options in force.
+Weights are found by names and shapes. That the first gate is SLR's, how wide its range is, or which layers are syntax
+layers is in the checkpoint's configuration, which is compared with the options in force.
 :mod:`fairseq_syntax.checkpoints.loading` has fairseq call :func:`read_checkpoint` and :func:`check_resumption`.
 """
 
@@ -12,8 +11,7 @@ import logging
 import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -32,24 +30,19 @@ logger = logging.getLogger(__name__)
 def read_checkpoint(
     path: str, overrides: Mapping[str, Any] | None, load: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What `load`, fairseq's own way, makes of a checkpoint that was looked at before, so that its weights mean what
-    they meant.
+    """Return what `load`, fairseq's own function, returns for a checkpoint, after checks of the file.
 
     Args:
-        overrides: what its options are overridden with; ``None``: no model will be built of it.
+        overrides: what its options are overridden with; ``None``: no model will be built from it.
 
     Raises:
-        InputError: it is no checkpoint, its options cannot be meant, or its gates would be those of other masks.
+        InputError: it is no checkpoint, has invalid options, or its gates would be used for other masks.
     """
-    found = _look_at(path)
+    found = _recorded_in(path)
     if overrides is not None:  # a model will be built; the trainer has one
         _check_architecture(found)
         _warn_of_frozen_gates(found)
     state = load()
-    _as_it_was_built((state.get("cfg") or {}).get("model"))
-    if found.mask_order is not None:
-        for weights in (state["model"], *(state["extra_state"].get(n, {}) for n in ("ema", "ema_fp32_params"))):
-            reorder_masks(weights, found.mask_order)
     if overrides and state.get("cfg"):
         model = state["cfg"].model
         if OmegaConf.is_config(model) and _config(model) is not None:
@@ -61,39 +54,27 @@ def read_checkpoint(
 
 
 def check_resumption(path: str, model: Any, resets_optimizer: bool) -> None:
-    """Refuses a checkpoint that a training cannot go on from, or begin with.
+    """Refuse a checkpoint that a training cannot go on from, or begin with.
 
     Args:
         model: options of the model that is trained.
-        resets_optimizer: whether a new training begins.
+        resets_optimizer: a new training begins.
 
     Raises:
-        InputError: as :func:`read_checkpoint`; or the training would go on with weights that mean something else.
+        InputError: as :func:`read_checkpoint`; or the training would go on with other options that its weights need.
     """
-    found = _look_at(path)
+    found = _recorded_in(path)
     _compare(found, model, resuming=found.has_optimizer and not resets_optimizer)
-
-
-def _as_it_was_built(model: Any) -> None:
-    """Puts into a record of version 0.1.0 what its architecture has other defaults for since, and takes out what is no
-    longer the model's; later versions record all options."""
-    if not _is_ours(model) or getattr(model, "gate_output_bias", None) is not None:
-        return
-    with open_dict(model) if OmegaConf.is_config(model) else nullcontext():
-        model.gate_output_bias = True
-        model.gate_hidden_dim = getattr(model, "gate_hidden_dim", None)
-        if hasattr(model, "cpu_dropout"):
-            del model.cpu_dropout
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a checkpoint says of itself.
+    """What a checkpoint records of itself.
 
     Attributes:
-        path: where it lies.
+        path: of the file.
         model: the model's options, ``None`` if it has none.
-        has_optimizer: whether a training can go on from it.
+        has_optimizer: a training can go on from it.
         epoch: the last one that it was trained in, from 1; ``None`` if it records none.
     """
 
@@ -102,22 +83,12 @@ class Recorded:
     has_optimizer: bool
     epoch: int | None
 
-    @property
-    def mask_order(self) -> list[int] | None:
-        """Where the gates have each of the masks, these in our order; ``None`` if the gates have them in that order."""
-        cfg = _config(self.model)
-        if cfg is None or not cfg.syntax.gated_by_head:
-            return None
-        written = [name.strip() for name in cfg.syntax.masks.split(",")]
-        order = [written.index(name) for name in cfg.syntax.mask_names]
-        return None if order == sorted(order) else order
-
 
 def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
-    """What a checkpoint, with this content, says of itself.
+    """Return what a checkpoint with this content records of itself.
 
     Raises:
-        InputError: the options of one of our models cannot be meant.
+        InputError: the options of one of our models are invalid.
     """
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
@@ -130,8 +101,10 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
             _ = cfg.semantics
     except InputError:
         raise
-    except Exception as error:  # of many kinds: anything may stand where an option is looked for
-        raise InputError(path, None, f"expected a model's configuration, found: {_said(error)}") from error
+    except Exception as error:  # of many kinds: an option may have a value of any type
+        reason = textwrap.shorten(str(error), 500, placeholder=" …")
+        reason = reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
+        raise InputError(path, None, f"expected a model's configuration, found: {reason}") from error
     return Recorded(path, model, state.get("last_optimizer_state") is not None, _last_epoch(state))
 
 
@@ -144,38 +117,19 @@ def _last_epoch(state: Mapping[str, Any]) -> int | None:
 
 
 def _refuse_nested(path: str, options: Mapping[str, Any]) -> None:
-    """Refuses dictionaries within a model's options, which we never write.
-
-    fairseq would take options of the encoder from one, or from beside it, by what holds them.
-    """
+    """Refuse dictionaries within a model's options, from which fairseq would take the encoder's; we write none."""
     for name, value in options.items():
         if isinstance(value, Mapping | Namespace) and value:
             raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
 
 
 def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
-    """Refuses options of more layers than there are in the weights, whose numbers we would spell out."""
+    """Refuse options of more layers than there are in the weights: their numbers would be listed one by one."""
     for side in ("encoder", "decoder"):
         layers = getattr(cfg, side).layers
         most = len({found[1] for name in weights if (found := re.match(rf"{side}\.layers\.(\d+)\.", name))})
         if layers > most:
             raise InputError(path, None, f"{side}_layers: expected at most {most}, as its weights have, found {layers}")
-
-
-def reorder_masks(state: dict[str, Tensor], order: Sequence[int]) -> None:
-    """Sorts what gates in a model's state have of each mask: the i-th mask will be the one that is ``order[i]`` now.
-
-    Weights that have no such parts are left alone: loading them names them.
-    """
-    for name, weight in state.items():
-        of_gate = re.search(r"\.gate\.(fc2|batch_norm)\.\w+$", name)
-        if of_gate and weight.dim() and weight.shape[0] % len(order) == 0:
-            state[name] = weight.unflatten(0, (len(order), -1))[list(order)].flatten(0, 1)
-
-
-def _said(error: Exception) -> str:
-    reason = textwrap.shorten(str(error), 500, placeholder=" …")
-    return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
 
 
 def _check_architecture(found: Recorded) -> None:
@@ -187,7 +141,7 @@ def _check_architecture(found: Recorded) -> None:
 
 
 def _warn_of_frozen_gates(found: Recorded) -> None:
-    """Says so if a checkpoint's gates were frozen in all epochs that it was trained in.
+    """Warn if a checkpoint's gates were frozen in all epochs that it was trained in.
 
     :mod:`syntax_experiments.steps.runs` looks for these words.
     """
@@ -203,7 +157,7 @@ def _warn_of_frozen_gates(found: Recorded) -> None:
         )  # fmt: skip
 
 
-def _look_at(path: str) -> Recorded:
+def _recorded_in(path: str) -> Recorded:
     state = read(path, mmap=True)
     if not {"optimizer_history", "extra_state"} <= state.keys() and "best_loss" not in state:
         raise InputError(
@@ -212,20 +166,23 @@ def _look_at(path: str) -> Recorded:
     return recorded(path, state)
 
 
-def differences(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
-    """Options that make the same weights mean something else, where at least one of two models is ours: the option, and
-    its value in each; ``--arch`` where the other is of another kind."""
+def incompatible_options(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
+    """Options in which two models, at least one of them ours, compute something else from the same weights.
+
+    Returns:
+        each option, and its value in both; ``--arch`` where the other model is of another kind.
+    """
     configurations = _config(before), _config(after)
     if before is None or after is None or configurations == (None, None):
         return []
-    meanings = [
+    old, new = (
         {"arch": _architecture(options)} if cfg is None else {"arch": "gated_syntax_transformer", **cfg.semantics}
         for options, cfg in zip((before, after), configurations, strict=True)
-    ]
+    )
     return [
-        (f"--{name.replace('_', '-')}", meanings[0][name], meanings[1][name])
-        for name in meanings[0]
-        if name in meanings[1] and meanings[0][name] != meanings[1][name]
+        (f"--{name.replace('_', '-')}", value, new[name])
+        for name, value in old.items()
+        if name in new and value != new[name]
     ]
 
 
@@ -243,25 +200,24 @@ def _is_ours(options: Namespace | None) -> bool:
 
 
 def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
-    """Refuses, or mentions, weights that mean something else under a model's options.
+    """Refuse weights under options that are incompatible with a model's, or warn of them.
 
     Raises:
-        InputError: a training would go on with another meaning, or gates would be those of other masks.
+        InputError: a training would go on under them, or gates would be used for other masks.
     """
     if OmegaConf.is_config(model):
         model = Namespace(**cast(dict[str, Any], OmegaConf.to_container(model, resolve=True)))
     if found.model is None:
         if _config(model) is not None:
-            logger.warning("%s: no options are recorded, so what its weights mean is not checked", found.path)
+            logger.warning("%s: no options are recorded, so they are not compared with the model's", found.path)
         return
     pruned = {"encoder_layers_to_keep": getattr(model, "encoder_layers_to_keep", None)}
     options = Namespace(**{**vars(found.model), **pruned})
     if not resuming and _config(options) is None:
-        return  # a stock Transformer's weights are what ours may start from
-    for option, old, new in differences(options, model):
-        if option == "--syntax-masks" and all(
-            cfg is not None and cfg.syntax.gated for cfg in map(_config, (options, model))
-        ):
+        return  # ours may start from a stock Transformer's weights
+    for option, old, new in incompatible_options(options, model):
+        configurations = map(_config, (options, model))
+        if option == "--syntax-masks" and all(cfg is not None and cfg.syntax.gated for cfg in configurations):
             raise InputError(found.path, None, f"{option}: expected {old}, whose gates these are, found {new}")
         if resuming:
             raise InputError(
@@ -269,8 +225,3 @@ def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
                 "that begins with these weights: --finetune-from-model and a new --save-dir, or --reset-optimizer"
             )  # fmt: skip
         logger.warning("%s: %s is %s here, and was %s when these weights were trained", found.path, option, new, old)
-    if resuming and found.mask_order is not None:
-        raise InputError(
-            found.path, None, "its gates have the masks in the order in which they were given, as version 0.1.0 wrote "
-            "them. They can be sorted, but not the optimizer's state: give --reset-optimizer"
-        )  # fmt: skip

@@ -1,12 +1,12 @@
 """Reading a fairseq checkpoint by torch's safe loading (``weights_only=True``).
 
-What is wrong: torch ≥ 2.6 loads safely unless told otherwise, and refuses the types that checkpoints of fairseq 0.12.2,
-main and fairseq-fixed 0.12.3 hold beside weights: "Weights only load failed".
+What is wrong: torch ≥ 2.6 loads safely by default, and refuses the types that checkpoints of fairseq 0.12.2, main and
+fairseq-fixed 0.12.3 hold beside weights: "Weights only load failed".
 https://github.com/facebookresearch/fairseq/issues/5610. And what is loaded may still reach beyond the file, by
-addresses, interpolations or code in its configuration.
+interpolations in its configuration.
 
 The repair: :func:`allow_safe_loading` names stand-ins for the plain types among those to torch; safe loading stays on.
-:func:`read` also looks at what was loaded.
+:func:`read` also checks what was loaded.
 """
 
 from __future__ import annotations
@@ -18,37 +18,25 @@ import textwrap
 import zipfile
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data.encoders import gpt2_bpe
 from fairseq.file_io import PathManager
 from torch import Tensor, nn
 
-from fairseq_syntax.checkpoints import literals, recorded_files
+from fairseq_syntax.checkpoints import recorded_files
 from syntax_data.errors import InputError, describe_path, short_repr
 
 logger = logging.getLogger(__name__)
 
-#: The parts of a configuration, and the options, where fairseq takes an address for a file.
-_LOADED = frozenset(
-    {
-        "bpe", "tokenizer", "bpe_codes", "bpe_merges", "bpe_vocab", "gpt2_encoder_json", "gpt2_vocab_bpe",
-        "sentencepiece_model", "sentencepiece_model_path",
-    }
-)  # fmt: skip
-#: The addresses that are fairseq's own defaults.
-_OF_FAIRSEQ = frozenset({gpt2_bpe.DEFAULT_ENCODER_JSON, gpt2_bpe.DEFAULT_VOCAB_BPE})
-_ADDRESS = re.compile(r"[\x00-\x20]*[A-Za-z][A-Za-z0-9+.\t\r\n-]+:")  # white space is taken off; C: is a drive
-#: What fairseq's configurations have for the value of another option, such as ${common.tpu}.
+#: How fairseq's configurations refer to another option, such as ${common.tpu}.
 _OTHER_OPTION = re.compile(r"\$\{[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\}")
-
 
 _DICTIONARY, _NUMBER = ((dict,), "a dictionary"), ((int, float), "a number")
 _OPTIONS = ((dict, Namespace), "a dictionary or namespace")
-#: Parts of a checkpoint: whether one must be there if what it is a part of is, its types, and what they are called.
+#: Parts of a checkpoint: whether one is required where its parent is there, its types, and what they are called.
 _TYPES: dict[str, tuple[bool, tuple[type, ...], str]] = {
     "args": (False, (Namespace,), "a namespace"),
     "cfg": (False, *_DICTIONARY),
@@ -65,16 +53,16 @@ _TYPES: dict[str, tuple[bool, tuple[type, ...], str]] = {
     "extra_state.train_iterator.iterations_in_epoch": (False, (int,), "a number"),
     "extra_state.val_loss": (False, *_NUMBER),
 }
-#: Options by which data grow, and their highest value. (What the model's may be, its weights show.)
+#: Options by which data grow, and their highest value. (Those of the model are limited by its weights.)
 _OF_DATA, _HIGHEST = frozenset({"num_batch_buckets", "required_seq_len_multiple"}), 10_000
-#: What a configuration is of, beside containers.
+#: The types of a configuration's values, beside containers.
 _PLAIN = (type(None), bool, int, float, str)
 #: No checkpoint of fairseq has more values, or has them deeper within lists and dictionaries.
 _MOST, _DEEPEST = 1_000_000, 30
 
 
 class _DType:
-    """Stands for :class:`numpy.dtype`, whose ``__setstate__`` believes what a file says of the objects in an array."""
+    """Stand-in for :class:`numpy.dtype`, whose ``__setstate__`` would take a file's bytes for addresses of objects."""
 
     def __init__(self, name: str = "", align: bool = False, copy: bool = True):
         if name not in ("i8", "i4", "f8", "f4"):
@@ -88,7 +76,7 @@ class _DType:
 
 
 class _Array(np.ndarray):
-    """Stands for :class:`numpy.ndarray`: a row of numbers, which is saved as numpy's own."""
+    """Stand-in for :class:`numpy.ndarray`: a vector of numbers, which is saved as numpy's own."""
 
     def __new__(cls) -> _Array:
         return super().__new__(cls, 0)
@@ -108,18 +96,17 @@ class _Array(np.ndarray):
 
 
 def _reconstruct(kind: type, shape: object, code: object) -> _Array:
-    """Stands for numpy's function of that name: an empty array, which its state fills."""
+    """Stand-in for numpy's function of that name: an empty array, which its state fills."""
     if kind is not _Array:
         raise TypeError(f"expected an array, found {short_repr(kind)}")
     return _Array()
 
 
 def allow_safe_loading() -> None:
-    """Allow-lists the plain types that fairseq checkpoints hold beside tensors.
+    """Allow-list the plain types that fairseq checkpoints hold beside tensors. Safe loading itself stays on.
 
     Legacy-style models keep their options in an :class:`argparse.Namespace`; ``--eval-bleu`` keeps its n-gram counts as
-    numpy arrays, which are rows of four numbers. numpy itself takes no part in reading them, since it would take bytes
-    of the file for addresses in memory. Safe loading itself stays on.
+    numpy arrays of four numbers. numpy itself does not read them, since it would take bytes of the file for addresses.
     """
     torch.serialization.add_safe_globals(
         [
@@ -133,21 +120,20 @@ def allow_safe_loading() -> None:
 
 
 def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
-    """A checkpoint's content as it was saved, without the files that it names and what fairseq makes of it.
+    """Return a checkpoint's content as it was saved, without the files that it names.
 
     Args:
         mmap: leave the weights in the file until they are used.
 
     Raises:
-        InputError: it is no fairseq checkpoint, its configuration is none, or it holds code, addresses that fairseq
-            would load files from, or interpolations.
+        InputError: it is no fairseq checkpoint, or its configuration is none, or has interpolations in it.
     """
     local = PathManager.get_local_path(path)
     if not os.path.isfile(local):
         raise InputError(path, None, f"expected a checkpoint, found {describe_path(local)}")
     try:
         zipped = zipfile.is_zipfile(local)  # other ones are of torch before 1.6
-        # Some versions of torch believe the file in how large its parts are; of a mapped file they see no more than it.
+        # A file may claim that its parts are larger than they are; of a mapped file torch sees no more than there is.
         if zipped:
             _check_archive(local, whole=not mmap)
         state = torch.load(local, map_location="cpu", weights_only=True, mmap=zipped)
@@ -162,27 +148,21 @@ def read(path: str, *, mmap: bool = False) -> dict[str, Any]:
         raise InputError(path, None, "expected a fairseq checkpoint, found one without a model's weights")
     tensors = _check_values(path, state)
     _check_types(path, state)
-    configuration = {name: state.get(name) for name in ("args", "cfg")}
-    _check_options(path, list(configuration.values()))
-    for name, value in literals.code(configuration):
-        raise InputError(
-            path, None, f"{name}: expected a literal, such as [1, 2], found {short_repr(value)}, which is not run"
+    dropped = recorded_files.drop([state.get("args"), state.get("cfg")])
+    if dropped and not mmap:
+        logger.warning(
+            "%s: its files are elsewhere, so these options are not taken from it: %s", path, ", ".join(dropped)
         )
-    for name, value in recorded_files.drop(configuration):
-        if not mmap:
-            logger.warning(
-                "%s: %s is not taken from the checkpoint, whose files are elsewhere (%s)", path, name, short_repr(value)
-            )
     if zipped and not mmap:
         _into_memory(path, tensors, os.path.getsize(local))
     return state
 
 
 def _check_archive(path: str, *, whole: bool) -> None:
-    """Raises an error if a part of a zip file is compressed, as torch's never are: it might become huge.
+    """Raise an error if a part of a zip file is compressed, as torch's never are: it might become huge.
 
     Args:
-        whole: also if the bytes of a part are not those that were written, at which torch does not look.
+        whole: check the parts' checksums, too, which torch does not.
     """
     with zipfile.ZipFile(path) as archive:
         for part in archive.infolist():
@@ -194,19 +174,20 @@ def _check_archive(path: str, *, whole: bool) -> None:
 
 
 def _check_values(path: str, state: dict[str, Any]) -> list[Tensor]:
-    """Refuses a checkpoint that holds something else than fairseq's; its tensors.
+    """Return a checkpoint's tensors; refuse one with values that fairseq's do not have.
 
-    Those are containers, plain values and, outside its configuration, tensors; and the n-gram counts of
-    ``--eval-bleu`` in the states of meters.
+    They have containers, plain values and, outside the configuration, tensors; and the n-gram counts of ``--eval-bleu``
+    in the states of meters. OmegaConf would resolve interpolations such as ``${oc.env:SECRET}``.
     """
     tensors = []
     for count, (place, value) in enumerate(_values(path, state)):
         if count > _MOST:
             raise InputError(path, None, f"expected a fairseq checkpoint, found more than {_MOST} values")
-        if isinstance(value, _PLAIN):
-            continue
         configures = place[0] in ("args", "cfg")
-        if type(value) in (Tensor, nn.Parameter) and not configures:
+        if isinstance(value, _PLAIN):
+            if configures:
+                _check_option(path, place, value)
+        elif type(value) in (Tensor, nn.Parameter) and not configures:
             if value.device.type != "cpu" or value.layout != torch.strided or value.is_quantized or (
                 value.numel() * value.element_size() > value.untyped_storage().nbytes()
             ):  # fmt: skip
@@ -224,7 +205,7 @@ def _check_values(path: str, state: dict[str, Any]) -> list[Tensor]:
 
 
 def _values(path: str, value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """All values, but no containers, in a container, each with its keys; an empty container counts as ``None``."""
+    """Yield the values in nested containers, each with its keys; each container counts as one more, ``None``."""
     if isinstance(value, Namespace):
         value = vars(value)
     items: Iterable[tuple[Any, Any]]
@@ -247,16 +228,16 @@ def _values(path: str, value: Any, place: tuple[Any, ...] = ()) -> Iterator[tupl
 
 
 def _named(place: tuple[Any, ...]) -> str:
-    """Keys for a message, in which a key's line breaks would be in the way."""
+    """Keys as one word for a message, without line breaks."""
     return ".".join(key if isinstance(key, str) and key.isprintable() else short_repr(key) for key in place)
 
 
 def _into_memory(path: str, tensors: list[Tensor], size: int) -> None:
-    """Gives the tensors of a mapped file, of `size` bytes, storages of their own. Those that shared one still do."""
+    """Give the tensors of a mapped file, of `size` bytes, storages of their own. Those that shared one still do."""
     mapped = [tensor.untyped_storage() for tensor in tensors]
     storages: dict[tuple[int, int], Any] = {(storage.data_ptr(), storage.nbytes()): storage for storage in mapped}
     if sum(storage.nbytes() for storage in storages.values()) > size:
-        raise InputError(path, None, "expected a fairseq checkpoint, found weights that lie in the same bytes")
+        raise InputError(path, None, "expected a fairseq checkpoint, found weights that overlap in the file")
     storages = {key: storage.clone() for key, storage in storages.items()}
     with torch.no_grad():
         for tensor, old in zip(tensors, mapped, strict=True):
@@ -265,7 +246,7 @@ def _into_memory(path: str, tensors: list[Tensor], size: int) -> None:
 
 
 def _check_types(path: str, state: dict[str, Any]) -> None:
-    """Refuses a checkpoint whose parts are not of the types that fairseq gives them."""
+    """Refuse a checkpoint whose parts are not of the types that fairseq gives them."""
     for place, (needed, kinds, expected) in _TYPES.items():
         found: Any = state
         *outer, last = place.split(".")
@@ -279,32 +260,14 @@ def _check_types(path: str, state: dict[str, Any]) -> None:
             raise InputError(path, None, f"{place}: expected {expected}, found {short_repr(value)}")
 
 
-def _check_options(path: str, configuration: object, name: str = "", *, loads: bool = False) -> None:
-    """Refuses strings that would reach beyond the configuration, and numbers that no data need.
-
-    OmegaConf would put in what the checkpoint's author likes to know (``${oc.env:SECRET}``), and fairseq loads
-    some files from an address (:data:`_LOADED`). `loads` says that it would do so here.
-    """
-    if isinstance(configuration, Namespace):
-        configuration = vars(configuration)
-    if isinstance(configuration, dict):
-        for key, value in configuration.items():
-            _check_options(path, value, f"{name}.{key}".lstrip("."), loads=loads or key in _LOADED)
-    elif isinstance(configuration, (list, tuple)):
-        for value in configuration:
-            _check_options(path, value, name, loads=loads)
-    elif isinstance(configuration, (int, float)):
-        if name.rpartition(".")[2] in _OF_DATA and not configuration <= _HIGHEST:
-            raise InputError(path, None, f"{name}: expected at most {_HIGHEST}, found {short_repr(configuration)}")
-    elif isinstance(configuration, str):
-        if "${" in configuration and (loads or not _OTHER_OPTION.fullmatch(configuration)):
-            raise InputError(
-                path, None, f"{name}: expected a value, found {short_repr(configuration)}, which is not resolved"
-            )
-        if loads and _ADDRESS.match(configuration) and configuration not in _OF_FAIRSEQ:
-            raise InputError(
-                path, None, f"{name}: expected a file, found the address {short_repr(configuration)}"
-            )  # fmt: skip
+def _check_option(path: str, place: tuple[Any, ...], value: Any) -> None:
+    """Refuse an option that is an interpolation, or a number by which data would grow without limit."""
+    if isinstance(value, str) and "${" in value and not _OTHER_OPTION.fullmatch(value):
+        raise InputError(
+            path, None, f"{_named(place)}: expected a value, found {short_repr(value)}, which is not resolved"
+        )
+    if place[-1] in _OF_DATA and isinstance(value, (int, float)) and not value <= _HIGHEST:
+        raise InputError(path, None, f"{_named(place)}: expected at most {_HIGHEST}, found {short_repr(value)}")
 
 
 def _short(error: Exception) -> str:
@@ -315,7 +278,7 @@ def _short(error: Exception) -> str:
 
 @contextmanager
 def naming(path: str, expected: str) -> Iterator[None]:
-    """Inside the block, what goes wrong is an :class:`InputError` that says what was expected of the file at a path.
+    """Inside the block, errors are :class:`InputError` with what was `expected` of the file at a path.
 
     Errors of the system, such as a lack of memory, are not the file's.
     """
@@ -324,12 +287,7 @@ def naming(path: str, expected: str) -> Iterator[None]:
     except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # fairseq's, torch's and OmegaConf's, of many kinds
-        said = textwrap.shorten(str(error), 500, placeholder=" …")
+        reason = textwrap.shorten(str(error), 500, placeholder=" …")
         if not isinstance(error, (RuntimeError, ValueError)):
-            said = f"{type(error).__name__}: {said}"
-        raise InputError(path, None, f"expected {expected}, found: {said}") from error
-
-
-def weights_of(path: str, fit: str) -> AbstractContextManager[None]:
-    """As :func:`naming`: inside the block, a model is built and gets weights; `fit` says what they are to fit."""
-    return naming(path, f"weights that fit {fit}")
+            reason = f"{type(error).__name__}: {reason}"
+        raise InputError(path, None, f"expected {expected}, found: {reason}") from error

@@ -1,17 +1,14 @@
-"""A checkpoint's model is as large as its weights.
+"""A checkpoint's model is about as large as its weights.
 
 What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 build the model that a checkpoint records before they look
 at its weights. A small file may record a model of a billion layers or positions, which takes all memory, or never ends.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py (``load_model_ensemble_and_task``)
 
-The repair: :class:`SizeLimit` adds up what is built before it is, and stops where that is far more than the weights.
+The repair: :class:`SizeLimit` adds up the sizes of tensors before they are built, and stops far above the weights'.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,30 +27,25 @@ _EACH = 1 << 14
 
 
 class SizeLimit(TorchDispatchMode):
-    """Inside the block, what is built is limited, once :meth:`of` has said by what."""
+    """Inside the block, the tensors that are built are limited, after a call of :meth:`of`."""
 
     def __init__(self, parts: int = 1) -> None:
         super().__init__()
         self._parts = parts  # of which a checkpoint is one
         self._left: int | None = None
         self._path = ""
-        self._model: Mapping[str, Any] = {}
-        self._longest = 0
 
     def of(self, path: str, state: Mapping[str, Any]) -> None:
-        """From now on, what is built is the model of the checkpoint at a path, which has this content."""
-        weights = state["model"].values()
+        """Limit what is built from now on by the weights of the checkpoint at a path, which has this content."""
         sizes = {}
-        for weight in weights:  # several may be parts of one storage
+        for weight in state["model"].values():  # several may be parts of one storage
             storage = weight.untyped_storage()
             sizes[storage.data_ptr()] = storage.nbytes() // weight.element_size()
         self._left = self._parts * _TIMES * sum(size + _EACH for size in sizes.values()) + _MORE
-        self._longest = max(itertools.chain.from_iterable(weight.shape for weight in weights), default=0)
-        model = state.get("args") or (state.get("cfg") or {}).get("model") or {}
-        self._path, self._model = path, vars(model) if isinstance(model, Namespace) else model
+        self._path = path
 
     def lift(self) -> None:
-        """From now on, nothing is limited."""
+        """Limit nothing from now on."""
         self._left = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -61,24 +53,15 @@ class SizeLimit(TorchDispatchMode):
         if self._left is not None and not all(made.alias_info for made in func._schema.returns):
             self._left -= sum(made.numel() + _EACH for made in _on_meta(func, args, kwargs))
             if self._left < 0:
-                raise InputError(self._path, None, self._message())
+                raise InputError(
+                    self._path, None, "expected options of a model that is as large as its weights, found those of a "
+                    "larger one; --model-overrides gives others"
+                )  # fmt: skip
         return func(*args, **kwargs)
-
-    def _message(self) -> str:
-        large = [
-            f"{name} {value}"
-            for name, value in self._model.items()
-            if type(value) is int and value > self._longest and re.search("layers|dim|heads|positions", str(name))
-        ]
-        named = f" ({', '.join(large[:5])})" if large else ""
-        return (
-            f"expected options of a model that is as large as its weights, found those of a larger one{named}; "
-            "--model-overrides gives others"
-        )
 
 
 def _on_meta(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
-    """The tensors that an operation would make, without their numbers; none if torch cannot tell."""
+    """The tensors that an operation would return, without their numbers; none if torch cannot compute their shapes."""
     args, kwargs = tree_map_only(Tensor, lambda tensor: tensor.to("meta"), (args, kwargs))
     if any(argument.name == "device" for argument in func._schema.arguments):
         kwargs = {**kwargs, "device": torch.device("meta")}

@@ -1,1 +1,1 @@
-"""The commands fairseq-syntax-dump and fairseq-syntax-average-checkpoints."""
+"""The command lines of the plugin, which need torch and fairseq."""

@@ -1,4 +1,11 @@
-"""The work of fairseq-syntax-average-checkpoints; its command line is in :mod:`syntax_data.commands`."""
+"""fairseq-syntax-average-checkpoints: the mean of the weights of several checkpoints, as one checkpoint.
+
+    the last 10 epochs    fairseq-syntax-average-checkpoints --inputs SAVE_DIR --num-epoch-checkpoints 10 --output X.pt
+    chosen files          fairseq-syntax-average-checkpoints --inputs A.pt B.pt --output X.pt
+
+It averages checkpoints of any fairseq model. The result translates, scores and is fine-tuned like any checkpoint; it
+holds no optimizer state, because no training ended there.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +20,9 @@ from fairseq import utils
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_syntax.checkpoints.recorded_options import differences, recorded
+from fairseq_syntax.checkpoints.recorded_options import incompatible_options, recorded
 from fairseq_syntax.checkpoints.safe_loading import read
-from syntax_data.commands.main import UsageError
+from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -24,11 +31,11 @@ _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 
 
 def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_bound: int | None = None) -> list[str]:
-    """The newest `count` checkpoints in a folder, the newest first.
+    """The paths of the newest `count` checkpoints in a folder, the newest first.
 
     Args:
-        by_update: those that ``--save-interval-updates`` wrote, not those of whole epochs.
-        upper_bound: the last epoch or update that may be among them.
+        by_update: of ``--save-interval-updates``, not of whole epochs.
+        upper_bound: the last epoch or update.
 
     Raises:
         InputError: there are fewer.
@@ -44,12 +51,12 @@ def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_
 
 
 def average(paths: Sequence[str]) -> dict[str, Any]:
-    """The first checkpoint's state with the mean of all their weights, buffers included, and the latest epoch of them.
+    """Return the first checkpoint's state with the mean of all weights, buffers included, and their latest epoch.
 
-    Means are taken in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
+    Means are computed in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
 
     Raises:
-        InputError: a checkpoint's parameters have other names or shapes than the first one's, or mean something else.
+        InputError: a checkpoint's parameters have other names or shapes than the first one's, or other options.
     """
     remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
     result = read(next(remaining))
@@ -62,10 +69,8 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
         state = read(path)
         weights: dict[str, Tensor] = state["model"]
         other = recorded(path, state)
-        for option, expected, found in differences(first.model, other.model):
+        for option, expected, found in incompatible_options(first.model, other.model):
             raise InputError(path, None, f"{option}: expected {expected} as in {paths[0]}, found {found}")
-        if first.mask_order != other.mask_order:
-            raise InputError(path, None, f"expected the masks of its gates in the order in which {paths[0]} has them")
         if other.epoch is not None and (latest is None or other.epoch > latest):
             latest = other.epoch
             result.setdefault("extra_state", {})["train_iterator"] = state["extra_state"]["train_iterator"]
@@ -94,8 +99,44 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     return result
 
 
-def work(args: argparse.Namespace) -> None:
-    """Does what the command line asks for, and says what was done."""
+def save(state: dict[str, Any], path: str) -> None:
+    """Write a checkpoint.
+
+    Raises:
+        OSError: it cannot be written, where torch alone may name an internal check of its own.
+    """
+    try:
+        with open(path, "wb") as file:
+            torch.save(state, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from None
+        raise
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = command_line("fairseq-syntax-average-checkpoints", __doc__)
+    parser.add_argument("--inputs", required=True, nargs="+", metavar="PATH", help="checkpoints, or one --save-dir")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
+    newest = parser.add_mutually_exclusive_group()
+    newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
+    newest.add_argument(
+        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
+    )
+    parser.add_argument(
+        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
+    )
+    parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command; invalid input ends it with a message and exit status 1."""
+    run("fairseq-syntax-average-checkpoints", get_parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
     utils.import_user_module(args)
     by_update = args.num_update_checkpoints is not None
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
@@ -111,6 +152,6 @@ def work(args: argparse.Namespace) -> None:
         paths = last_checkpoints(args.inputs[0], count, by_update=by_update, upper_bound=limit)
     refuse_to_overwrite(args.output, paths)
     with atomic_write(args.output) as path:
-        torch.save(average(paths), path)
+        save(average(paths), path)
     print(f"{args.output}: the average of")
     print(*paths, sep="\n")

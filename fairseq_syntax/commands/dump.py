@@ -1,4 +1,19 @@
-"""The work of fairseq-syntax-dump; its command line is in :mod:`syntax_data.commands`."""
+"""fairseq-syntax-dump: the syntactic attention of a trained model in each sentence of a split.
+
+    fairseq-syntax-dump data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.npz
+
+It writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords,
+`</s>` the last) and in this order of axes,
+
+    ID/tokens      n strings
+    ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
+    ID/masks       masks × n × n             the masks m, from 0 (hidden) to 1; rows are queries; none if one is learned
+    ID/biases      layers × tables × heads × n × n    learned biases, as they are added to scores, where there are some
+    ID/attention   layers × heads × n × n    the mixed attention A (eq. 10), as it weighs the values
+
+in float32, and the names of these axes in `layers` (numbers from 1; only syntax layers), `masks`, and `biases` (the
+tables: learned masks, and `position_bias`).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +30,7 @@ from tqdm import tqdm
 from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -22,7 +38,7 @@ from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 def sentences(
     model: SyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """For each sentence of a split its number and arrays, in batches of like lengths."""
+    """Yield the number and arrays of each sentence of a split, in batches of similar lengths."""
     dataset = task.dataset(split)
     device = next(model.parameters()).device
     pad = task.source_dictionary.pad()
@@ -38,7 +54,7 @@ def sentences(
 
 
 def dump(args: argparse.Namespace) -> int:
-    """Writes the file; returns the number of sentences in it."""
+    """Write the file; return the number of sentences in it."""
     contents = CONTENTS if args.contents is None else tuple(args.contents.split(","))
     if not set(contents) <= set(CONTENTS):
         raise ValueError(f"--contents: expected some of {','.join(CONTENTS)}, found {args.contents!r}")
@@ -67,8 +83,26 @@ def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
         np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def work(args: argparse.Namespace) -> None:
-    """Does what the command line asks for, and says what was done."""
+def get_parser() -> argparse.ArgumentParser:
+    """The command line; fairseq's names where fairseq has the option."""
+    parser = command_line("fairseq-syntax-dump", __doc__)
+    parser.add_argument("data", help="the data-bin")
+    parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
+    parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
+    parser.add_argument("--contents", metavar="LIST", help=f"some of {','.join(CONTENTS)} (default: all)")
+    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
+    parser.add_argument("--cpu", action="store_true", help="use no GPU")
+    parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command; invalid input ends it with a message and exit status 1."""
+    run("fairseq-syntax-dump", get_parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
     utils.import_user_module(args)
     try:
         count = dump(args)

@@ -1,4 +1,4 @@
-"""A checkpoint and a data-bin, opened for looking at what the model does; nothing is trained."""
+"""Opening a checkpoint with a data-bin, for analyses of the model."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairseq import checkpoint_utils, tasks, utils
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
-from fairseq_syntax.checkpoints.safe_loading import weights_of
+from fairseq_syntax.checkpoints.safe_loading import naming
 from fairseq_syntax.checkpoints.size_limit import SizeLimit
 from syntax_data.errors import InputError, one_line
 
 
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
-    """A checkpoint's content, and its task on the data-bin `data`, with other options changed to `overrides`.
+    """Return a checkpoint's content, and its task on the data-bin `data`, with options changed to `overrides`.
 
     Raises:
         InputError: the checkpoint lacks its configuration, or the data-bin does not fit it.
@@ -34,29 +34,30 @@ def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, A
 
 
 def files_of_data_bin(data: str) -> list[str]:
-    """All files in the folders `data`."""
+    """The paths of all files in the folders `data`."""
     return [os.path.join(folder, name) for folder in utils.split_paths(data) for name in os.listdir(folder)]
 
 
 def build_trained(path: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
-    """The checkpoint's model, ready to be evaluated, on a GPU if there is one and not `cpu`.
+    """Return the checkpoint's model in evaluation mode, on a GPU if there is one and not `cpu`.
 
     Raises:
         InputError: the weights do not fit.
     """
     (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
-    return _placed(model, cpu=cpu)
+    return _evaluated(model, cpu=cpu)
 
 
 def build_untrained(path: str, data: str, state: dict[str, Any], task: Any, *, seed: int, cpu: bool) -> nn.Module:
-    """The checkpoint's model as training would begin it with `seed`; else as :func:`build_trained`."""
+    """As :func:`build_trained`, with the weights with which training would begin under `seed`."""
     torch.manual_seed(seed)
-    with SizeLimit() as limit, weights_of(path, f"its configuration and the dictionaries of {data}"):
+    fit = f"weights that fit its configuration and the dictionaries of {data}"
+    with SizeLimit() as limit, naming(path, fit):
         limit.of(path, state)
-        return _placed(task.build_model(state["cfg"].model), cpu=cpu)
+        return _evaluated(task.build_model(state["cfg"].model), cpu=cpu)
 
 
-def _placed(model: nn.Module, *, cpu: bool) -> nn.Module:
+def _evaluated(model: nn.Module, *, cpu: bool) -> nn.Module:
     model.eval()
     if torch.cuda.is_available() and not cpu:
         model.cuda()
@@ -64,7 +65,7 @@ def _placed(model: nn.Module, *, cpu: bool) -> nn.Module:
 
 
 def load_split(task: Any, data: str, split: str) -> Any:
-    """A split, as the task loads it.
+    """Return a split, as the task loads it.
 
     Raises:
         InputError: the data-bin has none that can be read.
@@ -76,7 +77,7 @@ def load_split(task: Any, data: str, split: str) -> Any:
 
 @contextmanager
 def of_data_bin(path: str) -> Iterator[None]:
-    """Inside the block, what fairseq says of a data-bin that it cannot read is an :class:`InputError`."""
+    """Inside the block, errors of fairseq, which cannot read a data-bin, are :class:`InputError`."""
     try:
         yield
     except InputError:

@@ -1,39 +1,38 @@
 """Repairs of fairseq and torch, one file a defect.
 
-Each says what is wrong in which versions, where that can be read, and what the repair does. Each has a test in
-``tests/unit/compat`` that fails once fairseq or torch is mended: then the file is deleted, and what calls it.
+Each describes what is wrong in which versions, with a link, and the repair. Each has a test in ``tests/unit/compat``
+that fails once fairseq or torch is mended: then the file is deleted, and its callers change.
 
 | file | what is wrong | applied |
 | --- | --- | --- |
 | amp_unscaling | ``--amp`` divides gradients by the loss scale twice | on import |
 | buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
-| interactive_end | fairseq-interactive ends with status 0 whatever happened | on import |
+| interactive_end | fairseq-interactive always ends with status 0 | on import |
 | nan_detector | a training that diverges ends in StopIteration | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
-| cached_data | ``--dataset-impl cached`` cannot train | by the task, as a split is loaded |
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
 | resumption | a resumed training has other batches | by the task, as batches are made |
 | upsampling | ``train``, ``train1`` do not train together | by the task, as a split is loaded |
 | bfloat16 | ``--bf16`` means a TPU | by the task, at its start |
 | cudnn_attention | cuDNN's attention gives NaN under masks | by the task, at its start |
-| frozen_parameters | ``--fp16`` decays parameters that are to stay still | by the task, at each step |
+| frozen_parameters | ``--fp16`` decays frozen parameters | by the task, at each step |
 | stock_models | stock models refuse ``src_syntax`` in an ensemble | by the task, in generation |
 | unknown_words | ``--replace-unk`` breaks | by the task, in generation |
 """
 
 
 def install() -> None:
-    """Applies what changes fairseq and torch themselves, for the whole process. A second call would apply it twice."""
+    """Apply the repairs of fairseq and torch themselves, for the whole process. A second call applies them twice."""
     # after fairseq
     from fairseq_syntax.compat import amp_unscaling, buckets, help, interactive_end, nan_detector, rdrop, valid_subsets
 
     help.list_all_options_in_help()
     rdrop.repeat_whole_batches()
     buckets.allow_buckets()
-    interactive_end.tell_the_end()
+    interactive_end.install_exit_hooks()
     amp_unscaling.unscale_once()
-    nan_detector.look_into_nested_outputs()
+    nan_detector.inspect_nested_outputs()
     valid_subsets.compare_names_of_sets()

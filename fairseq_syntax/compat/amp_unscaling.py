@@ -21,7 +21,7 @@ from fairseq.optim.amp_optimizer import AMPOptimizer
 
 
 def unscale_once() -> None:
-    """Make ``--amp`` step by the gradients that there are without it."""
+    """Make ``--amp`` step by the same gradients as training without it."""
     construct = AMPOptimizer.__init__
 
     @functools.wraps(construct)

@@ -5,8 +5,7 @@ command line for ``--tpu``. Without torch_xla that ends in an ImportError that n
 does not do so: ``common.bf16=true`` trains in bfloat16.)
 https://github.com/facebookresearch/fairseq/issues/4696
 
-The repair: the task says at its start what is the matter (:func:`check_tpu`). The options keep
-their meaning.
+The repair: the task raises an error at its start (:func:`check_tpu`). The options keep their meaning.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from importlib.util import find_spec
 
 
 def check_tpu(tpu: object) -> None:
-    """Checks an option ``common.tpu`` (which, in a configuration made in Python, may be the string ``${common.tpu}``).
+    """Check an option ``common.tpu`` (in a configuration from Python, it may be the string ``${common.tpu}``).
 
     Raises:
         ValueError: it asks for a TPU, and torch_xla is not installed.

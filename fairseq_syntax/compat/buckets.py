@@ -20,7 +20,7 @@ from fairseq.data import data_utils, language_pair_dataset
 
 
 def allow_buckets() -> None:
-    """From now on, fairseq's datasets can pad their sentences to few lengths under numpy 2 as well."""
+    """Let fairseq's datasets pad their sentences to few lengths under numpy 2 as well."""
     if hasattr(np, "compat"):
         return
     numpy = ModuleType("numpy")

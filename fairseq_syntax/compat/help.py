@@ -4,7 +4,7 @@ What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 print the help as s
 once, which is before they have added the options of the architecture and the task. So no option of a model is in it.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/options.py (``parse_args_and_arch``)
 
-The repair: help that is asked for is printed before fairseq reads the command line, with those options.
+The repair: the help is printed before fairseq reads the command line, with those options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairseq.tasks import TASK_REGISTRY
 
 
 def list_all_options_in_help() -> None:
-    """From now on, help that is asked for together with ``--arch`` or ``--task`` includes their options."""
+    """Include the options of ``--arch`` and ``--task`` in the help of a command line that has them."""
     original = options.parse_args_and_arch
 
     @functools.wraps(original)

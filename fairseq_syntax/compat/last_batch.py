@@ -5,8 +5,8 @@ of ``--required-batch-size-multiple``, which is 8 by default. A test set of 1,00
 fewer, without a word; a set of fewer than 8 has no batches, and an empty one ends in an IndexError.
 https://github.com/facebookresearch/fairseq/issues/5036
 
-The repair: :class:`~fairseq_syntax.data.syntax_pairs.SyntaxPairs` makes its batches by :func:`keep_last_batch`. Other
-tasks than ours are as fairseq has them.
+The repair: :class:`~fairseq_syntax.data.syntax_pairs.SyntaxPairs` calls :func:`keep_last_batch`. Other tasks than ours
+are as fairseq has them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 
 def keep_last_batch(batch_by_size: Callable[..., Any], indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
-    """The batches that a dataset's `batch_by_size` makes of `indices`, and one more of what it drops of them."""
+    """The batches of `indices` by a dataset's `batch_by_size`, and one more of those that it drops."""
     if not len(indices):
         return []  # fairseq looks for a last batch
     batches = list(batch_by_size(indices, *args, **kwargs))

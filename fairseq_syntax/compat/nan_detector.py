@@ -1,14 +1,14 @@
-"""A training that diverges says so, and where.
+"""The error of a training that diverges names the module.
 
 What is wrong: where a gradient is NaN or infinite, fairseq 0.12.2, main and fairseq-fixed 0.12.3 repeat the batch to
 look for its origin (``NanDetector``). The hooks for that, torch's ``register_backward_hook``, need a tensor among the
 values of a module's output. An encoder's output is a dictionary of lists. So every model with an encoder, stock ones
-too, ends in a ``StopIteration`` that tells nothing.
+too, ends in a ``StopIteration`` without a message.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/nan_detector.py (``add_hooks``),
 https://github.com/pytorch/pytorch/blob/main/torch/nn/modules/module.py (``non_full_backward_hooks``)
 
-The repair: gradients are looked at by hooks of the tensors in a module's output. The error, "gradients are Nan/Inf",
-ends with what was found first in the forward pass and in the backward pass.
+The repair: hooks of the tensors in a module's output check gradients. The error, "gradients are Nan/Inf",
+ends with the first module in the forward pass and the first in the backward pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fairseq.nan_detector import NanDetector
 from torch import Tensor
 
 
-def look_into_nested_outputs() -> None:
-    """Make the detector take every kind of output, and the error tell what it finds."""
+def inspect_nested_outputs() -> None:
+    """Make the detector take every kind of output, and add what it finds to the error."""
     detect, leave = NanDetector._detect, NanDetector.__exit__
 
     @functools.wraps(NanDetector.add_hooks)
@@ -31,7 +31,7 @@ def look_into_nested_outputs() -> None:
         if self.forward:
             self.fhooks.append(module.register_forward_hook(self.fhook_fn))
         if self.backward:
-            self.bhooks.append(module.register_forward_hook(functools.partial(_look_at_gradients, self)))
+            self.bhooks.append(module.register_forward_hook(functools.partial(_check_gradients, self)))
 
     @functools.wraps(detect)
     def _detect(self: Any, tensor: Tensor, name: str, backward: bool) -> str | None:
@@ -51,7 +51,7 @@ def look_into_nested_outputs() -> None:
     NanDetector.add_hooks, NanDetector._detect, NanDetector.__exit__ = add_hooks, _detect, __exit__
 
 
-def _look_at_gradients(detector: Any, module: Any, inputs: Any, output: Any) -> None:
+def _check_gradients(detector: Any, module: Any, inputs: Any, output: Any) -> None:
     for tensor in _tensors(output):
         if tensor.requires_grad:
             tensor.register_hook(lambda gradient: detector.bhook_fn(module, None, gradient))

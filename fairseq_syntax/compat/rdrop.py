@@ -5,7 +5,7 @@ those in a dictionary there, such as ``src_syntax``. And they write the repeated
 given, so that ``--eval-bleu`` then translates each sentence twice and fails for want of a reference.
 https://github.com/facebookresearch/fairseq/issues/5410
 
-The repair: another function repeats nested tensors too, and leaves the batch as it is.
+The repair: our function repeats nested tensors too, and leaves the batch as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 
 def repeat_whole_batches() -> None:
-    """From now on, R-Drop repeats nested tensors too and leaves the batch as it is."""
+    """Make R-Drop repeat nested tensors too and leave the batch as it is."""
 
     @functools.wraps(rdrop.duplicate_input)
     def duplicate_input(sample: dict[str, Any]) -> dict[str, Any]:

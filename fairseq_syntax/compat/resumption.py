@@ -6,7 +6,7 @@ epoch 5 has other batches than one that ran through: it never ends with the same
 it skips as many batches of the new kind as it had done of the old one, so that some sentences are seen twice in that
 epoch and others not at all.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/tasks/fairseq_task.py (``get_batch_iterator``); that
-batches are kept is meant: https://github.com/facebookresearch/fairseq/issues/1156
+batches are kept is intended: https://github.com/facebookresearch/fairseq/issues/1156
 
 The repair: :func:`batches_of_first_epoch` makes them as in epoch 1, whenever the process starts.
 """

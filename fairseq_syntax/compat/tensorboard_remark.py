@@ -6,7 +6,7 @@ with that line on stderr.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/tasks/text_to_speech.py
 
 The repair: our package imports fairseq inside :func:`left_out`, which concerns our own commands and Python programs.
-fairseq's commands have imported it, and said so, before they know of us.
+fairseq's commands import it, and log the line, before they import our package.
 """
 
 from __future__ import annotations

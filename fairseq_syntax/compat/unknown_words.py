@@ -1,4 +1,4 @@
-"""``--replace-unk``: an unknown word gives way to the source word that it looks at most.
+"""``--replace-unk``: an unknown word is replaced by the source word with the most attention.
 
 What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take that word from a hypothesis's ``alignment``, which the
 generator leaves empty. The first unknown word ends in an IndexError
@@ -18,7 +18,7 @@ from torch import Tensor
 
 
 def are_replaced(options: object, post_process: str | None) -> bool:
-    """Whether options of generation ask for ``--replace-unk``.
+    """Return if options of generation ask for ``--replace-unk``.
 
     Args:
         post_process: ``--remove-bpe``.

@@ -17,7 +17,7 @@ from typing import Any
 
 @contextmanager
 def repeating_first(cfg: Any, *, training: bool) -> Iterator[None]:
-    """Have the first part of a split repeated in training alone, and as often as said.
+    """Repeat the first part of a split in training alone, as often as the options say.
 
     Args:
         cfg: the options of a translation task. ``cfg.upsample_primary`` says how often; -1 means once.

@@ -13,15 +13,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
-from fairseq_syntax.compat import (
-    bfloat16,
-    cached_data,
-    cudnn_attention,
-    resumption,
-    stock_models,
-    unknown_words,
-    upsampling,
-)
+from fairseq_syntax.compat import bfloat16, cudnn_attention, resumption, stock_models, unknown_words, upsampling
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
 from fairseq_syntax.data.features import load_features
@@ -121,7 +113,6 @@ class SyntaxTranslationTask(TranslationTask):
     def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
-        cached_data.prefetch_all(pairs)
         features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
         if self._has_auxiliary_losses:
             try:

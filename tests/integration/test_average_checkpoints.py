@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import commands
-from fairseq_syntax.commands.average_checkpoints import average, last_checkpoints
-from syntax_data.commands.average_checkpoints import main
+from fairseq_syntax.commands.average_checkpoints import average, last_checkpoints, main
 from syntax_data.errors import InputError
 
 
@@ -52,16 +51,23 @@ def test_tied_weights_stay_tied_and_what_goes_on_training_is_left_out(tmp_path, 
     assert state["extra_state"] == {"metrics": 1}
 
 
-def test_a_folder_wants_a_number(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main([f"--inputs={tmp_path}", f"--output={tmp_path}/out.pt"])
-    assert "a folder as --inputs goes with --num-epoch-checkpoints" in capsys.readouterr().err
+@pytest.mark.parametrize("epochs", [(2, 3), (3, 2)])
+def test_the_epoch_is_the_latest(tmp_path, epochs):
+    for i, epoch in enumerate(epochs):
+        extra = {"train_iterator": {"epoch": epoch + 1, "iterations_in_epoch": 0}}
+        torch.save({"model": {"w": torch.ones(2)}, "extra_state": extra}, tmp_path / f"{i}.pt")
+    state = average([str(tmp_path / f"{i}.pt") for i in range(2)])
+    assert state["extra_state"]["train_iterator"]["epoch"] == 4
 
 
-def test_no_checkpoints_have_no_average(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [([], "a folder as --inputs goes with --num-epoch-"), (["--num-epoch-checkpoints", "0"], "at least 1")],
+)
+def test_options_that_do_not_go_together(tmp_path, capsys, more, message):
     with pytest.raises(SystemExit):
-        main(["--inputs", str(tmp_path), "--num-epoch-checkpoints", "0", "--output", str(tmp_path / "x.pt")])
-    assert "at least 1" in capsys.readouterr().err
+        main([f"--inputs={tmp_path}", f"--output={tmp_path}/out.pt", *more])
+    assert message in capsys.readouterr().err
 
 
 def test_which_checkpoints_are_the_last(tmp_path):

@@ -1,4 +1,4 @@
-"""Gates, masks and attention of a split, in a file."""
+"""fairseq-syntax-dump: gates, masks and attention of a split, in a file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import commands
+from fairseq_syntax.commands.dump import main
 from fairseq_syntax.modules.trace import SyntaxTrace
 from small import encode
-from syntax_data.commands.dump import main
 
 
 @pytest.fixture(scope="module", params=["auto", "sdpa"])

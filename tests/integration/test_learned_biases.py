@@ -10,9 +10,9 @@ import torch
 from test_ways_to_train import assert_learns
 
 import commands
+from fairseq_syntax.commands.average_checkpoints import main as average
+from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from syntax_data.commands.average_checkpoints import main as average
-from syntax_data.commands.dump import main as dump
 
 RELATIVE = ["--arch=relative_position_transformer_tiny", *commands.TINY[2:]]
 TREE_BIASES = ["--arch=tree_bias_transformer_tiny", *commands.TINY[2:]]

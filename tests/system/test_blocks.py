@@ -38,13 +38,11 @@ ELSEWHERE = {
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/experiments/README.md", "authors="): _NETWORK,
     ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
-    (
-        "benchmarks/README.md",
-        "",
-    ): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
+    ("benchmarks/README.md", ""): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
 }
 #: The pages whose blocks run: in each folder some, in an order in which each finds what it needs.
 FOLDERS = {
+    "main path": ["README.md"],
     "one after the other": [
         *("README.md", "docs/training.md", "docs/scoring.md", "docs/new-text.md", "docs/data.md", "docs/systems.md"),
         *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "docs/extending.md"),
@@ -52,6 +50,7 @@ FOLDERS = {
     ],
     "tutorial": ["docs/tutorial.md"],
 }
+ORDINARY = {"main path"}  # the others run nightly
 COMMON = "--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --batch-size 20"
 SUBSTITUTES = {
     "README.md": {"--lang en --input raw/$split.en --download": "--parser fake --input raw/$split.en"},
@@ -64,7 +63,7 @@ SUBSTITUTES = {
     "docs/extending.md": {"…": COMMON},
     "examples/own_bias/README.md": {"…": COMMON},
 }
-#: What pages take for granted, and README does not make.
+#: What pages need, and README does not make.
 BEFORE = {
     "docs/scoring.md": f"""
 for arch in gated_syntax_transformer:gated:slr transformer:stock:stock; do
@@ -86,7 +85,7 @@ CODE = [block for page in PAGES for block in blocks(page, "bash|python")]
 
 
 def elsewhere(block: Block) -> bool:
-    """Whether it is run elsewhere, or not at all."""
+    """Return if a block is run elsewhere, or not at all."""
     return any(block.page == page and block.text.startswith(start) for page, start in ELSEWHERE)
 
 
@@ -102,7 +101,7 @@ def test_each_block_runs_or_has_a_reason():
 
 @pytest.fixture
 def folder(tmp_path, corpus) -> Path:
-    """What README takes for granted: English and German, raw, tokenised and cut into subwords."""
+    """What README starts from: English and German, raw, tokenised and cut into subwords."""
     for name in ("raw", "tok", "bpe"):
         (tmp_path / name).mkdir()
     for split in ("train", "valid", "test"):
@@ -115,7 +114,10 @@ def folder(tmp_path, corpus) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("pages", FOLDERS.values(), ids=FOLDERS)
+@pytest.mark.parametrize(
+    "pages",
+    [pytest.param(of, id=name, marks=() if name in ORDINARY else pytest.mark.nightly) for name, of in FOLDERS.items()],
+)
 def test_blocks_run(folder, fake_parser, pages):
     for page in pages:
         ours = [block for block in CODE if block.page == page and not elsewhere(block)]

@@ -11,6 +11,10 @@ import pytest
 
 from experiment import experiment, run_here
 from syntax_experiments.recipe import read_recipe
+from syntax_experiments.schema import recipe_names
+
+#: Between them they have all kinds of steps; the others run nightly.
+ORDINARY = {"gate_normalisation", "multi30k_en_de", "multi30k_en_de_high", "wmt18_en_tr"}
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +45,7 @@ def assert_table(work: Path, name: str, systems: int, printed: str) -> None:
         assert epochs[-1]["valid_loss"] < epochs[0]["valid_loss"], "it learns"
 
 
+@pytest.mark.nightly
 def test_smoke_as_users_run_it(tmp_path):
     command = experiment("iwslt14_de_en", "--smoke", "--work", tmp_path, "--cores", 2)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
@@ -55,8 +60,10 @@ def test_smoke_as_users_run_it(tmp_path):
     assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"
 
 
-@pytest.mark.parametrize("recipe", ["multi30k_en_de", "multi30k_en_de_high", "gate_normalisation"])
-def test_smoke_of_pictures_selections_and_measurements(recipe, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(name, marks=() if name in ORDINARY else pytest.mark.nightly) for name in recipe_names()]
+)
+def test_smoke(recipe, tmp_path, monkeypatch, capsys):
     options = ["--smoke", "--smoke-systems", 2, "--work", tmp_path]
     run_here(recipe, *options, monkeypatch=monkeypatch, cwd=tmp_path)
     work = tmp_path / "smoke"

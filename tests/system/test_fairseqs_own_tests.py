@@ -1,6 +1,6 @@
-"""fairseq's own tests: as they are written, and with our task and architecture in the place of theirs.
+"""fairseq's own tests: as they are written, and with our task and architecture instead of theirs.
 
-They are read from the folder that FAIRSEQ_SYNTAX_DATA names. docs/fairseq-tests.md says what comes of each.
+They are read from the folder that FAIRSEQ_SYNTAX_DATA names. docs/fairseq-tests.md has the result of each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import ROOT
 
 FOLDER = Path(os.environ.get("FAIRSEQ_SYNTAX_DATA") or "/") / "fairseq_tests"
-pytestmark = pytest.mark.skipif(not (FOLDER / "tests").is_dir(), reason="fairseq's own tests are not there")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not (FOLDER / "tests").is_dir(), reason="fairseq's own tests are not there"),
+]
 PAGE = (ROOT / "docs/fairseq-tests.md").read_text()
 
 #: The tests of a translation model whose task and architecture can be ours.
@@ -186,7 +189,7 @@ def test_with_ours(theirs, test, fake_parser, half_precision, monkeypatch):
 
 
 def adapt(theirs: dict[str, types.ModuleType], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts our task, our architecture and features in the place of what their helpers use."""
+    """Have their helpers use our task, our architecture and features."""
     utils = theirs["utils"]
     preprocess, train, generate = (
         getattr(utils, name) for name in ("preprocess_translation_data", "train_translation_model", "generate_main")

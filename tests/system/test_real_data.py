@@ -24,7 +24,7 @@ from places import EXPERIMENTS
 from syntax_data.commands import binarize, parse
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_entries, parse_conllu
+from syntax_data.trees.conllu import conllu_units, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import read_recipe
@@ -63,7 +63,7 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
 def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
     texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
-    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_entries(read_lines(str(path)))]
+    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_units(read_lines(str(path)))]
     assert len(trees) == len(texts) > 400
     for text, tree in zip(texts, trees, strict=True):
         assert isinstance(tree, DependencyTree)
@@ -118,14 +118,18 @@ def refuse(*args, **kwargs):
     raise AssertionError("the network was touched")
 
 
+def one_nightly(name: str) -> pytest.MarkDecorator:
+    """Pretokenized and raw text of Multi30k, one of which is parsed in nightly runs alone."""
+    values = ("pretokenized", "tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw", "raw/val.en.gz", [])
+    marks = {name: pytest.mark.nightly}
+    found = [pytest.param(file, options, id=kind, marks=marks.get(kind, ())) for kind, file, options in values]
+    return pytest.mark.parametrize(("name", "options"), found)
+
+
 STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device", "cpu", "--batch-size", "200"]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw/val.en.gz", [])],
-    ids=["pretokenized", "raw"],
-)
+@one_nightly("raw")
 def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
@@ -133,7 +137,7 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     parse.main(["--input", str(text), *STANZA, *options])
     lines = text.read_text().splitlines()
     conllu, trees = (Path(f"{text}.{kind}") for kind in ("conllu", "trees"))
-    blocks = list(conllu_entries(read_lines(str(conllu))))
+    blocks = list(conllu_units(read_lines(str(conllu))))
     assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
     for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
         tree = parse_conllu(block, path=str(conllu), line=number)
@@ -148,11 +152,7 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
             assert "".join(tree.tokens) == "".join(line.split())
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw/val.en.gz", [])],
-    ids=["pretokenized", "raw"],
-)
+@one_nightly("pretokenized")
 def test_stanzas_parses_do_not_depend_on_shards_and_kills(tmp_path, name, options):
     lines = unpack(f"multi30k/{name}", tmp_path / "val.en").read_text().splitlines(keepends=True)[:150]
     commands = {}
@@ -199,7 +199,7 @@ def test_stanza_in_raw_mode(tmp_path):
     text.write_text("\n".join(lines))
     parse.main(["--input", str(text), *STANZA])
     conllu, trees = f"{text}.conllu", f"{text}.trees"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
     constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
     assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
     assert units[4] == constituents[4] == NoParse("too_long")
@@ -216,29 +216,29 @@ def test_stanza_in_raw_mode(tmp_path):
     assert "(" in third.tokens
 
 
-@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
-def test_stanza_and_words_without_end(tmp_path, options):
+@one_nightly("raw")
+def test_stanza_and_words_without_end(tmp_path, name, options):
     """Lines that would take minutes and gigabytes have no parse; a long word does not pad all others to its length."""
     text = tmp_path / "x.en"
     short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
     text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
     parse.main(["--input", str(text), *STANZA, *options])
     conllu = f"{text}.conllu"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
     assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
     assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
     if options:
         text.write_text("".join(f"{line}\n" for line in short))
-        command = [sys.executable, "-c", PARSE_AND_TELL_MEMORY, "--input", text, *STANZA, *options]
+        command = [sys.executable, "-c", PARSE_AND_PRINT_MEMORY, "--input", text, *STANZA, *options]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
 
 
-PARSE_AND_TELL_MEMORY = """
+PARSE_AND_PRINT_MEMORY = """
 import re
 from syntax_data.commands import parse
 parse.main()
-with open("/proc/self/status") as status:  # what getrusage tells includes the process that started this one
+with open("/proc/self/status") as status:  # getrusage's number includes the process that started this one
     print(int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read())[1]) >> 10)
 """
 
@@ -262,6 +262,7 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     assert "conllu: 1014 parsed (100.00%), without a parse: 0" in report
 
 
+@pytest.mark.nightly
 def test_multi30k_recipe_for_a_few_steps(tmp_path):
     """The recipe's own text and parses, a few lines of each."""
     (tmp_path / "few.yaml").write_text(f"""
@@ -283,8 +284,8 @@ systems:
     assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "high")}
 
 
-@pytest.mark.parametrize("options", [["--pretokenized"], []], ids=["pretokenized", "raw"])
-def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options):
+@one_nightly("pretokenized")
+def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, options):
     """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
     raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:150]
     german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:150]
@@ -316,10 +317,10 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, options)
     encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
     buffers = "--buffer-size=60", "--batch-size=16"
     live = f"--parser-models={models}", "--parser-device=cpu"
-    for name, more in (("live", live), ("side", (f"--input-parses={text}",))):
+    for more in (live, (f"--input-parses={text}",)):
         read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
         commands.assert_same(commands.scored(log, "H"), expected)
-        assert "no parse" not in log, name
+        assert "no parse" not in log, more
         assert "differs from the training data" not in log
     _, plain = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, "--parser=none"))
     without = commands.scored(plain, "H")

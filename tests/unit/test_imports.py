@@ -1,8 +1,8 @@
 """Which component may use which: no import circle, and every import runs from a higher component to a lower one.
 
-A component is a folder of a package, or a module beside the folders. A new one, or a new arrow between two of them, is
-a change of ``COMPONENTS``: an arrow is a decision. Imports inside functions, and by ``import_module`` of a literal
-name, count like all others. Those for types alone count as arrows between components, but make no circle.
+A component is a folder of a package, or a module beside the folders. ``COMPONENTS`` has each, with its imports. Imports
+inside functions, and by ``import_module`` of a literal name, count like all others. Those for types alone count between
+components, but make no circle.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Components from the lowest to the highest, and what each uses, no more and no less: those further up in this table,
-#: torch, and fairseq. A name without a package is a component of the same one; "…": any that are lower.
+#: Components from the lowest to the highest, and what each uses, exactly: those further up in this table, torch, and
+#: fairseq. A name without a package is a component of the same one; "…": any that are lower.
 COMPONENTS = {
     "syntax_data": "",  # the version
     "syntax_data.errors": "",
@@ -27,7 +27,6 @@ COMPONENTS = {
     "syntax_data.data_bin": "errors io text trees controls features parsers",
     "syntax_data.scoring": "errors text",
     "syntax_data.commands": "…",
-    "fairseq_syntax._installed": "syntax_data",
     "fairseq_syntax.options": "",
     "fairseq_syntax.modules": "torch options syntax_data.features",
     "fairseq_syntax.testing": "torch modules syntax_data.features syntax_data.trees",
@@ -46,12 +45,6 @@ COMPONENTS = {
     "syntax_experiments.training_log": "syntax_data.errors",
     "syntax_experiments.plots": "…",
     "syntax_experiments.probing": "…",
-}
-
-#: The one exception: command lines of the light package, whose --help loads no torch, hand over to the work by name.
-BY_NAME = {
-    ("syntax_data.commands.dump", "fairseq_syntax.commands.dump"),
-    ("syntax_data.commands.average_checkpoints", "fairseq_syntax.commands.average_checkpoints"),
 }
 
 PACKAGES = tuple(name for name in COMPONENTS if "." not in name)
@@ -133,7 +126,7 @@ def test_imports_run_down_the_table_of_components():
     wrong = [f"{module} is in no component" for module in files if component_of(module) not in COMPONENTS]
     assert not wrong
     for module, path in files.items():
-        for name in {*imported(module, path, files, types=True)} - {n for m, n in BY_NAME if m == module}:
+        for name in {*imported(module, path, files, types=True)}:
             uses[component_of(module)].setdefault(name if name in OUTSIDE else component_of(name), f"{module}: {name}")
     for component, found in uses.items():
         lower, package = order[: order.index(component)], component.partition(".")[0]
@@ -163,4 +156,3 @@ def test_modules_that_are_imported_by_name_count(tmp_path):
     files = modules()
     found = ["fairseq", "fairseq_syntax.modules.biases", "fairseq_syntax.modules.trace", "torch"]
     assert sorted(imported("fairseq_syntax.x", path, files, types=True)) == found
-    assert all(name in {*imported(module, files[module], files, types=True)} for module, name in BY_NAME)

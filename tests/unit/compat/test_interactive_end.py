@@ -1,4 +1,4 @@
-"""fairseq-interactive gets a last word, and no other command does."""
+"""Exit hooks of fairseq-interactive, which no other command has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
-import fairseq_syntax  # noqa: F401  (tells the end)
+import fairseq_syntax  # noqa: F401  (installs the hooks)
 from fairseq_syntax.compat.interactive_end import add_exit_hook
 
 
@@ -29,57 +29,48 @@ def run(command: Any, body: Callable[[], None]) -> None:
     distributed_utils.call_main(OmegaConf.structured(FairseqConfig), main)
 
 
-def test_what_is_to_be_called_is_called_after_the_command_and_once():
-    said: list[str] = []
+@pytest.mark.parametrize("by_path", [False, True], ids=["module", "run by path"])
+def test_hooks_are_called_after_the_command_and_once(by_path):
+    lines: list[str] = []
+    command: Any = fairseq_cli.interactive
+    if by_path:
+        command = ModuleType("__main__")
+        vars(command).update({**vars(fairseq_cli.interactive), "__name__": "__main__", "__spec__": None})
 
     def body() -> None:
-        assert add_exit_hook(lambda: said.append("the end"))
-        said.append("last line")
+        assert add_exit_hook(lambda: lines.append("the end"))
+        lines.append("last line")
 
-    run(fairseq_cli.interactive, body)
-    assert said == ["last line", "the end"]
-    run(fairseq_cli.interactive, lambda: said.append("another run"))
-    assert said == ["last line", "the end", "another run"]
-
-
-def test_it_has_an_end_also_where_its_file_is_run_by_path():
-    said: list[str] = []
-    by_path = ModuleType("__main__")
-    vars(by_path).update({**vars(fairseq_cli.interactive), "__name__": "__main__", "__spec__": None})
-    run(by_path, lambda: said.append(f"{add_exit_hook(lambda: said.append('the end'))}"))
-    assert said == ["True", "the end"]
+    run(command, body)
+    assert lines == ["last line", "the end"]
+    run(command, lambda: lines.append("another run"))
+    assert lines == ["last line", "the end", "another run"]
 
 
-def test_other_commands_have_no_end():
-    said: list[str] = []
-    run(fairseq_cli.generate, lambda: said.append(f"generate: {add_exit_hook(sys.exit)}"))
-    said.append(f"no command: {add_exit_hook(sys.exit)}")
-    assert said == ["generate: False", "no command: False"]
+def test_other_commands_have_no_hooks():
+    found: list[bool] = []
+    run(fairseq_cli.generate, lambda: found.append(add_exit_hook(sys.exit)))
+    assert [*found, add_exit_hook(sys.exit)] == [False, False]
 
 
-def test_it_may_set_the_status_but_not_hide_an_error():
-    def ask() -> None:
-        add_exit_hook(lambda: sys.exit(3))
-
+def test_a_hook_may_set_the_status_but_not_hide_an_error():
     def fail() -> None:
-        ask()
+        add_exit_hook(lambda: sys.exit(3))
         raise KeyError("lost")
 
     with pytest.raises(SystemExit) as end:
-        run(fairseq_cli.interactive, ask)
+        run(fairseq_cli.interactive, lambda: add_exit_hook(lambda: sys.exit(3)))
     assert end.value.code == 3
     with pytest.raises(KeyError, match="lost"):
         run(fairseq_cli.interactive, fail)
-    assert not add_exit_hook(sys.exit)
 
 
-def test_fairseq_has_no_end_of_its_own():
-    """Fails as soon as fairseq calls the task, or returns something, after the last line: then this is not needed."""
+def test_fairseq_has_no_hooks_of_its_own():
+    """Fails once fairseq calls the task, or returns something, after the last line: delete interactive_end.py."""
     main = inspect.getsource(fairseq_cli.interactive.main)
     loop, _, after = main.partition("# update running id_ counter")
     assert loop
-    assert "task" not in after
-    assert "return" not in after
+    assert not {"task", "return"} & set(after.split())
     assert "call_main(convert_namespace_to_omegaconf(args), main)" in inspect.getsource(
         fairseq_cli.interactive.cli_main
     )

@@ -1,4 +1,4 @@
-"""Stock models beside ours: they hear nothing of syntax, and stay as they are."""
+"""Stock models beside ours in an ensemble: they get no syntax, and stay as they are."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ import threading
 
 import pytest
 
+from fairseq_syntax.commands import average_checkpoints, dump
 from forked import Forked
-from syntax_data.commands import average_checkpoints, binarize, dump, parse, score
+from syntax_data.commands import binarize, parse, score
 from syntax_data.commands.main import UsageError, command, run
 from syntax_data.errors import InputError
 from syntax_data.io.workers import WorkerDied
