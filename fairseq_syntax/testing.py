@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.features import FEATURES
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree, Tree
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fairseq_syntax.modules.attention.base import DROPOUT_ON, AttentionImplementation, ExpertMixture
+from fairseq_syntax.modules.attention.interface import DROPOUT_ON, AttentionImplementation, ExpertMixture
 from fairseq_syntax.modules.attention.reference import ReferenceAttention, scores
 from fairseq_syntax.modules.attention.sdpa import SDPAttention
 from fairseq_syntax.modules.attention.shared import SharedAttention, takes_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.modules.attention.base import AttentionResult, ExpertMixture
+from fairseq_syntax.modules.attention.interface import AttentionResult, ExpertMixture
 from fairseq_syntax.modules.attention.reference import ReferenceAttention
 
 #: Below this share of a row's global attention that a mask lets pass, precision would be lost.

@@ -11,6 +11,7 @@ empty, and a sentence without a parse is not masked at all.
 
 from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
+from fairseq_syntax.modules.biases.bias_tables import BiasTable, RelativePosition, TreeHeight, TreePath
 from fairseq_syntax.modules.biases.lisa import PredictedParent
 from fairseq_syntax.modules.biases.parent import ParentScaling
 from fairseq_syntax.modules.biases.registry import (
@@ -23,7 +24,6 @@ from fairseq_syntax.modules.biases.registry import (
 from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest
 from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention
 from fairseq_syntax.modules.biases.slr import SyntacticLocalRange
-from fairseq_syntax.modules.biases.tables import BiasTable, RelativePosition, TreeHeight, TreePath
 from fairseq_syntax.modules.numerics import UNKNOWN
 
 __all__ = [

@@ -28,8 +28,8 @@ from fairseq_syntax.options import option
 from fairseq_syntax.testing import random_features, random_tree
 from small import padded
 from syntax_data.features import INFINITE
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree, Tree
 from time_limit import within

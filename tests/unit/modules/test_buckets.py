@@ -16,8 +16,8 @@ from fairseq_syntax.modules.biases import (
     TreePath,
 )
 from syntax_data.features import INFINITE
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree
 

@@ -15,7 +15,7 @@ from fairseq_syntax.modules.biases import (
 from fairseq_syntax.modules.biases.parent import ParentIgnoring
 from fairseq_syntax.modules.dependency import tree_distances
 from fairseq_syntax.modules.tree_mixing import descendant_depths, descendant_weights
-from syntax_data.features.heads import head_feature
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree
 
