@@ -66,7 +66,7 @@ def main() -> None:
     stock = systems.pop("transformer")
     for name, system in systems.items():
         cfg = system.task.cfg
-        cfg.parser, cfg.stanza_dir, cfg.parser_device, cfg.source_lang = "stanza", args.stanza_dir, "cpu", args.lang
+        cfg.parser, cfg.parser_models, cfg.parser_device, cfg.source_lang = "stanza", args.stanza_dir, "cpu", args.lang
         live = system.task.new_text.reader.source.parsers[0].parser
         buffers = [lines[i : i + args.buffer_size] for i in range(0, len(lines), args.buffer_size)]
         interactive(system, buffers[0], args.batch_size)  # to warm up

@@ -37,9 +37,8 @@ def load(data: str) -> None:
     config = SyntaxTranslationConfig(data=data, source_lang="en", target_lang="de", dataset_impl=None)
     task = SyntaxTranslationTask.setup_task(config)
     task.syntax_features = {"word", "head", "distance"}
-    options = {"names": sorted(task.syntax_features), "combine": False, "dataset_impl": None, "upsample_primary": 1}
     times = [(time.perf_counter(), time.process_time())]
-    load_features(data, "train", "en", "de", dictionary=task.source_dictionary, **options)
+    load_features(config, "train", task.syntax_features)
     times.append((time.perf_counter(), time.process_time()))
     task.load_dataset("train")
     times.append((time.perf_counter(), time.process_time()))

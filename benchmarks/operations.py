@@ -16,8 +16,8 @@ parameters as for one). The encoder is in evaluation. A decoding step is the mea
 All is counted on a CPU. For what a GPU is asked, torch's fused attention, with a mask and dropout, is one operation
 forwards and one backwards, as its kernel is there, and so is dropout; on a CPU attention is nine operations and more
 forwards, dropout three. Our modules ask what they ask a GPU: one projection for queries, keys and values, for instance,
-and no question how deep trees are. `--syntax-attention auto` is
-`shared` on a CPU for such short sentences, on a GPU `fused` where no dropout acts on a sum of several, else `plain`.
+and no question how deep trees are. `--syntax-attention-impl auto` is
+`shared` on a CPU for such short sentences, on a GPU `sdpa` where no dropout acts on a sum of several, else `reference`.
 """
 
 from __future__ import annotations
@@ -234,10 +234,10 @@ def _decode(system: System, batch: Mapping[str, Any], steps: int) -> None:
 #: By device, the ways that our systems are counted in.
 WAYS = {
     "gpu": {
-        "": "--syntax-attention fused",  # what auto is there
-        ", dropout on experts": "--syntax-attention fused --syntax-attention-dropout-on experts",
+        "": "--syntax-attention-impl sdpa",  # what auto is there
+        ", dropout on experts": "--syntax-attention-impl sdpa --syntax-attention-dropout-on experts",
     },
-    "cpu": {"": "--syntax-attention auto", ", plain": "--syntax-attention plain"},
+    "cpu": {"": "--syntax-attention-impl auto", ", reference": "--syntax-attention-impl reference"},
 }
 
 

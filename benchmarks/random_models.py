@@ -136,7 +136,7 @@ class System:
         """The batch, for this model, where it computes; with what its auxiliary losses need, if it is to have that."""
         net_input = dict(batch["net_input"])
         syntax = syntax_of(self.model)
-        needed = {*syntax.syntax_features, *(syntax.label_features if labels else ())}
+        needed = {*syntax.syntax_features, *(syntax.label_features if labels else ())} if syntax else set()
         features = {name: f for name, f in net_input.pop("src_syntax").items() if name in needed}
         if features:
             net_input["src_syntax"] = features

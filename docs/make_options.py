@@ -14,10 +14,10 @@ from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers masks)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
-from fairseq_syntax.models.options import PARTS, SyntaxTransformerConfig
+from fairseq_syntax.encoder.encoder_options import PARTS, GateOptions, SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import bias_names, bias_options, bias_type
 from fairseq_syntax.options import Option, options_of
-from fairseq_syntax.tasks.options import SyntaxTranslationConfig
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 
 PAGE = Path(__file__).parent / "options.md"
 
@@ -39,12 +39,12 @@ def options_page() -> str:
     parts = [
         _BEGIN,
         "## Of the model\n",
-        _table(option, map(_of_ours, options_of(SyntaxTransformerConfig))),
+        _table(option, (_of_ours(o) for part in (SyntaxEncoderOptions, GateOptions) for o in options_of(part))),
         "## Of the masks\n",
         _table(("`--syntax-masks`", "meaning"), ((f"`{name}`", _summary(name)) for name in names)),
         _table(option, (_of_ours(o) for name in names for o in bias_options(name))),
         "## Of the other places where syntax enters\n",
-        _table(option, (_of_ours(o) for part in PARTS.values() for o in options_of(part))),
+        _table(option, (_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part))),
         "## Of the task\n",
         _table(option, _of_fairseqs(SyntaxTranslationConfig, TranslationConfig)),
         "## Of the criterion `label_smoothed_cross_entropy_with_syntax`\n",

@@ -23,17 +23,14 @@ def option(
     below: float | None = None,
     at_most: float | None = None,
 ) -> Any:
-    """A field of a dataclass that is an option.
+    """Declare a field of a dataclass that is an option.
 
     Args:
-        default: its default; the help need not name it.
-        help: what it does, and where the paper has it.
+        default: added to the help.
+        help: its effect, and its place in the paper.
         name: of the option, where it is not the field's.
-        choices: what a string may be.
-        above: what a number must exceed.
-        at_least: the smallest that it may be.
-        below: what it must not reach.
-        at_most: the greatest that it may be.
+        choices: valid strings.
+        above, at_least, below, at_most: bounds of a number.
     """
     limits = {"choices": choices, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
     return dataclasses.field(default=default, metadata={"help": help, "name": name, **limits})
@@ -44,12 +41,12 @@ class Option:
     """A declared option.
 
     Attributes:
-        key: as a namespace and fairseq-hydra-train have it.
+        key: its name in a namespace and for fairseq-hydra-train.
         field: the name of its field.
         kind: the type of its values.
-        optional: whether ``None`` is one of them.
+        optional: ``None`` is one of them.
         default: its default.
-        about: what :func:`option` was told.
+        about: the arguments of :func:`option`.
     """
 
     key: str
@@ -61,28 +58,30 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """As a command line has it."""
+        """Its name on a command line."""
         return "--" + self.key.replace("_", "-")
 
     @property
     def help(self) -> str:
-        """What it does, with its default."""
+        """The help, with its default."""
         default = {True: "on", False: "off"}.get(self.default, self.default) if self.kind is bool else self.default
         text: str = self.about["help"]
-        return text if self.default is None else f"{text}; default: {_spelled(default)}"
+        shown = f"{default:g}" if isinstance(default, float) else default
+        return text if self.default is None else f"{text}; default: {shown}"
 
     def add_to(self, parser: Any) -> None:
         """Adds the option to a parser or group of argparse's, without its default: an architecture may set another."""
+        text = self.help.replace("%", "%%")
         if self.kind is bool:
-            parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=_percent(self.help))
+            parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=text)
         else:
-            parser.add_argument(self.flag, type=self.kind, choices=self.about["choices"], help=_percent(self.help))
+            parser.add_argument(self.flag, type=self.kind, choices=self.about["choices"], help=text)
 
     def checked(self, value: Any) -> Any:
-        """`value`, as a plain value of the option's type.
+        """Return `value` as a plain value of the option's type.
 
         Raises:
-            ValueError: it cannot be meant; names the option, what was expected and what was found.
+            ValueError: it is invalid; names the option, what was expected and what was found.
         """
         if value is None and self.optional:
             return None
@@ -112,16 +111,15 @@ class Option:
         return self.kind(value)
 
 
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
-#: What a comma-separated list of no names is written as.
+#: A comma-separated list of no names.
 NONE = "none"
 
 
 def names_in(written: str, known: Sequence[str]) -> list[str]:
-    """The names in a comma-separated list, in the order of `known`, not the user's; those that are not known come
-    last."""
+    """Return the names in a comma-separated list, in the order of `known`, not the user's; unknown ones come last."""
     if written.strip() in ("", NONE):
         return []
     names = [name.strip() for name in written.split(",")]
@@ -135,20 +133,11 @@ def check_names(flag: str, written: str, known: Sequence[str]) -> None:
         raise ValueError(f"{flag}: expected some of {','.join(known)}, each once, found {written!r}")
 
 
-def _spelled(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _percent(text: str) -> str:
-    return text.replace("%", "%%")
-
-
 def options_of(declared: type, prefix: str = "") -> Iterator[Option]:
-    """The options among the fields of a dataclass, in order.
+    """Yield the options among the fields of a dataclass, in order.
 
     Args:
-        declared: the dataclass.
-        prefix: what the options' names begin with, where they do not say their own.
+        prefix: of the names of options without a name of their own.
     """
     types = get_type_hints(declared)
     for field in dataclasses.fields(declared):

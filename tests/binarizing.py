@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
-from fairseq.data import indexed_dataset
+from fairseq.data import Dictionary, indexed_dataset
 
 from syntax_data.commands import binarize
 
@@ -24,7 +26,21 @@ def write(folder: Path, name: str = "train", *, text=TEXT, trees=TREES, conllu=C
     for ending, content in (("en", text), ("en.trees", trees), ("en.conllu", conllu)):
         if content is not None:
             (folder / f"{name}.{ending}").write_bytes(content.encode("utf-8"))
+    if text is not None:
+        preprocess(folder / "bin", name, text)
     return folder
+
+
+def preprocess(data: Path, name: str, text: str, *, grow: bool = True) -> None:
+    """What fairseq-preprocess writes of the text; the dictionary gets its words, beside those that it has."""
+    data.mkdir(exist_ok=True)
+    path = str(data / "dict.en.txt")
+    dictionary = Dictionary.load(path) if os.path.exists(path) else Dictionary()
+    builder = indexed_dataset.make_builder(f"{data}/{name}.en-de.en.bin", "mmap", 1 << 20)
+    for line in text.removesuffix("\n").split("\n") if text else []:
+        builder.add_item(dictionary.encode_line(line, add_if_not_exist=grow))
+    builder.finalize(f"{data}/{name}.en-de.en.idx")
+    dictionary.save(path)
 
 
 def run(folder: Path, *more: str, name: str = "train") -> None:
@@ -46,3 +62,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def hidden_folders(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name.startswith(".") and path.is_dir()]
+
+
+def signature(folder: Path) -> dict:
+    """The signature of the data-bin, as JSON."""
+    return json.loads((folder / "bin/syntax.en-de.en.json").read_text())
+
+
+def labels(folder: Path, feature: str, split: str = "train") -> list[str]:
+    """The labels of each sentence's words, as those who read the feature see them."""
+    names = signature(folder)["labels"][feature]
+    return [" ".join(names[number] for number in row[:-1]) for row in rows(folder, feature, split)]

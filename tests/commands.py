@@ -47,11 +47,11 @@ def preprocess_tokens(*arguments: str) -> None:
     fairseq_cli.preprocess.main(parser.parse_args(["-s", "src", "-t", "tgt", *arguments]))
 
 
-def preprocess(corpus: Path, data: Path, *more: str) -> Path:
-    """fairseq-preprocess and fairseq-syntax-binarize; the data-bin."""
+def preprocess(corpus: Path, data: Path, *more: str, syntax: tuple[str, ...] = ()) -> Path:
+    """fairseq-preprocess with `more` options and fairseq-syntax-binarize with options `syntax`; the data-bin."""
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]
     preprocess_tokens(*prefixes, "--destdir", str(data), *more)
-    binarize(corpus, data)
+    binarize(corpus, data, *syntax)
     return data
 
 

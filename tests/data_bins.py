@@ -19,7 +19,7 @@ LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 
 def sentences(number: int, *, words: int | None = 6, seed: int = 1) -> list[str]:
-    """Lines of so many words of a small vocabulary, no two alike; ``None``: 0 to 9 words."""
+    """Lines of `words` words of a small vocabulary, no two alike; ``None``: 0 to 9 words."""
     random = Random(seed)
     lines: dict[str, None] = {}
     while len(lines) < number:
@@ -29,7 +29,7 @@ def sentences(number: int, *, words: int | None = 6, seed: int = 1) -> list[str]
 
 
 def parse(folder: Path, name: str, lines: Sequence[str], *, seed: int = 1) -> None:
-    """Writes the lines and random parses of them."""
+    """Write the lines and random parses of them."""
     random = Random(seed)
     blocks, trees = [], []
     for line in lines:
@@ -45,13 +45,11 @@ def parse(folder: Path, name: str, lines: Sequence[str], *, seed: int = 1) -> No
     (folder / f"{name}.en.trees").write_text("".join(trees))
 
 
-def preprocess(
-    folder: Path, name: str, lines: Sequence[str], *, known: Sequence[str] | None = None, dataset_impl: str = "mmap"
-) -> None:
-    """What fairseq-preprocess writes of the lines, in both languages; `known`: lines that the dictionary is made of."""
+def preprocess(folder: Path, name: str, lines: Sequence[str], *, dataset_impl: str = "mmap") -> None:
+    """What fairseq-preprocess writes of the lines, in both languages."""
     folder.mkdir(exist_ok=True)
     dictionary = Dictionary()
-    for line in lines if known is None else known:
+    for line in lines:
         for word in line.split():
             dictionary.add_symbol(word)
     for lang in ("en", "de"):
@@ -59,22 +57,17 @@ def preprocess(
             dictionary.save(str(folder / f"dict.{lang}.txt"))
         dictionary = Dictionary.load(str(folder / f"dict.{lang}.txt"))
         prefix = str(folder / f"{name}.en-de.{lang}")
-        if dataset_impl == "raw":
-            Path(prefix).write_text("".join(f"{line}\n" for line in lines))
-            continue
         builder = indexed_dataset.make_builder(f"{prefix}.bin", dataset_impl, len(dictionary))
         for line in lines:
             builder.add_item(dictionary.encode_line(line, add_if_not_exist=False))
         builder.finalize(f"{prefix}.idx")
 
 
-def make(
-    folder: Path, lines: Sequence[str], name: str = "train", *, parsed: Sequence[str] | None = None, **kwargs
-) -> Path:
-    """A data-bin of the lines with the features of `parsed`, if that is another text."""
-    parse(folder, name, lines if parsed is None else parsed)
+def make(folder: Path, lines: Sequence[str], name: str = "train") -> Path:
+    """A data-bin of the lines with their features."""
+    parse(folder, name, lines)
     data = folder / "bin"
-    preprocess(data, name, lines, **kwargs)
+    preprocess(data, name, lines)
     option = name.rstrip("0123456789")
     names = [name] if name == option else [option, name]
     prefixes = ",".join(str(folder / name) for name in names)
@@ -99,7 +92,7 @@ def verify(data: Path) -> None:
 
 
 def values(data: Path, feature: str | None, split: str = "train") -> tuple[np.memmap, np.ndarray]:
-    """The values of a feature's file, or of the tokens', which can be changed there; and where each sentence starts."""
+    """The values of a feature's file, or of the tokens', which can be changed there; and the start of each sentence."""
     prefix = f"{data}/{split}.en-de.en" + (f".{feature}" if feature else "")
     dataset = indexed_dataset.make_dataset(prefix, "mmap")
     starts = np.cumsum([0, *dataset.sizes])[:-1]
@@ -107,7 +100,7 @@ def values(data: Path, feature: str | None, split: str = "train") -> tuple[np.me
 
 
 def sign(data: Path, split: str = "train") -> None:
-    """Makes the signature tell of the files as they are."""
+    """Sign the files as they are."""
     path = data / "syntax.en-de.en.json"
     content = json.loads(path.read_text())
     for name, described in content["splits"][split]["files"].items():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from places import EXPERIMENTS, TESTS
 from syntax_data.text.lines import read_lines
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
 
 
@@ -20,7 +20,7 @@ def quickstart_parses(folder: Path, lines: int) -> list[DependencyTree]:
     options = ["--train", str(lines), "--held-out", "5", "--seed", "1", str(folder)]
     subprocess.run([sys.executable, grammar, *options], check=True, capture_output=True)
     path = str(folder / "true/train.src.conllu")
-    found = [parse_conllu(unit, path=path, line=n) for n, unit in conllu_units(read_lines(path))]
+    found = [parse_conllu(unit, path=path, line=n) for n, unit in conllu_entries(read_lines(path))]
     return [tree for tree in found if not isinstance(tree, NoParse)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,9 @@ from omegaconf import OmegaConf
 from torch import nn
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
-from fairseq_syntax.modules.biases import UNKNOWN
+from fairseq_syntax.encoder.attention import SyntaxAttention
+from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions
+from fairseq_syntax.modules.biases import UNKNOWN, SyntaxBias
 from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.testing import random_source
 
@@ -74,6 +77,28 @@ def alone(together: dict[str, Any], row: int, features: dict[str, list[int]], *,
         "src_lengths": torch.tensor([n]),
         "src_syntax": {name: torch.tensor([values]) for name, values in features.items()},
     }
+
+
+def attention(
+    masks: Sequence[SyntaxBias],
+    *,
+    syntax_heads: int = 4,
+    syntax_dropout: float = 0.0,
+    dropout: float = 0.0,
+    gate: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> SyntaxAttention:
+    """Attention of 4 heads, 16 wide, with these masks; more options are those of the encoder."""
+    syntax = SyntaxEncoderOptions(
+        masks="none",
+        biases=tuple(masks),
+        heads=syntax_heads,
+        dropout=syntax_dropout,
+        gate=GateOptions(**{"hidden_dim": 4, "batch_norm": False, **(gate or {})}),
+        encoder_heads=4,
+        **options,
+    )
+    return SyntaxAttention(16, syntax, dropout=dropout)
 
 
 def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import Any
 
@@ -42,14 +43,14 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     net = small.model(system, **{**SYSTEMS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
-        if awake and (name.endswith("scorer.weight") or name.endswith("parents.weight")):
+        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
             parameter.data.normal_(generator=generator)
     return net
 
 
 def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
     """A model as :func:`model` makes it, of whose distances all are hidden: nothing is drawn."""
-    monkeypatch.setattr("fairseq_syntax.modules.heads._HIDDEN", 1.0)
+    monkeypatch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)
     return model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {}), **options)
 
 

@@ -26,7 +26,7 @@ from matplotlib.patches import Rectangle
 
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import DependencyTree, Tree
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.plots.figures.style import INK, MATRIX, save, styled
@@ -82,7 +82,7 @@ def readings(work: Path) -> list[Reading]:
     numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
     translations = lines("translations_by_gated_seed_1.*/test.txt")
     trees = brackets.read_text(encoding="utf-8").splitlines()
-    units = list(conllu_units(read_lines(str(conllu))))
+    units = list(conllu_entries(read_lines(str(conllu))))
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test.npz")

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import DependencyTree
 
@@ -266,7 +266,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", help="the data-bin: dictionaries and the features' signature")
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
-    for name in ("tokenizer", "bpe", "bpe-codes", "sentencepiece-model", "parser", "stanza-dir", "parser-device"):
+    for name in ("tokenizer", "bpe", "bpe-codes", "sentencepiece-model", "parser", "parser-models", "parser-device"):
         parser.add_argument(f"--{name}", help="as fairseq-interactive's")
     parser.add_argument("--beam", type=positive, default=5, help="beam size (default: 5)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine alone)")
@@ -305,7 +305,7 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     chosen = {
         name: os.path.abspath(value) if name in ("bpe_codes", "sentencepiece_model") else value
-        for name in ("tokenizer", "bpe", "bpe_codes", "sentencepiece_model", "parser", "stanza_dir", "parser_device")
+        for name in ("tokenizer", "bpe", "bpe_codes", "sentencepiece_model", "parser", "parser_models", "parser_device")
         if (value := getattr(args, name)) is not None
     }
     folder, checkpoint = os.path.split(os.path.abspath(args.path))

@@ -27,7 +27,7 @@ OPENED: dict[str, Any] = dict.fromkeys(
         "bpe_codes", "bpe_merges", "bpe_vocab", "bpe_vocab_file", "sentencepiece_model", "sentencepiece_model_path",
         # tasks
         "extra_data", "fixed_dictionary", "input_parses", "label_dir", "lang_dict", "multitask_config_yaml",
-        "parser_models", "post_save_script", "sampling_weights_from_file", "source_dict", "stanza_dir", "target_dict",
+        "parser_models", "post_save_script", "sampling_weights_from_file", "source_dict", "target_dict",
         "target_dictionary",
         # criteria and scoring
         "wer_args", "wer_kenlm_model", "wer_lexicon",

@@ -20,8 +20,8 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import read
-from fairseq_syntax.models.options import SyntaxTransformerConfig, option_names
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig, option_names
 from syntax_data.errors import InputError, short_repr
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
         cfg = _config(model)
         if cfg is not None:
             _check_layers(path, cfg, state["model"])
-            _ = cfg.meaning
+            _ = cfg.semantics
     except InputError:
         raise
     except Exception as error:  # of many kinds: an option may have a value of any type
@@ -146,12 +146,14 @@ def _warn_of_frozen_gates(found: Recorded) -> None:
     :mod:`syntax_experiments.steps.runs` looks for these words.
     """
     cfg = _config(found.model)
-    if cfg is not None and cfg.gated and found.epoch is not None and found.epoch <= cfg.gate_warmup_epochs:
+    if cfg is None or found.epoch is None:
+        return
+    if cfg.syntax.gated and found.epoch <= cfg.syntax.gate.warmup_epochs:
         logger.warning(
             "%s: its gates were never trained: it is of epoch %d, and pre-warmup freezes them up to epoch %d. Use a "
             "later checkpoint, or train with a smaller --gate-warmup-epochs, or with --validate-after-updates, so that "
             "the best checkpoint is a later one",
-            found.path, found.epoch, cfg.gate_warmup_epochs,
+            found.path, found.epoch, cfg.syntax.gate.warmup_epochs,
         )  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def incompatible_options(before: Namespace | None, after: Namespace | None) -> l
     if before is None or after is None or configurations == (None, None):
         return []
     old, new = (
-        {"arch": _architecture(options)} if cfg is None else {"arch": "gated_syntax_transformer", **cfg.meaning}
+        {"arch": _architecture(options)} if cfg is None else {"arch": "gated_syntax_transformer", **cfg.semantics}
         for options, cfg in zip((before, after), configurations, strict=True)
     )
     return [
@@ -214,7 +216,8 @@ def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
     if not resuming and _config(options) is None:
         return  # ours may start from a stock Transformer's weights
     for option, old, new in incompatible_options(options, model):
-        if option == "--syntax-masks" and all(cfg is not None and cfg.gated for cfg in map(_config, (options, model))):
+        configurations = map(_config, (options, model))
+        if option == "--syntax-masks" and all(cfg is not None and cfg.syntax.gated for cfg in configurations):
             raise InputError(found.path, None, f"{option}: expected {old}, whose gates these are, found {new}")
         if resuming:
             raise InputError(

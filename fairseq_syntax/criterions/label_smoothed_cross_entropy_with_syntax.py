@@ -76,8 +76,8 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
     A model that predicts nothing has translation's loss alone.
     """
 
-    #: Whether batches are to have the features that models call labels.
-    teaches_syntax = True
+    #: Batches must have the features that a model's auxiliary losses compare with (``label_features``).
+    has_auxiliary_losses = True
 
     def __init__(
         self,

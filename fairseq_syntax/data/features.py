@@ -1,10 +1,9 @@
-"""Features of a data-bin (:mod:`syntax_data.data_bin`), loaded as fairseq's datasets and checked before.
+"""Features of a split, read from a data-bin (:mod:`syntax_data.data_bin`) and checked before.
 
-Their files must have the sizes and types that they were written with, and as many values a sentence as it has tokens;
-and these tokens must be, in order, the subwords that were parsed, in every sentence
-(:mod:`syntax_data.data_bin.text_hashes`). A split's files of up to :data:`HASHED_AT_LOAD` bytes are also compared
-with their own hashes. ``fairseq-syntax-binarize --verify`` does that with all, and looks at every value
-(:mod:`syntax_data.data_bin.verification`).
+The token files must be those that the features were written for, by their hashes; the feature files must have the sizes
+and types that they were written with, and a value for each token. Feature files of up to :data:`HASHED_AT_LOAD` bytes a
+split are also compared with their hashes. ``fairseq-syntax-binarize --verify`` does that with all, and checks every
+value (:mod:`syntax_data.data_bin.checks`).
 """
 
 from __future__ import annotations
@@ -14,143 +13,137 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ConcatDataset, Dictionary
+from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
-from fairseq.tasks.translation import TranslationConfig
-from torch.utils.data import Dataset
+from torch import Tensor
 
-from syntax_data.data_bin.dictionary import Symbols
-from syntax_data.data_bin.places import TokenFiles
-from syntax_data.data_bin.signature import Signature, check_files
-from syntax_data.data_bin.text_hashes import compare_texts
-from syntax_data.data_bin.tokens import open_tokens, tokens_exist
-from syntax_data.data_bin.verification import open_feature
+from syntax_data.data_bin.checks import open_features
+from syntax_data.data_bin.paths import TokenFiles
+from syntax_data.data_bin.signature import Signature
 from syntax_data.features import FEATURES, parse_kinds
 
 logger = logging.getLogger(__name__)
 
-#: Up to how many bytes the files to be loaded of a split are compared with their hashes: about half a second's work.
+#: Size in bytes up to which a split's files are compared with their hashes: about half a second's work.
 HASHED_AT_LOAD = 512 << 20
 
 
-def features_of_epoch(
-    cfg: TranslationConfig,
-    split: str,
-    epoch: int,
-    *,
-    names: Sequence[str],
-    dictionary: Dictionary,
-    combine: bool,
-) -> dict[str, Dataset]:
-    """The features of what fairseq's translation task loads of a split for an epoch.
+@dataclass(frozen=True)
+class SplitFeatures:
+    """Features of a split's source sentences.
 
-    In the first epoch all shards of the training set are looked at, so that what is wrong in a later one shows before
+    Attributes:
+        rows: of each feature, by its name in :data:`syntax_data.features.FEATURES`, one integer tensor a sentence, in
+            the order of the sentences: ``(n,)``, or ``(0,)`` without the parse that the feature is from.
+    """
+
+    rows: Mapping[str, Any]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def __or__(self, other: SplitFeatures) -> SplitFeatures:
+        """The features of both, which have the same sentences."""
+        return SplitFeatures({**self.rows, **other.rows})
+
+    def sentence(self, number: int) -> dict[str, Tensor]:
+        """Return the features of a sentence, counted from 0."""
+        return {name: rows[number] for name, rows in self.rows.items()}
+
+    def warn_of_unknown_labels(self, split: str, feature: str, labels: Sequence[str], known: Collection[str]) -> None:
+        """Warns of labels that a model does not know, and counts the subwords that have them.
+
+        Args:
+            labels: the label of each value of the feature.
+            known: the labels that the model knows.
+        """
+        rows = self.rows[feature]
+        unknown = [number for number, label in enumerate(labels) if label not in known]
+        counts = Counter(number for i in range(len(rows)) for number in rows[i][np.isin(rows[i], unknown)].tolist())
+        if counts:
+            named = ", ".join(f"{labels[number]} ({count})" for number, count in counts.most_common())
+            logger.warning("%s: subwords with a label of %s that the model does not know: %s", split, feature, named)
+
+
+def load_features(
+    cfg: Any, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False
+) -> SplitFeatures:
+    """Loads features of the sentences that fairseq's translation task loads for the same arguments.
+
+    In the first epoch all shards of the training set are checked, so that an error in a later one is reported before
     training starts.
 
     Args:
-        cfg: the options of the task.
-        names, dictionary, combine: see :func:`load_features`, which also says what is raised.
+        cfg: the options of the task, a :class:`~fairseq.tasks.translation.TranslationConfig`.
+        names: features to load.
+        combine: concatenates `split`, `split`1, `split`2 …
+
+    Raises:
+        FileNotFoundError: features are missing; names them and the command that makes them.
+        InputError: a file is not as in the signature, or a feature has other lengths than the tokens; names the file.
+        ValueError: ``--dataset-impl`` is another format than ``mmap``.
     """
+    if not names:
+        return SplitFeatures({})
+    if cfg.dataset_impl not in (None, "mmap"):
+        raise ValueError(
+            f"--dataset-impl: expected mmap, found {cfg.dataset_impl}: features belong to tokens that "
+            "fairseq-preprocess writes without --dataset-impl"
+        )
+
+    def load(data: str) -> SplitFeatures:
+        parts = []
+        for k in itertools.count():
+            files = TokenFiles.find(data, f"{split}{k or ''}", cfg.source_lang, cfg.target_lang)
+            if files is None:
+                break
+            parts.append(_load_part(files, sorted(names)))
+            if not combine:
+                break
+        if len(parts) == 1:
+            return parts[0]
+        ratios = [cfg.upsample_primary] + [1] * (len(parts) - 1)
+        return SplitFeatures({n: ConcatDataset([part.rows[n] for part in parts], ratios) for n in parts[0].rows})
+
     shards = utils.split_paths(cfg.data)
     if split != cfg.train_subset:
         shards = shards[:1]
-
-    def load(shard: str) -> dict[str, Dataset]:
-        return load_features(
-            shard,
-            split,
-            cfg.source_lang,
-            cfg.target_lang,
-            dictionary=dictionary,
-            names=names,
-            combine=combine,
-            dataset_impl=cfg.dataset_impl,
-            upsample_primary=cfg.upsample_primary,
-        )
-
     if epoch == 1:
         for shard in shards[1:]:
             load(shard)
     return load(shards[(epoch - 1) % len(shards)])
 
 
-def load_features(
-    data: str,
-    split: str,
-    source_lang: str,
-    target_lang: str,
-    *,
-    dictionary: Dictionary,
-    names: Sequence[str],
-    combine: bool,
-    dataset_impl: str | None,
-    upsample_primary: int,
-) -> dict[str, Dataset]:
-    """Loads features in the order of the sentences that fairseq loads for the same arguments.
-
-    Args:
-        data: a data-bin.
-        dictionary: of the source language.
-        names: features to load, keys of :data:`syntax_data.features.FEATURES`.
-        combine: whether to concatenate `split`, `split`1, `split`2 …
-        dataset_impl: format of the token files; ``None``: it is found out, as fairseq does.
-        upsample_primary: how often the first of the concatenated splits is repeated.
-
-    Returns:
-        for each name a dataset of integer tensors, ``(n,)`` or ``(0,)``.
-
-    Raises:
-        FileNotFoundError: features are missing; names them and the command that makes them.
-        InputError: a file is not what the signature says; a feature's lengths differ from the tokens', or the tokens
-            from the text that the features were made from. Names the file, or the first such sentence.
-    """
-    if not names:
-        return {}
-    symbols = Symbols(dictionary.symbols, dictionary.eos(), dictionary.unk())
-    loaded: dict[str, list[Dataset]] = {name: [] for name in names}
-    for k in itertools.count():
-        files = TokenFiles.find(data, f"{split}{k or ''}", source_lang, target_lang, dataset_impl=dataset_impl)
-        if files is None:
-            break
-        for name, dataset in _load_split(files, symbols, names, dataset_impl).items():
-            loaded[name].append(dataset)
-        if not combine:
-            break
-    ratios = [upsample_primary] + [1] * (len(loaded[names[0]]) - 1)
-    return {
-        name: ConcatDataset(datasets, ratios) if len(datasets) > 1 else datasets[0] for name, datasets in loaded.items()
-    }
-
-
-def _load_split(
-    files: TokenFiles, symbols: Symbols, names: Sequence[str], dataset_impl: str | None
-) -> dict[str, Dataset]:
-    signature = Signature.read(files.signature) if os.path.exists(files.signature) else Signature()
-    made = signature.splits.get(files.split)
-    missing = [n for n in names if made is None or n not in made.features or not tokens_exist(files.feature(n), "mmap")]
-    if made is None or missing:
+def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
+    """Checks and opens the features of one split of one data-bin."""
+    signature = Signature.read(files.signature)
+    signed = signature.splits.get(files.split)
+    missing = [
+        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, files.features([n])))
+    ]
+    if missing:
         raise FileNotFoundError(_missing_message(files, missing))
-    paths = files.of_features(names)
-    size = sum(map(os.path.getsize, filter(os.path.isfile, paths)))
-    check_files(paths, made.files, hashes=size <= HASHED_AT_LOAD)
+    size = sum(map(os.path.getsize, files.features(names)))
     if size > HASHED_AT_LOAD:
         logger.info(
             "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
             files.split,
             size >> 20,
         )
-    tokens = open_tokens(files.prefix, symbols, dataset_impl)
-    sizes = {name: open_feature(files, name, tokens).lengths for name in names}
-    compare_texts(files, tokens, symbols)
-    log_coverage(files.split, signature, sizes)
-    return {name: MMapIndexedDataset(files.feature(name)) for name in names}
+    features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
+    log_coverage(files.split, signature, {name: feature.lengths for name, feature in features.items()})
+    return SplitFeatures({name: MMapIndexedDataset(files.feature(name)) for name in names})
 
 
 def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
-    """Logs how many sentences are parsed; warns if none is, or if trees were changed otherwise than in training.
+    """Logs the number of parsed sentences.
+
+    Warns if there is none, or if trees were changed otherwise than in training.
 
     Args:
         lengths: of each feature the number of values of each sentence, ``(sentences,)``.
@@ -166,22 +159,6 @@ def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndar
             if found != expected:
                 option = setting.replace("_", "-")
                 logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
-
-
-def log_unknown_labels(split: str, feature: str, rows: Dataset, labels: Sequence[str], known: Collection[str]) -> None:
-    """Warns of labels in a split that a model does not know, and counts the subwords that have them.
-
-    Args:
-        rows: the feature's values, ``(n,)`` a sentence.
-        labels: what they number.
-        known: the labels that the model knows.
-    """
-    unknown = [number for number, label in enumerate(labels) if label not in known]
-    size: int = len(rows)  # type: ignore[arg-type]
-    counts = Counter(number for i in range(size) for number in rows[i][np.isin(rows[i], unknown)].tolist())
-    if counts:
-        named = ", ".join(f"{labels[number]} ({count})" for number, count in counts.most_common())
-        logger.warning("%s: subwords with a label of %s that the model does not know: %s", split, feature, named)
 
 
 def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:

@@ -14,16 +14,18 @@ from fairseq.models.transformer import TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
+from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
+from fairseq_syntax.encoder.forward_pass import ForwardPass
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
-from fairseq_syntax.encoder.one_pass import LayersOfOnePass, Mixture
-from fairseq_syntax.modules.biases import BiasBuilder, check_features, position_buckets
+from fairseq_syntax.modules.biases import BiasBuilder, position_buckets
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
-from fairseq_syntax.modules.heads import Predictor, parent_targets, predicted_parents
+from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
 from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
-from fairseq_syntax.modules.tree_mixing import SIGMOID, TreeMixing
+from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -33,31 +35,43 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     the self-attention of chosen layers, by masks, one of which may be a parser that is learned; and a layer on top,
     whose output joins the encoder's. The batch's masks are built once, on the device of its features, and shared by all
     layers.
+
+    Args:
+        cfg: fairseq's configuration of a Transformer.
+        dictionary: of the source.
+        embed_tokens: embeddings of tokens, with those of features, if there are some.
+        options: of syntax.
+        **kwargs: those of fairseq's encoder.
     """
 
-    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
+    def __init__(
+        self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, options: SyntaxEncoderOptions, **kwargs: Any
+    ):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
+        self.options = options
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
-        self.bias_builder = BiasBuilder(cfg.masks, position=position_buckets if cfg.position_bias else None)
-        self.guided_numbers = cfg.active_layer_numbers
-        self.tree_mixing: TreeMixing | None = None
-        if cfg.mixing.on:
-            name = cfg.mixing.activation or cfg.activation_fn
+        self.bias_builder = BiasBuilder(options.biases, position=position_buckets if options.position_bias else None)
+        self.syntax_layer_numbers = options.syntax_layers
+        self.tree_mixing: DescendantMixing | None = None
+        if options.mixing.on:
+            name = options.mixing.activation or cfg.activation_fn
             activation = torch.sigmoid if name == SIGMOID else utils.get_activation_fn(str(name))
-            self.tree_mixing = TreeMixing(
-                embed_dim, layers=len(self.layers), weight=cfg.mixing.weight, activation=activation
+            self.tree_mixing = DescendantMixing(
+                embed_dim, layers=len(self.layers), weight=options.mixing.weight, activation=activation
             )
         self.top: nn.Module | None = None
         self.fusion: Fusion | None = None
-        if cfg.has_top:
-            self.top = self._wrapped(SyntaxEncoderLayer(cfg.of_top, return_fc=self.return_fc), cfg)
-            self.fusion = Fusion(embed_dim, cfg.fused)
+        if options.has_top:
+            top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
+            # SG-Net's layer is BERT's, whatever those of the encoder are.
+            top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
+            self.top = self._wrapped(top, cfg)
+            self.fusion = Fusion(embed_dim, options.fusion)
         self.predictor: Predictor | None = None
-        if cfg.predicted.parents or cfg.predicted.distances:
-            head_dim = embed_dim // cfg.encoder.attention_heads
-            self.predictor = Predictor(embed_dim, head_dim, cfg.predicted)
+        if options.predictions.parents or options.predictions.distances:
+            self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)
         #: Of all gates, from the first layer on.
         self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 
@@ -68,9 +82,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         )
 
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
-        if next(self._numbers) not in cfg.active_layer_numbers:
+        if next(self._numbers) not in self.options.syntax_layers:
             return super().build_encoder_layer(cfg)
-        return self._wrapped(SyntaxEncoderLayer(cfg, return_fc=self.return_fc), cfg)
+        return self._wrapped(SyntaxEncoderLayer(cfg, self.options, return_fc=self.return_fc), cfg)
 
     @staticmethod
     def _wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
@@ -80,13 +94,17 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     @property
+    def _all_layers(self) -> list[nn.Module]:
+        """All layers but that on top; under layer drop, iterating over :attr:`layers` leaves some out."""
+        return [self.layers[i] for i in range(len(self.layers))]
+
+    @property
     def syntax_layers(self) -> dict[int, SyntaxEncoderLayer]:
         """The layers that masks enter, by their number from 1, the one on top being the last; without what fairseq may
         have wrapped them in."""
-        layers = [self.layers[i] for i in range(len(self.layers))]  # under layer drop, iterating draws random numbers
         modules = (
             (number, module)
-            for number, layer in enumerate([*layers, *([] if self.top is None else [self.top])], start=1)
+            for number, layer in enumerate([*self._all_layers, *([] if self.top is None else [self.top])], start=1)
             for module in layer.modules()
         )
         return {number: module for number, module in modules if isinstance(module, SyntaxEncoderLayer)}
@@ -122,8 +140,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
 
         Args:
-            src_syntax: the features, each ``(batch, n)``; see :mod:`fairseq_syntax.modules.biases`. ``None`` will do
-                where nothing needs any.
+            src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
+                ``None`` will do where nothing needs any.
             trace: is filled with what the guided layers do; where there are none, with the attention of all.
             predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
                 :class:`~fairseq_syntax.modules.heads.Prediction`; none, if the batch lacks the features for them.
@@ -131,80 +149,96 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Raises:
             ValueError: a feature is missing.
         """
-        check_features(src_syntax, self.syntax_features, of="the model's encoder")
-        predictions = predictions and self._has_labels(src_syntax)
+        features = SyntaxBatch.of(src_syntax)
+        features.require(self.syntax_features, part="the model's encoder")
+        predictions = predictions and bool(self.label_features) and {*self.label_features} <= features.keys()
         if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
-            token_embeddings = self.embed_tokens(src_tokens, src_syntax)
-        mixture = None
-        if self.tree_mixing is not None and src_syntax is not None:
-            hides = predictions and self.training and self.predictor is not None and self.predictor.options.distances
-            mixture = Mixture.of(src_syntax, self.tree_mixing, self.predictor if hides else None)
-        statistics = self._moving_statistics()
-        layers = LayersOfOnePass(
-            self.layers,
-            self.guided_numbers,
-            syntax=self.bias_builder(src_syntax, src_tokens, teaches=predictions),
-            statistics=statistics,
+            token_embeddings = self.embed_tokens(src_tokens, features)
+        descendants = self._descendants(features, predictions)
+        padding = src_tokens.eq(self.padding_idx)
+        has_padding = bool(padding.any())  # once a pass; fairseq asks the device in each layer
+        syntax = self.bias_builder(features, src_tokens, padding=padding if has_padding else None, teaches=predictions)
+        x, embedding = self.forward_embedding(src_tokens, token_embeddings)
+        if has_padding:
+            x = x.masked_fill(padding.unsqueeze(-1), 0.0)
+        x = x.transpose(0, 1)
+        run = ForwardPass(
+            syntax=syntax,
+            statistics=self._pass_statistics(),
             trace=trace,
-            mixture=mixture,
             predicts=predictions and bool(self.bias_builder.label_features),
-            watched=trace is not None and "attention" in trace.contents and not self.syntax_layers,
+            traces_stock_layers=trace is not None and "attention" in trace.contents and not self.syntax_layers,
         )
-        out: dict[str, Any] = super(SyntaxTransformerEncoder, self._with(layers)).forward(
-            src_tokens, src_lengths, return_all_hiddens, token_embeddings
-        )
-        (x,) = out["encoder_out"]
-        if self.top is not None and self.fusion is not None:
-            x = self._fuse(x, layers, src_tokens.eq(self.padding_idx))
+        states, fc_results = [x], []
+        numbers = {id(layer): number for number, layer in enumerate(self._all_layers, start=1)}
+        for layer in self.layers:  # under layer drop, some of them
+            number = numbers[id(layer)]
+            if self.tree_mixing is not None and descendants is not None:
+                x = self.tree_mixing(x, number, descendants)
+            call = run.syntax_layer if number in self.syntax_layer_numbers else run.stock_layer
+            x, fc_result = call(layer, number, x)
+            states.append(x)
+            fc_results.append(fc_result)
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        if self.top is not None:
+            x = self._fuse(x, run)
+        out: dict[str, Any] = {}
         if predictions:
-            assert src_syntax is not None
-            padding = src_tokens.eq(self.padding_idx)
-            targets = parent_targets(src_syntax["word"], src_syntax["head"])
-            found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in layers.predictions]}
-            if self.predictor is not None:
-                hidden = None if mixture is None else mixture.hidden
-                for name, more in self.predictor(x, targets, hidden, padding).items():
-                    found.setdefault(name, []).extend(more)
-            out["syntax_predictions"] = {name: some for name, some in found.items() if some}
+            out["syntax_predictions"] = self._predict(x, features, run, descendants, padding)
         elif self.predictor is not None and self.training:
             x = keep_parameters_in_graph(x, self.predictor)
-        out["encoder_out"] = [x]
-        if statistics is not None:
-            self.gate_statistics.end_pass(statistics)
-        return out
+        if run.statistics is not None:
+            self.gate_statistics.end_pass(run.statistics)
+        return out | {
+            "encoder_out": [x],
+            "encoder_padding_mask": [padding],
+            "encoder_embedding": [embedding],
+            "encoder_states": states if return_all_hiddens else [],
+            "fc_results": fc_results if return_all_hiddens else [],
+            "src_tokens": [],
+            "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
+        }
 
-    def _moving_statistics(self) -> RunningStatistics | None:
-        """Those of the gates, if there are some, where a pass moves them: in training, if gradients are computed."""
+    def _descendants(self, features: SyntaxBatch, predictions: bool) -> Descendants | None:
+        """Descendants that layers read, if there are some; corrupted, where their distances are predicted."""
+        if self.tree_mixing is None:
+            return None
+        options = None if self.predictor is None else self.predictor.options
+        corrupts = options is not None and options.distances and predictions and self.training
+        return Descendants.of(features, corruption_rate=options.rate if options is not None and corrupts else None)
+
+    def _predict(
+        self,
+        x: Tensor,
+        features: SyntaxBatch,
+        run: ForwardPass,
+        descendants: Descendants | None,
+        padding: Tensor,
+    ) -> dict[str, list[Prediction]]:
+        """Predictions of syntax layers and of the predictor, by name; names without any are left out."""
+        targets = parent_targets(features["word"], features["head"])
+        found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in run.predictions]}
+        if self.predictor is not None:
+            corrupted = None if descendants is None else descendants.corrupted
+            for name, more in self.predictor(x, targets, corrupted, padding).items():
+                found.setdefault(name, []).extend(more)
+        return {name: some for name, some in found.items() if some}
+
+    def _pass_statistics(self) -> RunningStatistics | None:
+        """Statistics of the gates, if there are some, where a pass moves them: in training, with gradients."""
         if not (self.training and torch.is_grad_enabled()):
             return None
         norms = self.gate_statistics.norms
         return RunningStatistics(norms, at_least_float32(norms[0].weight).dtype) if norms else None
 
-    def _has_labels(self, src_syntax: Mapping[str, Tensor] | None) -> bool:
-        """Whether there is something to predict, and the batch has what it is compared with."""
-        needed = {*self.label_features}
-        return bool(needed) and needed <= {*(src_syntax or {})}
-
-    def _fuse(self, x: Tensor, layers: LayersOfOnePass, padding: Tensor) -> Tensor:
-        """What the encoder's output and that of the layer on top make together, ``(n, batch, embed_dim)``."""
+    def _fuse(self, x: Tensor, run: ForwardPass) -> Tensor:
+        """Join the encoder's output with that of the layer on top of it, ``(n, batch, embed_dim)``."""
         assert self.top is not None
         assert self.fusion is not None
-        result = layers.guided_layer(self.top, len(self.layers) + 1)(x, encoder_padding_mask=padding)
-        above = result[0] if isinstance(result, tuple) else result
-        parsed = layers.syntax.parsed
+        above, _ = run.syntax_layer(self.top, len(self.layers) + 1, x)
+        has_parse = run.syntax.has_parse
         # One by one: an index of several numbers would be copied to a GPU, in each pass.
-        of_parses = [parsed[:, k] for k in self.bias_builder.of_parses]
-        known = reduce(torch.logical_or, of_parses) if of_parses else parsed.new_ones(len(parsed))
-        return self.fusion(x, above, parsed=known, padding=padding)
-
-    def _with(self, layers: LayersOfOnePass) -> SyntaxTransformerEncoder:
-        """This encoder, the same in all but its layers, for one forward pass.
-
-        fairseq's forward pass calls ``layer(x, encoder_padding_mask=…)`` for each of ``self.layers``, and has no
-        argument for more. This is where the masks get past it: not over attributes or hooks of the modules, which the
-        passes of several threads would share, but in another list of layers. Nothing of the encoder is copied or
-        changed.
-        """
-        encoder = object.__new__(type(self))
-        encoder.__dict__.update(self.__dict__, layers=layers)
-        return encoder
+        columns = [has_parse[:, k] for k in self.bias_builder.parsed_indices]
+        known = reduce(torch.logical_or, columns) if columns else has_parse.new_ones(len(has_parse))
+        return self.fusion(x, above, has_parse=known, padding=run.syntax.padding)

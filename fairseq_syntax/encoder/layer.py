@@ -1,57 +1,34 @@
-"""A Transformer encoder layer whose self-attention is guided by syntax."""
+"""A Transformer encoder layer whose self-attention has syntax."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.attention import SyntaxAttention
+from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 
 
-@dataclass(frozen=True)
-class SharedPadding:
-    """A batch's padding as an object, which activation checkpointing leaves alone.
-
-    Of a tensor it makes another one for each layer's second run. Biases, which are kept for as long as the padding is
-    the same tensor, would be built again in each layer.
-
-    Attributes:
-        mask: true at padding, ``(batch, n)``; ``None`` where there is none.
-    """
-
-    mask: Tensor | None
-
-
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer with :class:`SyntaxAttention` in the place of its self-attention.
+    """fairseq's encoder layer with :class:`SyntaxAttention` instead of its self-attention.
 
-    fairseq's ``forward`` calls the attention with fixed arguments, and has no method between; so the two sublayers
-    stand here once more, in our words. A test holds them equal to fairseq's.
+    fairseq's ``forward`` calls the attention with fixed arguments, and has no method between; so the two sublayers are
+    written here again. A test holds them equal to fairseq's.
     """
+
+    def __init__(self, cfg: Any, options: SyntaxEncoderOptions, return_fc: bool = False):
+        self.options = options
+        super().__init__(cfg, return_fc)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> SyntaxAttention:
         return SyntaxAttention(
             embed_dim,
-            cfg.encoder.attention_heads,
-            masks=cfg.masks,
-            syntax_heads=cfg.encoder.attention_heads if cfg.syntax_heads is None else cfg.syntax_heads,
-            combination=cfg.syntax_combination,
-            gate={
-                "hidden_dim": cfg.gate_hidden_dim or max(1, embed_dim // 8),
-                "batch_norm": cfg.gate_batch_norm_statistics if cfg.gate_batch_norm else None,
-                "batch_norm_eps": cfg.gate_batch_norm_eps,
-                "output_bias": cfg.gate_output_bias,
-            },
-            syntax_dropout=cfg.syntax_dropout,
-            dropout_on=cfg.syntax_attention_dropout_on,
-            implementation=cfg.syntax_attention,
-            position_bias=cfg.position_bias,
+            self.options,
             dropout=cfg.attention_dropout,
             q_noise=self.quant_noise,
             qn_block_size=self.quant_noise_block_size,
@@ -60,41 +37,34 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self,
         x: Tensor,
-        encoder_padding_mask: Tensor | SharedPadding | None,
-        attn_mask: Tensor | None = None,
-        *,
+        *differentiable: Tensor,
         syntax: BatchBiases,
         statistics: RunningStatistics | None = None,
         contents: Sequence[str] = (),
     ) -> Any:
-        """As fairseq's layer, with the batch's masks.
+        """As fairseq's layer, with the batch's attention biases.
 
         Args:
             x: ``(n, batch, embed_dim)``.
-            encoder_padding_mask: true at padding, ``(batch, n)``; ``None`` where there is none; or a
-                :class:`SharedPadding`.
-            syntax: the batch's masks. It holds no tensor with a gradient: activation checkpointing would lose it here.
+            differentiable: the tensors of `syntax` that have a gradient, :attr:`BatchBiases.differentiable`: activation
+                checkpointing keeps gradients of arguments that are tensors, and of nothing within other objects.
+            syntax: the batch's attention biases and padding.
             statistics: of the gates in this pass; ``None``: the gate moves its own.
-            contents: what a :class:`~fairseq_syntax.modules.trace.SyntaxTrace` asks for.
+            contents: of a :class:`~fairseq_syntax.modules.trace.SyntaxTrace`.
 
         Returns:
-            ``(n, batch, embed_dim)``; with ``return_fc`` the feed-forward network's output after it. If `contents` are
-            asked for, these two (the second perhaps ``None``) and each of `contents`, as a flat tuple: activation
-            checkpointing keeps the gradients of what a layer returns, and of nothing else.
+            ``(n, batch, embed_dim)``; with ``return_fc`` the feed-forward network's output after it. With `contents`
+            these two (the second perhaps ``None``) and each of `contents`, as a flat tuple: activation checkpointing
+            keeps the gradients of what a layer returns, and of nothing else.
         """
+        syntax = syntax.with_differentiable(differentiable)
         seen: Sequence[Tensor | None] = ()
-        given = encoder_padding_mask
-        padding = given.mask if isinstance(given, SharedPadding) else given
+        fc_result: Tensor | None = None
 
         def attend(x: Tensor) -> Tensor:
             nonlocal seen
-            output, _, *seen = self.self_attn(
-                x, x, x, key_padding_mask=padding, need_weights=False, attn_mask=attn_mask, syntax=syntax,
-                statistics=statistics, contents=contents,
-            )  # fmt: skip
+            output, *seen = self.self_attn(x, syntax, statistics=statistics, contents=contents)
             return output
-
-        fc_result: Tensor | None = None
 
         def feed_forward(x: Tensor) -> Tensor:
             nonlocal fc_result

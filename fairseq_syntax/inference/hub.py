@@ -1,4 +1,4 @@
-"""Translating raw text from Python."""
+"""Translation of raw text from Python."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from fairseq_syntax.checkpoints.safe_loading import naming, read
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
-from fairseq_syntax.models.options import option_names
+from fairseq_syntax.models.transformer_options import option_names
 from syntax_data.errors import InputError, describe_path, short_repr
 
-#: What a file would have as one line.
+#: One line of a file, with or without its end.
 _LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
 
 
@@ -44,7 +44,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
 
     def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
         super().__init__(cfg, task, models)
-        # Parsers are not made for several threads; and fairseq notes the beam size on the model.
+        # Parsers are not made for several threads; and fairseq keeps the beam size in the model.
         self._one_thread = threading.RLock()
 
     def sample(
@@ -53,9 +53,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
         """As fairseq's: the best translation of each sentence.
 
         Raises:
-            TypeError: a sentence is no string, or an option is none of generation.
-            ValueError: a sentence has a line break inside.
-            SentenceTooLong: a sentence is longer than the model can read.
+            TypeError, ValueError, SentenceTooLong: as :meth:`read` and :meth:`generate`.
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
@@ -64,21 +62,14 @@ class SyntaxHubInterface(GeneratorHubInterface):
             return [self.decode(found[0]["tokens"]) for found in hypotheses]
 
     def generate(self, tokenized_sentences: Any, *args: Any, **kwargs: Any) -> list[Any]:
-        """As fairseq's, of what :meth:`read` returns.
+        """As fairseq's, of the result of :meth:`read`.
 
         Raises:
             TypeError: an option is none of generation.
         """
-        known = {
-            *(
-                name
-                for name, option in inspect.signature(super().generate).parameters.items()
-                if option.kind != option.VAR_KEYWORD
-            ),
-            *self.cfg.generation,
-            *GenerationConfig.__dataclass_fields__,
-        }
-        for name in kwargs.keys() - known:
+        own = inspect.signature(super().generate).parameters.values()
+        known = {option.name for option in own if option.kind != option.VAR_KEYWORD}
+        for name in kwargs.keys() - known - {*self.cfg.generation, *GenerationConfig.__dataclass_fields__}:
             raise TypeError(f"{name}: there is no such option of generation")
         with self._one_thread, ExitStack() as stack:
             if isinstance(tokenized_sentences, ParsedBatch):
@@ -87,11 +78,10 @@ class SyntaxHubInterface(GeneratorHubInterface):
         return hypotheses
 
     def read(self, sentences: str | Iterable[str]) -> ParsedBatch | list[Tensor]:
-        """Sentences as :meth:`generate` takes them: tokenised, as subwords, parsed if the model needs that (else they
-        are token ids alone).
+        """Read sentences for :meth:`generate`: tokenise, split into subwords, and parse them if the model needs that.
 
-        Each is a line as a file has it: a line end may close it, and white space around it is taken off. What has no
-        parse, the result's ``without_parse`` counts.
+        Each is a line as in a file: a line end may close it, and white space around it is removed. ``without_parse`` of
+        the result counts sentences without a parse; for a model without syntax the result is token ids alone.
 
         Raises:
             TypeError: a sentence is no string.
@@ -101,7 +91,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
         lines = _lines(sentences)
         with self._one_thread:
             if self.task.syntax_features:
-                self.task.new_text.reader.restart()  # messages number the sentences of this call
+                self.task.new_text.reader.restart()  # messages count the sentences of this call
             batch, lengths = self.task.get_interactive_tokens_and_lengths(
                 lines, lambda line: self.apply_bpe(self.tokenize(line))
             )
@@ -116,8 +106,10 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
-        """Gates, masks, biases and attention of each sentence of :meth:`read` in the first of the models; see
-        :func:`fairseq_syntax.inference.collect.by_sentence`."""
+        """Return gates, masks, biases and attention of each sentence of :meth:`read`, in the first of the models.
+
+        See :func:`fairseq_syntax.inference.collect.by_sentence`.
+        """
         with self._one_thread:
             lengths = batch.lengths if isinstance(batch, ParsedBatch) else [len(ids) for ids in batch]
             dataset = self.task.build_dataset_for_inference(batch, lengths)
@@ -142,7 +134,7 @@ def _lines(sentences: str | Iterable[str]) -> list[str]:
 
 
 def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
-    """The paths of the checkpoints that from_pretrained is to load; its first three arguments.
+    """Return the paths of the checkpoints that from_pretrained loads, by its first three arguments.
 
     Raises:
         InputError: there is no such folder, file or data-bin.
@@ -156,21 +148,21 @@ def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
     return paths
 
 
-def _find_folder(path: str, meant: str) -> str:
-    """The folder itself, or where fairseq has put the archive that is unpacked or loaded from the net."""
+def _find_folder(path: str, expected: str) -> str:
+    """Return the folder itself, or where fairseq unpacked the archive of this path or address."""
     if os.path.isfile(path) and not tarfile.is_tarfile(path):
-        raise InputError(path, None, f"expected {meant}, found a file")
+        raise InputError(path, None, f"expected {expected}, found a file")
     found: str | None = file_utils.load_archive_file(path)
     if found is None:
-        raise InputError(path, None, f"expected {meant}, found nothing")
+        raise InputError(path, None, f"expected {expected}, found nothing")
     return found
 
 
 def check_options(options: Mapping[str, Any], paths: Sequence[str], of_model: Iterable[str]) -> None:
-    """Raises an error for an option that from_pretrained would leave unheeded.
+    """Refuse an option that from_pretrained would ignore.
 
     Args:
-        options: what is to be changed of the checkpoints' configurations.
+        options: replace those of the checkpoints' configurations.
         paths: of the checkpoints.
         of_model: the model's own, of which a checkpoint of fairseq-train holds only those that were given.
 
@@ -199,7 +191,7 @@ def check_options(options: Mapping[str, Any], paths: Sequence[str], of_model: It
 
 
 def _names(options: Any) -> set[str]:
-    """The keys of a configuration and of those in it."""
+    """Return the keys of a configuration and of those in it."""
     if isinstance(options, Namespace):
         options = vars(options)
     if not isinstance(options, Mapping):
@@ -210,9 +202,9 @@ def _names(options: Any) -> set[str]:
 def from_pretrained(
     task_type: Any, model_name_or_path: str, checkpoint_file: str, data_name_or_path: str, **kwargs: Any
 ) -> SyntaxHubInterface:
-    """What the ``from_pretrained`` of our models returns; see there."""
+    """See :meth:`fairseq_syntax.models.transformer.SyntaxTransformerModel.from_pretrained`."""
     paths = find_checkpoints(model_name_or_path, checkpoint_file, data_name_or_path)
-    if "user_dir" in kwargs:  # whose masks have options of their own
+    if "user_dir" in kwargs:  # its masks may have options
         utils.import_user_module(Namespace(user_dir=kwargs["user_dir"]))
     check_options(kwargs, paths, of_model=option_names())
     with naming(":".join(paths), "a model to translate with"):
@@ -224,9 +216,6 @@ def from_pretrained(
         )
     task.for_new_text = True
     with open_dict(cfg):
-        # fairseq changes only what the checkpoint's configuration has; an older one lacks some of these.
-        for name in NEW_TEXT_OPTIONS:
-            setattr(task.cfg, name, kwargs.get(name, getattr(task.cfg, name)))
         for name in ("source_lang", "target_lang"):
             if name in (cfg.tokenizer or {}) and name not in kwargs:
                 cfg.tokenizer[name] = getattr(task.cfg, name)

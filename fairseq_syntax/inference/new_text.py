@@ -1,4 +1,4 @@
-"""What the task does with new text: that of fairseq-interactive and of the hub interface."""
+"""New text in the task: that of fairseq-interactive and of the hub interface."""
 
 from __future__ import annotations
 
@@ -12,26 +12,35 @@ from typing import Any
 from torch import Tensor
 
 from fairseq_syntax.compat import interactive_end
+from fairseq_syntax.data.features import SplitFeatures
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.inference.end_of_input import Outcome, finish
-from fairseq_syntax.inference.handover import FeatureQueue
+from fairseq_syntax.inference.feature_queue import FeatureQueue
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, source_reader
+from fairseq_syntax.inference.translation_report import TranslationReport, report_and_exit
 
 logger = logging.getLogger(__name__)
 
 
 class NewTextDataset(SyntaxPairs):
-    """A :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch` as fairseq's inference takes it."""
+    """A :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch` as fairseq's inference takes it.
 
-    parsed: ParsedBatch
+    Args:
+        pairs: fairseq's dataset of the batch's tokens.
+        parsed: the batch.
+        dictionary: of the source.
+    """
+
+    def __init__(self, pairs: Any, parsed: ParsedBatch, *, dictionary: Any):
+        super().__init__(pairs, features=SplitFeatures(parsed.features), dictionary=dictionary)
+        self.parsed = parsed
 
 
 class NewText:
     """New text on its way through fairseq's inference. The task's methods of the same steps call these.
 
     Args:
-        cfg: :class:`~fairseq_syntax.tasks.syntax_translation.SyntaxTranslationConfig`.
+        cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
         dictionary: fairseq's, of the source language.
         features: names of the features that the models need; all are known when the first line is read.
     """
@@ -40,8 +49,9 @@ class NewText:
         self.cfg = cfg
         self.dictionary = dictionary
         self.features = features
-        self._handover = FeatureQueue()
-        self._outcome = Outcome()
+        #: Features of batches that are made and not yet translated.
+        self.queue = FeatureQueue()
+        self._report = TranslationReport()
         self._unpacked: ParsedBatch | None = None
 
     @cached_property
@@ -50,13 +60,16 @@ class NewText:
         return source_reader(self.cfg, self.features)
 
     def begin(self) -> None:
-        """Called before the first line. In fairseq-interactive, what is wrong with the parser shows now, and what is to
-        be said at the end of the input will be said."""
-        if interactive_end.add_exit_hook(lambda: finish(self.reader.source, self._outcome)):
+        """Called before the first line.
+
+        In fairseq-interactive, a parser that cannot be loaded is an error now, and the summary line will be printed at
+        the end of the input.
+        """
+        if interactive_end.add_exit_hook(lambda: report_and_exit(self.reader.source, self._report)):
             _ = self.reader
 
     def read(self, lines: Sequence[str], encode: Callable[[str], str]) -> ParsedBatch:
-        """Lines, which `encode` tokenises and splits into subwords, with their parses."""
+        """Parses lines, which `encode` tokenises and splits into subwords."""
         return self.reader.read(lines, [encode(line) for line in lines], self.dictionary)
 
     @contextmanager
@@ -70,7 +83,7 @@ class NewText:
             self._unpacked = None
 
     def parsed(self, tokens: ParsedBatch | Sequence[Tensor]) -> ParsedBatch:
-        """What :meth:`read` gave.
+        """Return the batch that :meth:`read` made.
 
         Raises:
             ValueError: these are token ids.
@@ -84,12 +97,6 @@ class NewText:
             "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
         )
 
-    def dataset(self, pairs: Any, batch: ParsedBatch) -> NewTextDataset:
-        """fairseq's dataset of the batch's tokens, with the features."""
-        dataset = NewTextDataset(pairs, syntax=batch.features, dictionary=self.dictionary)
-        dataset.parsed = batch
-        return dataset
-
     def batches(
         self,
         make: Callable[..., Any],
@@ -99,8 +106,10 @@ class NewText:
         max_positions: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """fairseq's batches, which `make` makes, for :meth:`take` alone to be translated. A line that is too long is
-        left out, and a message says so."""
+        """Return fairseq's batches, from `make`, whose features wait in the queue.
+
+        A line that is too long is left out with a warning.
+        """
         parsed = dataset.parsed
         longest, *rest = max_positions if isinstance(max_positions, tuple) else (max_positions,)
         longest = min((limit for limit in (longest, max_tokens) if limit is not None), default=sys.maxsize)
@@ -110,20 +119,14 @@ class NewText:
                     "line %d is not translated: %d subwords with </s>, expected at most %d "
                     "(--max-source-positions of the model, --max-tokens)", number, length, longest
                 )  # fmt: skip
-        self._outcome.add(parsed, longest)
-        self._handover.restart()
+        self._report.add(parsed, longest)
+        self.queue.clear()
         kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
-        return self._handover.through(
-            make(dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs)
-        )
-
-    def take(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """A batch of new text with its features; any other batch as it is."""
-        return self._handover.take(batch)
+        return self.queue.wrap(make(dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs))
 
 
 def refuse_options(cfg: Any) -> None:
-    """Raises :class:`ValueError` if an option says where parses of new text come from, where there is none."""
+    """Raises :class:`ValueError` if an option is about parses of new text, where there is none."""
     for name in NEW_TEXT_OPTIONS:
         if getattr(cfg, name) is not None:
             raise ValueError(

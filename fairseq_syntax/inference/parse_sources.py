@@ -1,4 +1,4 @@
-"""Where parses of new text come from: parsers that run here, files, or nowhere."""
+"""Sources of parses of new text: parsers that run here, files, or none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from syntax_data.trees.tree import NoParse
 
 logger = logging.getLogger(__name__)
 
-#: The parses of a line by kind, ``trees`` and ``conllu``, as far as they are wanted.
+#: The parses of a line by kind, ``trees`` and ``conllu``, those of the wanted kinds.
 Parses = dict[str, Any]
 
 
@@ -31,8 +31,9 @@ class SourceLine:
 
     Attributes:
         number: of the line in all of the input, from 1.
-        text: as it was given, but for marks of subwords and for symbols, which the parser is not to see.
-        subwords: what the model reads, `marked` the same with marks.
+        text: as it was given, without marks of subwords and symbols, which the parser must not see.
+        marked: the subwords that the model reads, with their marks.
+        subwords: the same without marks.
         words: those of the subwords, without symbols.
     """
 
@@ -44,31 +45,31 @@ class SourceLine:
 
 
 class ParseSource(ABC):
-    """Where parses of the input come from.
+    """Source of the input's parses.
 
     Attributes:
-        failures: the reasons for which a line has no parse because something went wrong here.
+        failures: the reasons for a missing parse that are failures of the source.
     """
 
     failures: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
-        """The parses of the next lines of the input."""
+        """Return the parses of the next lines of the input."""
 
     @abstractmethod
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        """Called where a parse is of another text than its line's; raises, or says that the line has none."""
+        """Called where a parse is of another text than its line's; raises, or warns that the line has none."""
 
     def end(self) -> None:
-        """Called after the last line, where it is known. Raises :class:`InputError` if there are more parses."""
+        """Called after the last line. Raises :class:`InputError` if there are more parses."""
 
 
 class WithoutParses(ParseSource):
-    """No line has a parse, so that the model is a plain Transformer; `why` says who wants it so."""
+    """No parses, so that the model is a plain Transformer; `option` is the option that says so."""
 
-    def __init__(self, why: str = "--parser none"):
-        logger.warning("%s: the model translates without syntax, as a plain Transformer", why)
+    def __init__(self, option: str = "--parser none"):
+        logger.warning("%s: the model translates without syntax, as a plain Transformer", option)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         return [{} for _ in lines]
@@ -92,7 +93,7 @@ class ParserHandle(NamedTuple):
 
 
 class ParsesFromParser(ParseSource):
-    """Parsers that run here. A line that one cannot parse is translated without that parse, and a message says so.
+    """Parsers that run here. A line that one cannot parse is translated without that parse, with a warning.
 
     A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
     error, and gets no further line.
@@ -111,7 +112,7 @@ class ParsesFromParser(ParseSource):
                 if isinstance(parse, NoParse):
                     by_kind.update(dict.fromkeys(running.kinds, parse))
                     if parse.reason == "too_long":
-                        _warn(line, running.kinds, f"more than {_spelled(running.limits)} are not parsed")
+                        _warn(line, running.kinds, f"more than {_describe(running.limits)} are not parsed")
                     elif parse.reason not in ("empty", "failed"):
                         _warn(line, running.kinds, parse.reason)
                 else:
@@ -123,7 +124,7 @@ class ParsesFromParser(ParseSource):
 
 
 def _parse(running: ParserHandle, lines: Sequence[SourceLine], outcomes: Counter[str]) -> list[Parse | NoParse]:
-    """One parser's parses; `outcomes` counts those that it has made so far, and why there are no others."""
+    """Return one parser's parses; `outcomes` counts its parses so far, and the reasons of missing ones."""
     parser, kinds, limits = running
 
     def failed(line: Line, error: Exception) -> None:
@@ -140,13 +141,13 @@ def _parse(running: ParserHandle, lines: Sequence[SourceLine], outcomes: Counter
         if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
             raise RuntimeError(
                 f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
-                "and said what is above"
+                "for the reasons above"
             )
         parses += some
     return parses
 
 
-def _spelled(limits: Mapping[str, int]) -> str:
+def _describe(limits: Mapping[str, int]) -> str:
     characters = limits.get("max_characters", default_characters(limits["max_tokens"]))
     return f"{limits['max_tokens']} tokens or {characters} characters"
 
@@ -158,14 +159,14 @@ def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
 class ParsesFromFiles(ParseSource):
     """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
 
-    Raises :class:`InputError` for a file that is not there, or ends before the input does, or goes on after it: at
-    the start where the input is a file, at its end where it is a pipe.
+    Raises :class:`InputError` for a file that is missing, or ends before the input does, or goes on after it: at the
+    start where the input is a file, at its end where it is a pipe.
 
     Args:
         prefix: of the files.
-        kinds: which of them to read.
-        bad: what becomes of bad parses; each is logged.
-        text: path of the input, or whatever fairseq has in its place.
+        kinds: the files to read.
+        bad: refuses or skips bad parses; each is logged.
+        text: path of the input, or fairseq's ``-`` for standard input.
     """
 
     def __init__(self, prefix: str, kinds: Sequence[str], bad: BadParses, text: str):
@@ -175,33 +176,33 @@ class ParsesFromFiles(ParseSource):
             if not os.path.isfile(path):
                 raise InputError(path, None, "expected the parses of the input (--input-parses), found no file")
         if os.path.isfile(text):
-            for _ in parallel_ranges(text, self.paths, units=1 << 20):
+            for _ in parallel_ranges(text, self.paths, count=1 << 20):
                 pass
-        self._units = {kind: FORMATS[kind].units(read_lines(path)) for kind, path in self.paths.items()}
-        self._places: dict[tuple[str, int], int] = {}
+        self._entries = {kind: FORMATS[kind].entries(read_lines(path)) for kind, path in self.paths.items()}
+        self._lines: dict[tuple[str, int], int] = {}
         self._read = 0
         self._skipped: Counter[str] = Counter()
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
-        self._places.clear()
+        self._lines.clear()
         return [{kind: self._next(kind, line) for kind in self.paths} for line in lines]
 
     def _next(self, kind: str, line: SourceLine) -> Any:
-        place, unit = next(self._units[kind], (0, None))
-        if unit is None:
+        at, entry = next(self._entries[kind], (0, None))
+        if entry is None:
             message = f"expected a parse for every line of the input, found none for line {line.number}"
             raise InputError(self.paths[kind], None, message)
         self._read = line.number
-        self._places[kind, line.number] = place
+        self._lines[kind, line.number] = at
         try:
-            return FORMATS[kind].parse(unit, path=self.paths[kind], line=place)
+            return FORMATS[kind].parse(entry, path=self.paths[kind], line=at)
         except BadParse as error:
             return self._no_parse(line, kind, error)
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
         message = f"line {line.number} of the input: {error}"
-        place = self._places[kind, line.number]
-        self._no_parse(line, kind, BadParse(self.paths[kind], place, message, "mismatch"))
+        at = self._lines[kind, line.number]
+        self._no_parse(line, kind, BadParse(self.paths[kind], at, message, "mismatch"))
 
     def _no_parse(self, line: SourceLine, kind: str, error: BadParse) -> NoParse:
         no_parse = self._bad.no_parse(error)
@@ -213,9 +214,9 @@ class ParsesFromFiles(ParseSource):
         if self._skipped:
             reasons = ", ".join(f"{n} {reason}" for reason, n in self._skipped.most_common())
             logger.warning("--input-parses: bad parses were skipped: %s", reasons)
-        for kind, units in self._units.items():
+        for kind, entries in self._entries.items():
             # A blank line or a comment after the last parse is none.
-            left = (place for place, unit in units if not FORMATS[kind].blank(unit))
-            if place := next(left, 0):
+            left = (line for line, entry in entries if not FORMATS[kind].blank(entry))
+            if line := next(left, 0):
                 message = f"expected the end, after a parse for each of the {self._read} lines of the input, found more"
-                raise InputError(self.paths[kind], place, message)
+                raise InputError(self.paths[kind], line, message)

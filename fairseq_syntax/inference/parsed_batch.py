@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.tree import NoParse
 
 
@@ -22,7 +22,7 @@ class ParsedBatch:
         tokens: ids of each sentence's subwords, ``(n,)``, ``</s>`` the last.
         numbers: of the sentences' lines in all of the input, from 1.
         sentences: their words and parses.
-        features: for each feature one tensor a sentence, ``(n,)``, or ``(0,)`` without the parse it is made of.
+        features: for each feature one tensor a sentence, ``(n,)``, or ``(0,)`` without the parse that it is from.
     """
 
     tokens: list[Tensor]
@@ -43,16 +43,16 @@ class ParsedBatch:
 
     @property
     def lengths(self) -> list[int]:
-        """How many subwords the sentences have, with ``</s>``."""
+        """Numbers of subwords of the sentences, with ``</s>``."""
         return [len(ids) for ids in self.tokens]
 
     @property
     def without_parse(self) -> Counter[str]:
-        """How many sentences have no parse, by the reason; those without words are not counted."""
+        """Numbers of sentences without a parse, by the reason; those without words are not counted."""
         return Counter(reason for sentence in self.sentences for reason in reasons_without_parse(sentence))
 
 
 def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
-    """Why a sentence with words has no parse; nothing where it has all that are wanted."""
+    """Return the reasons why a sentence with words lacks a parse; none where it has all."""
     parses = sentence.parses.values() if sentence.words else ()
     return {parse.reason for parse in parses if isinstance(parse, NoParse)}

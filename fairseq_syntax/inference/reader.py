@@ -1,4 +1,4 @@
-"""Reads new text: lines to subwords, parses and features, as the training data's were made."""
+"""Reader of new text: from lines to subwords, parses and features, as for the training data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_syntax.data.signature import label_vocabulary, recorded_split
+from fairseq_syntax.data.training_record import label_vocabulary, recorded_split
 from fairseq_syntax.inference.parse_sources import (
     Parses,
     ParsesFromFiles,
@@ -23,7 +23,8 @@ from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.controls import Control
 from syntax_data.features import FEATURES, parse_kinds
-from syntax_data.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
 from syntax_data.text.lines import tokenize_line
 from syntax_data.text.symbols import symbol_pattern
@@ -31,8 +32,8 @@ from syntax_data.trees.bad_parses import BadParses
 
 logger = logging.getLogger(__name__)
 
-#: The task's options that say where parses of new text come from.
-NEW_TEXT_OPTIONS = ("parser", "stanza_dir", "parser_device", "input_parses", "on_bad_parse")
+#: The task's options about parses of new text.
+NEW_TEXT_OPTIONS = ("parser", "parser_models", "parser_device", "input_parses", "on_bad_parse")
 
 
 class SourceReader:
@@ -40,9 +41,9 @@ class SourceReader:
 
     Args:
         source: of the parses.
-        settings: those of the training data's features.
-        features: names of those that are wanted.
-        labels: for features that are labels, what their values number.
+        settings: of the training data's features.
+        features: names of the wanted features.
+        labels: for features that number labels, these, from number 0.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SourceReader:
         self._unknown: set[tuple[str, str]] = set()
 
     def restart(self) -> None:
-        """The next line is the first again, where messages number lines."""
+        """Counts lines from 1 again, for messages."""
         self._lines = 0
 
     def read(self, lines: Sequence[str], encoded: Sequence[str], dictionary: Any) -> ParsedBatch:
@@ -87,7 +88,7 @@ class SourceReader:
         except AlignmentError as error:
             logger.warning("line %d: %s", number, error)
             subwords = plain_words(marked)
-        # Text that nothing was done to may have been subwords before.
+        # Text that was not changed may have been subwords before.
         text = " ".join(subwords.words) if encoded == text else text
         symbols = symbol_pattern(self.settings.symbols)
         return SourceLine(number, symbols.without(text), marked, subwords, symbols.take_out(subwords)[0].words)
@@ -105,7 +106,7 @@ class SourceReader:
             found = numbers.get(label, UNKNOWN)
             if found == UNKNOWN and numbers and (feature, label) not in self._unknown:
                 self._unknown.add((feature, label))
-                logger.warning("%s %s: not in the data-bin, so words with it are taken as without", feature, label)
+                logger.warning("%s %s: not in the data-bin; words with it are read as without it", feature, label)
             return found
 
         return number
@@ -119,27 +120,27 @@ class SourceReader:
 
 
 def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
-    """The reader that a task's configuration describes, together with the signature in its data-bin.
+    """Return the reader that a task's options and the signature in its data-bin describe.
 
     Args:
-        cfg: :class:`~fairseq_syntax.tasks.syntax_translation.SyntaxTranslationConfig`.
+        cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
         features: names of the features that the models need.
 
     Raises:
-        ValueError: neither the configuration nor a signature says where parses come from, or it cannot be had; or the
-            signature lacks the labels of a feature.
+        ValueError: neither options nor signature name a source of parses, or it is not there; or the signature lacks
+            the labels of a feature.
     """
     path, split = recorded_split(cfg)
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning(
-            "%s has no signature of syntax features: subwords are taken for those of %s", cfg.data, settings.subwords
+            "%s has no signature of syntax features: subwords are read as those of %s", cfg.data, settings.subwords
         )
     control = Control.read(settings.control) if settings.control else None
     if control and control.kind == "shuffled" and cfg.parser != "none":
         raise ValueError(
-            f"{path}: the training data has the parses of other sentences of its split (--control {control}), and new "
-            "text has no others to take: binarize it as a test split with this control, and translate it with "
+            f"{path}: the training data has the parses of other sentences of its split (--control {control}), of which "
+            "new text has none: binarize it as a test split with this control, and translate it with "
             "fairseq-generate; --parser none translates without syntax"
         )
     wanted = sorted(features)
@@ -161,7 +162,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
                 kinds,
                 name=cfg.parser,
                 lang=cfg.source_lang,
-                models=cfg.stanza_dir,
+                models=cfg.parser_models,
                 device=cfg.parser_device,
             )
         )

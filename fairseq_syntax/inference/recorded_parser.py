@@ -1,4 +1,4 @@
-"""The parsers of new text: those that the training data had, less what the user changes."""
+"""Parsers of new text: those of the training data, with the user's changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syntax_data.trees.formats import FORMATS
 
 logger = logging.getLogger(__name__)
 
-#: What a record says of files that were made, not of the parser that made them.
+#: Keys of a record that describe the parsed files, not the parser.
 _OF_FILES = ("text", "sha256", "file")
 
 
@@ -26,18 +26,18 @@ def start_parsers(
     models: str | None,
     device: str | None,
 ) -> list[ParserHandle]:
-    """Starts a parser, or several where kinds of parse have different ones. What differs from the record is logged.
+    """Starts a parser, or several where kinds of parse have different ones; logs differences from the record.
 
     Args:
-        recorded: for each kind of parse what the training data's signature says of its parser; it may say nothing.
-        kinds: the kinds that are wanted.
-        name: of a parser to take instead, with all else that is recorded.
+        recorded: for each kind of parse the training data's record of its parser, perhaps an empty one.
+        kinds: the wanted kinds.
+        name: of a parser to use instead, with everything else that is recorded.
         lang: language of the text, where none is recorded.
         models: folder of the parser's models; ``None``: its own.
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
 
     Raises:
-        ValueError: there is no such parser, or it cannot be had so.
+        ValueError: there is no such parser, or it cannot be started so.
     """
     groups: list[tuple[dict[str, Any], dict[str, dict[str, Any]]]] = []  # descriptions; by kind, what is recorded
     for kind in kinds:
@@ -61,7 +61,7 @@ def start_parsers(
 
 
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
-    """The parser of that name. No other is loaded: what is wrong with the others does not matter here."""
+    """Return the parser of that name; no other is loaded, so that errors of others do not matter."""
     installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
     wrong = (
         f"expected a parser that can be run here ({', '.join(installed)}) as --parser, or in the signature of the "
@@ -76,23 +76,23 @@ def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
             f"installed: {others}; --parser NAME runs another"
         )
     raise ValueError(
-        f"{', '.join(kinds)}: {wrong}, with whatever else is recorded, --input-parses PREFIX takes parses that were "
-        "made before, --parser none translates without syntax"
+        f"{', '.join(kinds)}: {wrong}, with everything else that is recorded, --input-parses PREFIX reads "
+        "existing parses, --parser none translates without syntax"
     )
 
 
 def _limits(settings: Mapping[str, Any]) -> dict[str, int]:
-    """Those that the training data was parsed with."""
+    """Return the limits that the training data was parsed with."""
     return {"max_tokens": MAX_TOKENS} | {k: settings[k] for k in ("max_tokens", "max_characters") if k in settings}
 
 
 def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    """What is to be said of records, by kind of parse, and a parser's description that should be the same."""
+    """Return messages about differences of records, by kind of parse, from the description of the running parser."""
     messages = []
     if unknown := [kind for kind, record in records.items() if not record]:
         messages.append(f"nothing is recorded of the parser of the training data's {', '.join(unknown)}")
     for record in filter(None, records.values()):
-        for key in [key for key in {**record, **found} if key != "settings"]:  # which hold
+        for key in [key for key in {**record, **found} if key != "settings"]:  # they are used
             if not (key in record and key in found and _agree(record[key], found[key])):
                 expected, there = (_spelled(table[key]) if key in table else "none" for table in (record, found))
                 messages.append(
@@ -102,8 +102,8 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
 
 
 def _agree(recorded: Any, found: Any) -> bool:
-    """Whether both are the same; of tables and lists, as far as there is a part in use: where fewer kinds of parse are
-    wanted, a parser may load fewer models."""
+    """Compare two values; of tables and lists, the parts that are in use: for fewer kinds of parse, a parser may load
+    fewer models."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         return all(recorded[key] == found[key] for key in recorded.keys() & found.keys())
     if isinstance(recorded, list) and isinstance(found, list | tuple):

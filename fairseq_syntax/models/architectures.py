@@ -8,7 +8,6 @@ from fairseq.models import register_model_architecture
 from fairseq.models.transformer import base_architecture
 
 from fairseq_syntax.models import transformer as gated_syntax_transformer  # noqa: F401  (the model that they are architectures of)
-from fairseq_syntax.options import NONE
 
 
 def architecture(name: str, **defaults: Any) -> None:
@@ -39,7 +38,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     "gated_syntax_transformer": {},
     #: No syntax, no features: fairseq's Transformer with a learned bias by relative position. What masks give beyond it
     #: is not that they tell where a word stands.
-    "relative_position_transformer": {"syntax_masks": NONE, "position_bias": True},
+    "relative_position_transformer": {"syntax_masks": "none", "position_bias": True},
     #: The best system measured in docs/results.md: relative position and the place in both trees, learned, in the
     #: scores of all heads and layers.
     "tree_bias_transformer": {
@@ -56,12 +55,12 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     #: SG-Net (Zhang et al.): a layer on top that sees a word's ancestors.
     "sg_net_transformer": {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
     #: Sundararaman et al.: embeddings of parts of speech, capitals and places in words.
-    "syntax_infused_transformer": {"syntax_masks": NONE, "feature_embeddings": "upos,case,position"},
+    "syntax_infused_transformer": {"syntax_masks": "none", "feature_embeddings": "upos,case,position"},
     #: LISA (Strubell et al. 2018): one head of layer 1 is a parser.
     "lisa_transformer": {"syntax_masks": "lisa", "syntax_combination": "pure", "syntax_layers": "1", "syntax_heads": 1},
     #: SEPREM (Xu et al. 2021): descendants are mixed in before each layer; distances and heads are predicted.
     "seprem_transformer": {
-        "syntax_masks": NONE,
+        "syntax_masks": "none",
         "tree_mixing": True,
         "distance_prediction": True,
         "parent_prediction": True,

@@ -1,82 +1,161 @@
-"""What lies between the task and the models that it trains."""
+"""Models with a syntax encoder, as tasks see them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
+import torch
+from fairseq.distributed import utils as distributed_utils
+from fairseq.models import BaseFairseqModel
 from torch import nn
 
+from fairseq_syntax.encoder.attention import SyntaxAttention
+from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.modules.embedding import InfusedEmbedding
+from fairseq_syntax.modules.gates import Gate
 from fairseq_syntax.modules.trace import SyntaxTrace
 
+logger = logging.getLogger(__name__)
 
-class SyntaxModel:
-    """What the task asks of a model: a base class, whose answers are those of a model that knows nothing of syntax."""
+
+class SyntaxModel(BaseFairseqModel):
+    """Base of models with a :class:`~fairseq_syntax.encoder.encoder.SyntaxTransformerEncoder`.
+
+    It holds all that a task asks of such a model, whatever the model is for.
+    """
+
+    @property
+    def syntax_encoder(self) -> SyntaxTransformerEncoder:
+        """The encoder with syntax."""
+        encoder: SyntaxTransformerEncoder = self.encoder
+        return encoder
+
+    @property
+    def syntax_attentions(self) -> dict[int, SyntaxAttention]:
+        """Self-attentions of the syntax layers, by the layer's number, from 1."""
+        return {number: layer.self_attn for number, layer in self.syntax_encoder.syntax_layers.items()}
+
+    @property
+    def gates(self) -> dict[int, Gate]:
+        """Gates of the syntax layers, by the layer's number; none unless gates mix the masks."""
+        return {number: module.gate for number, module in self.syntax_attentions.items() if module.gate is not None}
+
+    @property
+    def learned_biases(self) -> tuple[str, ...]:
+        """Tables of biases that each syntax layer has: masks' names, and ``position_bias``."""
+        return next((tuple(attention.tables) for attention in self.syntax_attentions.values()), ())
 
     @property
     def syntax_features(self) -> tuple[str, ...]:
-        """The features that the model's batches must have."""
-        return ()
+        """Features that the model's batches must have."""
+        return self.syntax_encoder.syntax_features
 
     @property
     def label_features(self) -> tuple[str, ...]:
-        """The features that its auxiliary losses need, in training and validation alone."""
-        return ()
+        """Features that its auxiliary losses need, in training and validation alone."""
+        return self.syntax_encoder.label_features
 
     @property
     def feature_labels(self) -> Mapping[str, Sequence[str]]:
-        """Of features that are labels, which ones the model knows, in the order of its numbers."""
-        return {}
+        """Labels that the model knows, of features with embeddings, in the order of its numbers."""
+        embedding = self.syntax_encoder.embed_tokens
+        return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Says what features that are labels number in the batches to come, which may come from other data."""
+        """Sets the labels that features number in the batches to come, which may come from other data."""
+        if isinstance(self.syntax_encoder.embed_tokens, InfusedEmbedding):
+            self.syntax_encoder.embed_tokens.set_label_vocabulary(labels)
+
+    @property
+    def _warmup_epochs(self) -> int:
+        return self.syntax_encoder.options.gate.warmup_epochs if self.gates else 0
 
     def check_backend(self, ddp_backend: str) -> None:
-        """Raises :class:`ValueError` if the model cannot be trained under fairseq's ``--ddp-backend``."""
+        """Raises :class:`ValueError`: under fairseq's ``--ddp-backend fully_sharded`` there is no pre-warmup."""
+        if ddp_backend == "fully_sharded" and self._warmup_epochs:
+            raise ValueError(
+                "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot "
+                "freeze the gate's: give --gate-warmup-epochs 0, or another backend"
+            )
 
     def begin_epoch(self, epoch: int) -> None:
-        """Called before each of fairseq's epochs, counted from 1; after resuming, too."""
+        """Freezes the gates while pre-warmup lasts; called before each epoch, after resuming, too.
+
+        `epoch` is fairseq's, counted from 1: resuming goes on counting, ``--reset-dataloader`` starts again.
+        """
+        frozen = epoch <= self._warmup_epochs
+        for gate in self.gates.values():
+            gate.frozen = frozen
+        if frozen:
+            logger.info("pre-warmup: the gates are frozen in epoch %d, up to epoch %d", epoch, self._warmup_epochs)
 
     def frozen_parameters(self) -> Sequence[nn.Parameter]:
-        """The parameters that optimizer steps must not move at present."""
-        return ()
+        """Return the parameters that optimizer steps must not move at present: those of frozen gates."""
+        return [p for gate in self.gates.values() if gate.frozen for p in gate.parameters()]
 
     @contextmanager
     def pass_of_step(self, *, counts: bool) -> Iterator[None]:
         """Context of a training pass, one of perhaps several in an optimizer step.
 
+        It holds back the gates' running statistics until :meth:`end_step`. They go with the gradients: as long as no
+        parameter has one, statistics of passes before were thrown away (loss scaling skipped the step, or the device
+        ran out of memory).
+
         Args:
-            counts: false for a batch that stands in where a process of several has none left: nothing may stay of it.
+            counts: false for a dummy batch of a process that has none left, which must change nothing.
         """
-        yield
+        statistics = self.syntax_encoder.gate_statistics
+        if all(parameter.grad is None for parameter in self.parameters()):
+            statistics.clear()
+        with statistics.within_step(counts=counts):
+            yield
 
     def end_step(self, *, stepped: bool) -> None:
-        """End an optimizer step; called by all processes.
+        """Moves the gates' running statistics, by all passes and processes of an optimizer step.
+
+        Called by all processes; that takes one small all-reduce. The statistics are the same in all processes, since
+        they begin so: in evaluation, in checkpoints, and in a step that normalises by them.
 
         Args:
             stepped: false if loss scaling skipped the step.
         """
+        statistics = self.syntax_encoder.gate_statistics
+        if not stepped:
+            statistics.clear()
+        elif distributed_utils.get_data_parallel_world_size() == 1:
+            statistics.move()
+        else:
+            group = distributed_utils.get_data_parallel_group()
+            statistics.move(partial(distributed_utils.all_reduce, group=group))
 
     def validation_trace(self) -> SyntaxTrace | None:
-        """What validation is to keep of a forward pass; ``None``: nothing."""
-        return None
+        """Return a trace that validation fills: of the gates; ``None`` where there are none."""
+        return SyntaxTrace(("gates",)) if self.gates else None
 
     def validation_sums(self, trace: SyntaxTrace) -> tuple[Mapping[str, float], int]:
-        """What validation logs of a batch: sums over its sentences, by name, and the number of sentences.
+        """Return what validation logs of a batch: sums over its sentences, by name, and the number of sentences.
 
-        Names of single heads are ``_NAME_hHEAD``, in the order of the heads: they come into a line of their own.
+        Of each mask's gates in a layer the mean over heads, ``gate_MASK_lLAYER``; and each, ``_gate_…_hHEAD``.
         """
-        return {}, 0
+        gates = trace.stacked("gates")  # (batch, layers, masks, heads)
+        means = torch.cat([gates.mean(dim=3, keepdim=True), gates], dim=3).double().sum(dim=0)
+        names = [
+            f"gate_{mask}_l{layer}" if head == 0 else f"_gate_{mask}_l{layer}_h{head}"
+            for layer in sorted(trace.layers)
+            for mask in self.syntax_encoder.bias_builder.names
+            for head in range(gates.shape[3] + 1)
+        ]
+        return dict(zip(names, means.flatten().tolist(), strict=True)), len(gates)
 
 
-_WITHOUT_SYNTAX = SyntaxModel()
-
-
-def syntax_of(model: nn.Module) -> SyntaxModel:
-    """The model itself, or that within what data parallel training wraps around it; a stock model has no syntax."""
+def syntax_of(model: nn.Module) -> SyntaxModel | None:
+    """Return the model itself, or that within what data parallel training wraps around it; ``None``: a stock one."""
     while not isinstance(model, SyntaxModel):
         wrapped = getattr(model, "module", None)
         if not isinstance(wrapped, nn.Module):
-            return _WITHOUT_SYNTAX
+            return None
         model = wrapped
     return model

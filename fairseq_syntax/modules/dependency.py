@@ -1,9 +1,9 @@
-"""Dependency trees as matrices: who is an ancestor of whom, how far apart two words are, where a parent stands.
+"""Dependency trees as matrices: ancestors, distances between words, and positions of heads.
 
 A tree comes as two features of each position, both ``(batch, n)``, as :mod:`syntax_data.features` defines them:
-``word``, the index of the subword's word, and ``head``, 0 or 1 + the index of the word that its word hangs on. ``</s>``
-is a root of its own. Steps over words that were cut off, or have no subword, do not count. At positions without
-features, and in a sentence without a parse, what these functions return means nothing.
+``word``, the index of the subword's word, and ``head``, 0 or 1 + the index of its word's head. ``</s>`` is a root of
+its own. Steps over words that were cut off, or have no subword, do not count. Results are undefined at positions
+without features, and in a sentence without a parse.
 
 All follow from the ancestors A of :func:`ancestors`: with a = A·1, the number of a word's ancestors and itself, and
 C = A·Aᵀ, the number that two words have in common, the path between two words is a_i + a_j - 2·C[i, j] steps long.
@@ -18,85 +18,87 @@ from torch import Tensor
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.numerics import UNKNOWN, no_autocast
 
-_EXPECTED = "expected heads that lead to a root, found a cycle"
+_CYCLE = "expected heads that lead to a root, found a cycle"
 _REMEDY = "; fairseq-syntax-binarize --verify finds it in a data-bin"
 
 
-def first_subwords(word: Tensor) -> Tensor:
-    """Where each position's word begins, ``(batch, n)``."""
-    position = torch.arange(word.shape[1], device=word.device)
-    return (position * starts(word)).cummax(dim=1).values
-
-
-def starts(word: Tensor) -> Tensor:
-    """Whether a position begins a word, ``(batch, n)``."""
+def is_word_start(word: Tensor) -> Tensor:
+    """True at positions that begin a word, ``(batch, n)``."""
     return word != F.pad(word, (1, 0), value=UNKNOWN)[:, :-1]
 
 
-def words(word: Tensor, first: Tensor) -> Tensor:
-    """Where words begin, ``(batch, n + 2)``: that of number w, counted from 1 as in ``head``; n where none has it.
+def is_eos(word: Tensor) -> Tensor:
+    """True at ``</s>``, which is a word of its own, the last, ``(batch, n)``."""
+    return word == word.max(dim=1, keepdim=True).values
+
+
+def first_subwords(word: Tensor) -> Tensor:
+    """Return the position of the first subword of each position's word, ``(batch, n)``."""
+    position = torch.arange(word.shape[1], device=word.device)
+    return (position * is_word_start(word)).cummax(dim=1).values
+
+
+def word_starts(word: Tensor, first: Tensor) -> Tensor:
+    """Return the first position of each word, ``(batch, n + 2)``, by its number, from 1, as in ``head``.
 
     Args:
         first: of :func:`first_subwords`.
+
+    Returns:
+        n for a number that no word has.
     """
     batch, n = word.shape
     begin = torch.full((batch, n + 2), n, device=word.device)
     begin.scatter_(1, word + 1, first)
-    begin[:, 0] = n  # above the roots; and what has no word
+    begin[:, 0] = n  # of roots' heads, and where there is no word
     return begin
 
 
-def ends(word: Tensor) -> Tensor:
-    """Whether a position is ``</s>``, which is a word of its own, the last, ``(batch, n)``."""
-    return word == word.max(dim=1, keepdim=True).values
-
-
-def parents(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
-    """Where the head of each position's word begins, ``(batch, n)``; for a root, where its own word does.
+def head_positions(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
+    """Return the first position of the head of each position's word, ``(batch, n)``; for a root, of its own word.
 
     Args:
         first: of :func:`first_subwords`.
     """
-    place = words(word, first).gather(1, head.clamp(min=0))
-    return torch.where(place < word.shape[1], place, first)
+    position = word_starts(word, first).gather(1, head.clamp(min=0))
+    return torch.where(position < word.shape[1], position, first)
 
 
 def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:
-    """A: whether a word is i's word or an ancestor of it.
+    """Return A: `yes` where a word is i's word or an ancestor of it, else `no`.
 
     Args:
         word, head: see above.
-        yes, no: what says so; of one type, which the matrix gets.
+        yes, no: two values of one type, which the matrix gets.
 
     Returns:
         ``(batch, n, n)``; rows are positions, columns are words, from 0.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; names it. On a GPU, where one would have to wait to know,
-            an assertion of the device fails instead.
+        ValueError: the heads of a sentence form a cycle; names it. On a GPU, where one would have to wait to know, an
+            assertion of the device fails instead.
     """
     batch, n = word.shape
-    numbered = torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths(word, head), yes)
+    numbered = torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths_to_root(word, head), yes)
     return numbered[:, :, 1:]
 
 
-def of_positions(of_words: Tensor, word: Tensor) -> Tensor:
-    """A matrix whose columns are words, with their positions as columns, ``(batch, n, n)`` both."""
+def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:
+    """Turn a matrix whose columns are words into one whose columns are positions, ``(batch, n, n)`` both."""
     return of_words.gather(2, word.clamp(min=0).unsqueeze(1).expand_as(of_words))
 
 
-def _paths(word: Tensor, head: Tensor) -> Tensor:
-    """The number of each position's word, of its head, of that word's head, up to a root, and then zeros,
-    ``(batch, n, steps)``; numbers are those of ``head``.
+def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
+    """Return the numbers of each position's word, its head, that word's head, up to a root, and then zeros.
 
-    Each turn doubles the length of the paths, so that few turns are enough for any tree. On a GPU there are as many
-    steps as subwords, or up to twice as many.
+    Each iteration doubles the length of the paths, so that few are enough for any tree. Numbers are those of ``head``,
+    ``(batch, n, steps)``. On a GPU there are as many steps as subwords, or up to twice as many.
     """
     batch, n = word.shape
     number = word + 1
     up = head.new_zeros(batch, 1 + n)  # from a number, as many steps as paths are long
     up.scatter_(1, number, head.clamp(min=0))
-    up[:, 0] = 0  # roots, and what has no word
+    up[:, 0] = 0  # from roots, and where there is no word
     paths = number.unsqueeze(2)
     asynchronous = numerics.is_asynchronous(word.device)
     for _ in range((n - 1).bit_length()):
@@ -105,21 +107,30 @@ def _paths(word: Tensor, head: Tensor) -> Tensor:
         paths = torch.cat([paths, up.gather(1, paths.flatten(1)).view_as(paths)], dim=2)
         up = up.gather(1, up)
     if asynchronous:
-        torch._assert_async(~up.any(), f"{_EXPECTED}{_REMEDY}")
+        torch._assert_async(~up.any(), f"{_CYCLE}{_REMEDY}")
     elif up.any():
-        raise _cycle(word, up)
+        raise _cycle_error(word, up)
     return paths
 
 
+def _cycle_error(word: Tensor, up: Tensor) -> ValueError:
+    """The error where n steps up from a word end at a number that is not 0: `up`, ``(batch, 1 + n)``."""
+    row, number = up.nonzero()[0].tolist()
+    there = int(up[row, number]) - 1
+    position = int((word[row] == there).nonzero()[0])
+    return ValueError(
+        f"{_CYCLE} through position {position}, word {there}, of sentence {row} of the batch (counted from 0)" + _REMEDY
+    )
+
+
 def common_ancestors(above: Tensor) -> Tensor:
-    """C: how many ancestors two positions' words have in common, themselves included; 0: no path leads from one to the
-    other.
+    """Return C: how many ancestors two positions' words have in common, themselves included; 0: no path joins them.
 
     Args:
         above: A of :func:`ancestors`.
 
     Returns:
-        ``(batch, n, n)``, whole numbers.
+        ``(batch, n, n)``, integers.
     """
     counted = above.float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
@@ -127,23 +138,12 @@ def common_ancestors(above: Tensor) -> Tensor:
 
 
 def tree_distances(word: Tensor, head: Tensor) -> Tensor:
-    """T: how many steps lead from i's word to j's, up and down, ``(batch, n, n)``; a number above n where none do.
+    """Return T: the number of steps from i's word to j's, up and down, ``(batch, n, n)``; above n where no path is.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+        ValueError: the heads of a sentence form a cycle; see :func:`ancestors`.
     """
     common = common_ancestors(ancestors(word, head))
-    of_itself = common.diagonal(dim1=1, dim2=2)
-    steps = of_itself.unsqueeze(2) + of_itself.unsqueeze(1) - 2 * common
+    depth = common.diagonal(dim1=1, dim2=2)
+    steps = depth.unsqueeze(2) + depth.unsqueeze(1) - 2 * common
     return steps.masked_fill(common == 0, 2 * word.shape[1] + 1)
-
-
-def _cycle(word: Tensor, up: Tensor) -> ValueError:
-    """What is wrong where n steps lead up from a number of a word to another than 0: `up`, ``(batch, 1 + n)``."""
-    row, number = up.nonzero()[0].tolist()
-    there = int(up[row, number]) - 1
-    position = int((word[row] == there).nonzero()[0])
-    return ValueError(
-        f"{_EXPECTED} through position {position}, word {there}, of sentence {row} of the batch (counted from 0)"
-        + _REMEDY
-    )

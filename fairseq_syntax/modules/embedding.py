@@ -1,4 +1,4 @@
-"""Embeddings of a parse's features, beside those of tokens (syntax-infused Transformer, Sundararaman et al.)."""
+"""Embeddings of syntactic features, joined with those of tokens (Sundararaman et al.)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABELLED = tuple(name for name, feature in FEATURES.items() if feature.labels is
 
 @dataclass(frozen=True)
 class FeatureEmbeddingOptions:
-    """Which features have embeddings, and how these join the tokens'."""
+    """Options of embeddings of features."""
 
     written: str = option(
         NONE,
@@ -59,7 +59,7 @@ class FeatureEmbeddingOptions:
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """Of each feature, what the model's numbers of it number; without those that are not known yet."""
+        """The labels of each feature, in the order of their indices; without features whose labels are unknown yet."""
         known = {"upos": self.upos_labels, "deprel": self.deprel_labels}
         found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in self.names}
         return {name: labels for name, labels in found.items() if labels}
@@ -71,10 +71,10 @@ class InfusedEmbedding(nn.Embedding):
     A label that the model does not know, and a position without a parse, have f = 0 for that feature.
 
     Args:
-        tokens: those of tokens, ``embed_dim`` wide, or narrower by the width of f. Their weight is taken as it is, so
-            that others may share it.
-        labels: of each feature, what its numbers number.
-        embed_dim: the width of what comes out.
+        tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of f. Their weight is shared with
+            `tokens`.
+        labels: the labels of each feature, in the order of their indices.
+        embed_dim: width of the output.
         merge: ``concatenate`` or ``sum``.
     """
 
@@ -89,17 +89,16 @@ class InfusedEmbedding(nn.Embedding):
         self.tables = nn.ParameterDict(
             {name: torch.randn(len(known), feature_dim) * embed_dim**-0.5 for name, known in self.labels.items()}
         )
-        self._numbers: dict[str, Tensor] = {}
+        self._indices: dict[str, Tensor] = {}
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Says what features number from now on, in other data: labels are found by their names."""
+        """Set the labels of features in other data, by the order of their indices; the model finds them by name."""
         for name, known in self.labels.items():
-            ours = {label: number for number, label in enumerate(known)}
-            theirs = labels.get(name, known)
-            self._numbers[name] = torch.tensor([ours.get(label, UNKNOWN) for label in theirs])
+            indices = {label: index for index, label in enumerate(known)}
+            self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
 
     def forward(self, tokens: Tensor, features: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Embeds, ``(batch, n, embed_dim)``.
+        """Embed tokens and features, ``(batch, n, embed_dim)``.
 
         Args:
             tokens: ``(batch, n)``.
@@ -114,9 +113,9 @@ class InfusedEmbedding(nn.Embedding):
             return embedded + of_features
         return torch.cat([embedded, of_features.to(embedded.dtype)], dim=2)
 
-    def _embed(self, name: str, numbers: Tensor) -> Tensor:
-        table = F.pad(self.tables[name], (0, 0, 0, 1))  # the last row is of what is not known
-        if (ours := self._numbers.get(name)) is not None:
-            ours = self._numbers[name] = ours.to(numbers.device)
-            numbers = torch.where(numbers < 0, numbers, ours[numbers.clamp(min=0)])
-        return F.embedding(torch.where(numbers < 0, len(table) - 1, numbers), table)
+    def _embed(self, name: str, values: Tensor) -> Tensor:
+        table = F.pad(self.tables[name], (0, 0, 0, 1))  # the last row is for unknown labels
+        if (indices := self._indices.get(name)) is not None:
+            indices = self._indices[name] = indices.to(values.device)
+            values = torch.where(values < 0, values, indices[values.clamp(min=0)])
+        return F.embedding(torch.where(values < 0, len(table) - 1, values), table)

@@ -1,4 +1,4 @@
-"""How the output of a layer on top of an encoder joins the encoder's own (SG-Net, Zhang et al.)."""
+"""Fusion of an encoder's output and that of one more layer on top of it (SG-Net, Zhang et al.)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from fairseq_syntax.modules.numerics import at_least_float32, padding_bias
 from fairseq_syntax.options import option
 
-#: Weighted sum; the layer's output alone; both in a row; bidirectional attention.
+#: Weighted sum; the layer's output alone; concatenation; bidirectional attention.
 FUSIONS = ("sum", "top", "concatenate", "bi-attention")
 
 
 @dataclass(frozen=True)
 class FusionOptions:
-    """How it joins."""
+    """Options of the fusion."""
 
     kind: str = option(
         "sum",
@@ -43,16 +43,16 @@ class FusionOptions:
 
 
 class Fusion(nn.Module):
-    """H̄ of the encoder's output H and that of the layer on top, H'.
+    """Fusion H̄ of the encoder's output H and that of the layer on top, H'.
 
-    ``sum``: H̄ = α·H + (1 - α)·H' (SG-Net, eq. 9); learned, α = σ(a). ``top``: H'. What Table 6 also compares is not
-    defined for translation, and means here: ``concatenate``: W·[H; H']; ``bi-attention``: W·[H; C; H∘C; H∘b], where
+    ``sum``: H̄ = α·H + (1 - α)·H' (SG-Net, eq. 9); learned, α = σ(a). ``top``: H'. The others of Table 6 are not
+    defined for translation; here they are ``concatenate``: W·[H; H']; ``bi-attention``: W·[H; C; H∘C; H∘b], where
     S_ij = w·[h_i; h'_j; h_i∘h'_j], c_i = Σ_j softmax_j(S_ij)·h'_j, and b = Σ_i softmax_i(max_j S_ij)·h_i (Seo et al.
     2017). A sentence without a parse has H̄ = H.
 
     Args:
         embed_dim: width of H and H'.
-        options: how they join.
+        options: options of the fusion.
     """
 
     def __init__(self, embed_dim: int, options: FusionOptions):
@@ -66,12 +66,12 @@ class Fusion(nn.Module):
         if options.kind == "sum" and options.learned:
             self.logit = nn.Parameter(torch.tensor([math.log(options.weight / (1 - options.weight))]))
 
-    def forward(self, own: Tensor, top: Tensor, *, parsed: Tensor, padding: Tensor | None) -> Tensor:
-        """Joins them.
+    def forward(self, own: Tensor, top: Tensor, *, has_parse: Tensor, padding: Tensor | None) -> Tensor:
+        """Fuse the outputs.
 
         Args:
             own, top: H and H', ``(n, batch, embed_dim)``.
-            parsed: whether the sentence has a parse, ``(batch,)``.
+            has_parse: true for a sentence with a parse, ``(batch,)``.
             padding: true at padding, ``(batch, n)``; ``None`` where there is none.
 
         Returns:
@@ -86,7 +86,7 @@ class Fusion(nn.Module):
             joined = self.project(torch.cat([own, top], dim=2))
         else:
             joined = self._bi_attention(own, top, padding)
-        return torch.where(parsed[None, :, None], joined, own)
+        return torch.where(has_parse[None, :, None], joined, own)
 
     def _bi_attention(self, own: Tensor, top: Tensor, padding: Tensor | None) -> Tensor:
         h, other = own.transpose(0, 1), top.transpose(0, 1)

@@ -18,24 +18,22 @@ class GateBatchNorm(nn.Module):
     """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
 
     Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
-    normalisation divides by that little spread, so that the gates of evaluation, where running statistics stand in
-    for the batch's, leave those of training: measured in docs/gate-evaluation.md. Here training normalises by the
-    running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch,
-    and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation
-    (Ioffe 2017) without clipping. ``statistics="batch"`` is the plain way, with the numbers of
-    :class:`torch.nn.BatchNorm1d`.
+    normalisation divides by that little spread, so that the gates in evaluation, by running statistics, differ from
+    those in training: measured in docs/gate-evaluation.md. Here training normalises by the running statistics too, with
+    the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch, and r = σ_batch/σ_running,
+    d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation (Ioffe 2017) without clipping.
+    ``statistics="batch"`` is plain batch normalisation, with the numbers of :class:`torch.nn.BatchNorm1d`.
 
-    In any case a batch of one sentence trains, normalised by the running statistics. How these move is in
-    :class:`StepStatistics`; they stay float32 under ``--fp16``, and are not accompanied by an integer counter.
+    In any case a batch of one sentence trains, normalised by the running statistics. :class:`StepStatistics` moves
+    these; they stay float32 under ``--fp16``, and there is no integer counter beside them.
 
-    Under ``--update-freq`` and in several processes, "the batch" of a step is all its passes for the running
-    statistics. The mean(e) and mean(e·x̂) of the gradient, and under ``statistics="batch"`` what logits are normalised
-    by, are those of a pass alone: one pass does not know the others. So there gates learn from N passes nearly what
-    they would from a batch N times as large, and not exactly that.
+    Under ``--update-freq`` and in several processes, running statistics move by all passes of a step. The mean(e) and
+    mean(e·x̂) of the gradient, and under ``statistics="batch"`` the normalisation, are of one pass alone. So N passes
+    train gates nearly, and not exactly, as a batch N times as large.
 
     Args:
         num_features: the number of logits.
-        statistics: by which ones training normalises, ``running`` or ``batch``.
+        statistics: by which training normalises, ``running`` or ``batch``.
         momentum: weight of the newest step in the running statistics.
         eps: added to the variance.
     """
@@ -56,8 +54,8 @@ class GateBatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(num_features))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GateBatchNorm:
-        # What half(), to() and cuda() call; torch has no public method between. Here they move the statistics to
-        # another device, and leave their precision.
+        # half(), to() and cuda() call this; torch has no public method between. Here they move the statistics to
+        # another device, and keep their precision.
         statistics = self.running_mean, self.running_var
         super()._apply(fn, recurse)
         self.running_mean, self.running_var = (
@@ -66,13 +64,13 @@ class GateBatchNorm(nn.Module):
         )
         return self
 
-    def forward(self, logits: Tensor, of_pass: RunningStatistics | None = None) -> Tensor:
-        """Normalises logits.
+    def forward(self, logits: Tensor, statistics: RunningStatistics | None = None) -> Tensor:
+        """Normalise logits.
 
         Args:
             logits: ``(batch, num_features)``.
-            of_pass: the statistics of all gates in this pass, which keep the logits for their owner to move them by;
-                ``None``: the module's own move here, if gradients are computed.
+            statistics: of all gates in this pass, which record the logits, to be moved by later; ``None``: the
+                module's own move here, if gradients are computed.
 
         Returns:
             float32, or float64 for float64, in the shape of `logits`.
@@ -80,10 +78,10 @@ class GateBatchNorm(nn.Module):
         x = at_least_float32(logits)
         weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
         if not self.training:
-            mean, var = self.statistics_buffers if of_pass is None else of_pass[self]
+            mean, var = self.statistics_buffers if statistics is None else statistics[self]
             return F.batch_norm(x, mean.to(x.dtype), var.to(x.dtype), weight, bias, eps=self.eps)
-        found = RunningStatistics([self], x.dtype) if of_pass is None else of_pass
-        found.see(self, x)
+        found = RunningStatistics([self], x.dtype) if statistics is None else statistics
+        found.record(self, x)
         if len(x) == 1:
             normalised = F.batch_norm(x, *found[self], weight, bias, eps=self.eps)
         elif self.statistics == "batch":
@@ -91,8 +89,8 @@ class GateBatchNorm(nn.Module):
         else:
             by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, None, None, True, 0.0, self.eps)
             standard = [of_all[: x.shape[1]] for of_all in found.standard]
-            normalised = _Renormalised.apply(x, weight, bias, *found[self], by_batch, *standard, self.eps)
-        if of_pass is None and torch.is_grad_enabled():
+            normalised = _BatchRenorm.apply(x, weight, bias, *found[self], by_batch, *standard, self.eps)
+        if statistics is None and torch.is_grad_enabled():
             StepStatistics([self]).end_pass(found)
         return normalised
 
@@ -103,17 +101,17 @@ class GateBatchNorm(nn.Module):
 
 
 class RunningStatistics:
-    """Gates' running statistics in one forward pass, and the logits that it sees.
+    """Gates' running statistics in one forward pass, and the logits of that pass.
 
     Statistics are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate
-    finds them as they were. Of a layer that runs twice, the first run's logits count.
+    finds them unchanged. Of a layer that runs twice, the first run's logits count.
 
     Args:
         norms: of the gates.
         dtype: of their logits.
 
     Attributes:
-        seen: of each gate that ran, its logits, ``(batch, num_features)``.
+        logits: of each gate that ran, ``(batch, num_features)``.
     """
 
     def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
@@ -121,7 +119,7 @@ class RunningStatistics:
         self._flat = torch.cat(buffers).to(dtype)
         parts = iter(self._flat.split([len(buffer) for buffer in buffers]))
         self._of = dict(zip(norms, zip(parts, parts, strict=True), strict=True))
-        self.seen: dict[GateBatchNorm, Tensor] = {}
+        self.logits: dict[GateBatchNorm, Tensor] = {}
 
     def __getitem__(self, norm: GateBatchNorm) -> tuple[Tensor, Tensor]:
         """Mean and variance of a gate, ``(num_features,)`` each."""
@@ -129,13 +127,13 @@ class RunningStatistics:
 
     @cached_property
     def standard(self) -> tuple[Tensor, Tensor]:
-        """Mean and inverse deviation of what is normalised already, 0 and 1, for the largest gate."""
+        """Mean 0 and inverse deviation 1 of normalised logits, for the largest gate."""
         largest = max(len(mean) for mean, _ in self._of.values())
         return self._flat.new_zeros(largest), self._flat.new_ones(largest)
 
-    def see(self, norm: GateBatchNorm, logits: Tensor) -> None:
+    def record(self, norm: GateBatchNorm, logits: Tensor) -> None:
         """Keep a gate's logits, ``(batch, num_features)``."""
-        self.seen.setdefault(norm, logits.detach())
+        self.logits.setdefault(norm, logits.detach())
 
 
 class StepStatistics:
@@ -162,10 +160,10 @@ class StepStatistics:
     def within_step(self, *, counts: bool) -> Iterator[None]:
         """Hold back the passes in the block until :meth:`move` ends their step.
 
-        A pass that fails takes those before it along, as fairseq throws away their gradients.
+        If a pass fails, those before it are forgotten too, as fairseq throws away their gradients.
 
         Args:
-            counts: whether passes in the block are part of the step.
+            counts: passes in the block are part of the step.
         """
         self._moves_each_pass, self._counts = False, counts
         try:
@@ -176,10 +174,10 @@ class StepStatistics:
         finally:
             self._moves_each_pass = self._counts = True
 
-    def end_pass(self, of_pass: RunningStatistics) -> None:
-        """Take the logits that a pass has seen."""
+    def end_pass(self, statistics: RunningStatistics) -> None:
+        """Take the logits of a pass."""
         if self._counts:
-            self._passes.append(of_pass.seen)
+            self._passes.append(statistics.logits)
         if self._moves_each_pass:
             self.move()
 
@@ -215,7 +213,7 @@ class StepStatistics:
         """
         groups: dict[tuple[int, ...], list[GateBatchNorm]] = {}
         for norm in self.norms:
-            groups.setdefault(tuple(i for i, seen in enumerate(passes) if norm in seen), []).append(norm)
+            groups.setdefault(tuple(i for i, logits in enumerate(passes) if norm in logits), []).append(norm)
         found: dict[GateBatchNorm, _Moments] = {}
         for numbers, norms in groups.items():
             if not numbers:  # layer drop left them out, or a process had no batch
@@ -263,14 +261,14 @@ class _Moments(NamedTuple):
 
 
 def _joined(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
-    """As torch's, which copies also where there is but one."""
+    """As ``torch.cat``, which copies even a single tensor."""
     return torch.cat(tuple(tensors), dim) if len(tensors) > 1 else tensors[0]
 
 
-class _Renormalised(torch.autograd.Function):
+class _BatchRenorm(torch.autograd.Function):
     """Batch normalisation by running statistics, with the gradient of that by the batch's own.
 
-    With e = g·γ/σ_running, what normalising by constants would hand on of an incoming gradient g, it is
+    With e = g·γ/σ_running, the gradient of normalisation by constants for an incoming gradient g, it is
     e - mean(e) - x̂·mean(e·x̂): the gradient of normalising x̂, whose mean is 0 and deviation 1, once more.
     """
 

@@ -1,4 +1,4 @@
-"""How much each head listens to each syntax mask: gates, and mixtures without parameters."""
+"""Weights of experts: gates, and mixtures without parameters."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
 
-#: How masks may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
+#: How experts may be mixed: by gates, each head's own for the sentence, or each token's own for all heads; the mean of
 #: A_0 and all A_k; the mean of all A_k (Hou 2024, Table 6); one A, of the sum of all biases and the product of all
 #: factors, that is of the product of all masks.
 COMBINATIONS = ("gate", "token-gate", "average", "pure", "product")
 
-#: Those by gates.
+#: Combinations by gates.
 GATED = ("gate", "token-gate")
 
-#: Those in which global attention has a weight.
+#: Combinations in which global attention has a weight.
 GLOBAL_COMBINATIONS = (*GATED, "average")
 
 
-class _Still(torch.autograd.Function):
+class _ZeroGrad(torch.autograd.Function):
     """A parameter as it is; its gradient is exactly 0, whatever comes in."""
 
     @staticmethod
@@ -37,8 +37,8 @@ class _Still(torch.autograd.Function):
         return torch.zeros_like(gradient)
 
 
-class _Maximum(torch.autograd.Function):
-    """As ``amax(dim=0)``, also in that equal places share the gradient; its backward pass is faster."""
+class _AmaxFast(torch.autograd.Function):
+    """As ``amax(dim=0)``, also in that equal entries share the gradient; its backward pass is faster."""
 
     generate_vmap_rule = True
 
@@ -52,68 +52,70 @@ class _Maximum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (there,) = ctx.saved_tensors
-        places = there.to(gradient.dtype)
-        return places.mul_(gradient / places.sum(dim=0))
+        (is_maximum,) = ctx.saved_tensors
+        shares = is_maximum.to(gradient.dtype)
+        return shares.mul_(gradient / shares.sum(dim=0))
 
 
-def _maximum(x: Tensor) -> Tensor:
-    """The maximum over the first axis, in the way that is best where it is computed: a CPU finds places slowly, and a
-    GPU is asked least by torch's own gradient."""
+def fast_amax(x: Tensor) -> Tensor:
+    """Return the maximum over the first axis, in the fastest way for the device.
+
+    A CPU finds indices slowly; on a GPU torch's own gradient takes the fewest launches.
+    """
     if not torch.is_grad_enabled():
         return x.amax(dim=0)
-    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _Maximum.apply(x)
+    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _AmaxFast.apply(x)
 
 
 class Gate(nn.Module):
-    """What weighs masks, by G, and global attention, by what is left of 1, by what it sees of the input."""
+    """Base class of gates: weights G of the syntax experts, and 1 - ΣG of global attention, by the layer's input."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: Normalises the logits, if something does.
+        #: Normalises the logits, if a gate has it.
         self.batch_norm: GateBatchNorm | None = None
         #: During pre-warmup: the parameters get gradients of exactly 0 (not none, so that distributed data parallel
         #: sees them used); the input gets its own.
         self.frozen = False
 
-    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
-        """Computes the weights.
+    def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+        """Compute the weights.
 
         Args:
-            x: the attention's query input, ``(n, batch, embed_dim)``.
-            hidden: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where there is
-                no padding.
+            x: the attention's input, ``(n, batch, embed_dim)``.
+            padding_bias: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where
+                there is no padding.
             statistics: see :class:`~fairseq_syntax.modules.gate_norm.GateBatchNorm`.
 
         Returns:
-            1 - ΣG, and G of each mask, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or with
-            n queries after them.
+            1 - ΣG, and G of each expert, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or
+            with n queries after them.
         """
         raise NotImplementedError
 
     def _call(self, module: nn.Module, *inputs: Any) -> Tensor:
-        """One of the gate's modules on its inputs, its parameters still if they are to be."""
+        """Call one of the gate's modules; if the gate is frozen, its parameters get gradients of 0."""
         if not self.frozen:
             return module(*inputs)
-        return functional_call(module, {name: _Still.apply(p) for name, p in module.named_parameters()}, inputs)
+        return functional_call(module, {name: _ZeroGrad.apply(p) for name, p in module.named_parameters()}, inputs)
 
 
 class SyntaxGate(Gate):
-    """Mixing weights of the syntax masks, one a head and mask (Hou 2024, eq. 4-6).
+    """Weights of syntax experts, one a head and expert (Hou 2024, eq. 4-6).
 
     T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
-    mask G = σ(BatchNorm(O)); with k masks G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
-    is the same σ. What is left, 1 - ΣG, is the weight of global attention.
+    expert G = σ(BatchNorm(O)); with k experts G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
+    is the same σ.
 
     Args:
         embed_dim: width of the input.
         hidden_dim: width of the hidden layer.
-        num_heads: how many heads have gates.
-        num_masks: how many masks each of them chooses from.
-        batch_norm: by which statistics the logits are batch-normalised in training, ``running`` or ``batch``, or
-            ``None``: they are not.
-        batch_norm_eps: what :class:`GateBatchNorm` adds to the variance.
-        output_bias: whether there is b2.
+        num_heads: number of heads, each with gates of its own.
+        num_masks: number of syntax experts.
+        batch_norm: statistics that normalise the logits in training, ``running`` or ``batch``; ``None``: no batch
+            normalisation.
+        batch_norm_eps: added to the variance by :class:`GateBatchNorm`.
+        output_bias: there is b2.
     """
 
     def __init__(
@@ -137,14 +139,14 @@ class SyntaxGate(Gate):
             GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
         )
 
-    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+    def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
-        if hidden is not None:
-            x = x + hidden[:, 0, 0].t().unsqueeze(2)
-        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, _maximum(x))))
+        if padding_bias is not None:
+            x = x + padding_bias[:, 0, 0].t().unsqueeze(2)
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, fast_amax(x))))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
-            weight, bias = _Still.apply(weight), None if bias is None else _Still.apply(bias)
+            weight, bias = _ZeroGrad.apply(weight), None if bias is None else _ZeroGrad.apply(bias)
         with no_autocast(x.device):  # batch normalisation divides by what is small beside the logits' own rounding
             wide = at_least_float32(inner), at_least_float32(weight)
             logits = F.linear(*wide, None if bias is None else at_least_float32(bias))
@@ -154,15 +156,15 @@ class SyntaxGate(Gate):
 
 
 class TokenGate(Gate):
-    """Mixing weights of the syntax masks, one a token and mask, the same for all heads (Li et al. 2021).
+    """Weights of syntax experts, one a token and expert, the same for all heads (Li et al. 2021).
 
-    With one mask G_i = σ(w·h_i + b); with k masks the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for k = 1
-    is the same σ. h is the attention's query input.
+    With one expert G_i = σ(w·h_i + b); with k experts the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for
+    k = 1 is the same σ. h is the attention's input.
 
     Args:
         embed_dim: width of the input.
-        num_heads: how many heads mix masks.
-        num_masks: how many masks each of them chooses from.
+        num_heads: number of heads that mix experts.
+        num_masks: number of syntax experts.
     """
 
     def __init__(self, *, embed_dim: int, num_heads: int, num_masks: int):
@@ -172,7 +174,7 @@ class TokenGate(Gate):
         nn.init.normal_(self.linear.weight, std=0.02)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x: Tensor, hidden: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
+    def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads, n)``."""
         logits = at_least_float32(self._call(self.linear, x))
         of_tokens = F.pad(logits, (1, 0)).softmax(dim=2)
@@ -180,13 +182,13 @@ class TokenGate(Gate):
 
 
 def uniform_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
-    """The weights of the experts where no gates are, ``(batch, experts, heads)``; of global attention first, if it has
-    one.
+    """Return equal weights of all experts, ``(batch, experts, heads)``; the first is global attention, if it has one.
 
     Args:
-        combination: one of them.
-        masks: how many there are; the product of some is one, and there may be none.
-        like: ``(n, batch, embed_dim)``, whose batch and device it takes.
+        combination: one of :data:`COMBINATIONS`.
+        masks: number of syntax experts; a product is one, and there may be none.
+        heads: number of heads that mix experts.
+        like: ``(n, batch, embed_dim)``, whose batch and device the weights take.
     """
     experts = masks + (combination in GLOBAL_COMBINATIONS)
     return torch.full((like.shape[1], experts, heads), 1.0 / max(1, experts), device=like.device)

@@ -1,4 +1,4 @@
-"""What a model predicts of parses, for auxiliary losses: of each word its head, of two words their distance."""
+"""Predictions of parses, for auxiliary losses: each word's head, and distances between two words."""
 
 from __future__ import annotations
 
@@ -8,28 +8,54 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.dependency import ends, first_subwords, parents
+from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_eos
 from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32, padding_bias
-from fairseq_syntax.modules.parent_scorer import ParentScorer
 from fairseq_syntax.options import option
 
-#: Of a pair of words: no way leads down from the one to the other, 1 to 15 steps do, or more.
+#: Classes of a pair of words: no path leads down from the one to the other, 1 to 15 steps do, or more.
 DISTANCE_CLASSES = 17
 
-#: SEPREM §4.3: of the pairs that are predicted, which share is hidden, and which has a false distance; the others show.
-_HIDDEN, _FALSE = 0.8, 0.1
+#: Of the pairs that are predicted, the share that is masked, and that which gets a random distance (SEPREM §4.3).
+MASK_RATE, RANDOM_RATE = 0.8, 0.1
+
+_SLOPE = 0.1  # of leaky ReLU
 
 _UNDER = "under --criterion label_smoothed_cross_entropy_with_syntax"
 
 
+class ParentScorer(nn.Module):
+    """Biaffine scores of heads: s[i, j] = [d_i; 1]·U·h_jᵀ, for j as the head of i (LISA, Strubell et al. 2018).
+
+    d = φ(z·W_d + b_d), h = φ(z·W_h + b_h), φ is leaky ReLU. U is 0 at first, so that all words are as likely. Its row
+    for 1 is a prior of j's being a head.
+
+    Args:
+        embed_dim: width of z.
+        hidden_dim: width of d and h.
+    """
+
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__()
+        self.dependent = nn.Linear(embed_dim, hidden_dim)
+        self.head = nn.Linear(embed_dim, hidden_dim)
+        self.weight = nn.Parameter(torch.zeros(hidden_dim + 1, hidden_dim))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Score hidden states ``(n, batch, embed_dim)``: ``(batch, n, n)`` in float32 at least."""
+        z = z.transpose(0, 1)
+        dependent = F.pad(F.leaky_relu(self.dependent(z), _SLOPE), (0, 1), value=1.0)
+        head = F.leaky_relu(self.head(z), _SLOPE)
+        return at_least_float32(dependent @ self.weight @ head.transpose(1, 2))
+
+
 @dataclass(frozen=True)
 class Prediction:
-    """Scores of classes, and which is right.
+    """Scores of classes, and the right ones.
 
     Attributes:
-        scores: ``(rows, classes)``, float32 at least; -inf for what cannot be.
+        scores: ``(rows, classes)``, float32 at least; -inf for impossible classes.
         targets: ``(rows,)``; :data:`~fairseq_syntax.modules.numerics.UNKNOWN` where nothing is predicted.
-        sentences: the number of each row's sentence in the batch, ``(rows,)``.
+        sentences: the index of each row's sentence in the batch, ``(rows,)``.
     """
 
     scores: Tensor
@@ -41,23 +67,23 @@ class Prediction:
         return F.cross_entropy(self.scores, self.targets, ignore_index=UNKNOWN, reduction="none")
 
     def squared_error(self) -> Tensor:
-        """The squared distance between P and the target's row of 0 and 1, ``(rows,)``; 0 where nothing is predicted."""
+        """The squared distance of P from the target's one-hot vector, ``(rows,)``; 0 where nothing is predicted."""
         expected = F.one_hot(self.targets.clamp(min=0), self.scores.shape[1])
         errors = (self.scores.softmax(dim=1) - expected).square().sum(dim=1)
         return errors.masked_fill(self.targets == UNKNOWN, 0.0)
 
     def correct(self) -> Tensor:
-        """How often the target has the highest score."""
+        """The number of rows whose target has the highest score."""
         return (self.scores.argmax(dim=1) == self.targets).sum()
 
     def numbers(self, sentences: int) -> Tensor:
-        """Numbers of predictions of each sentence of the batch, ``(sentences,)`` in float32."""
+        """The number of predictions of each sentence of the batch, ``(sentences,)`` in float32."""
         there = (self.targets != UNKNOWN).float()
         return there.new_zeros(sentences).index_add(0, self.sentences, there)
 
 
 def parent_targets(word: Tensor, head: Tensor) -> Tensor:
-    """Where each position's head begins, ``(batch, n)``; see :func:`~fairseq_syntax.modules.dependency.parents`.
+    """Return the first position of each position's head, ``(batch, n)``.
 
     :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
 
@@ -65,16 +91,16 @@ def parent_targets(word: Tensor, head: Tensor) -> Tensor:
         word: index of each position's word, ``(batch, n)``.
         head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
     """
-    return parents(word, head, first_subwords(word)).masked_fill(~_predicted(word, head), UNKNOWN)
+    return head_positions(word, head, first_subwords(word)).masked_fill(~_is_predicted(word, head), UNKNOWN)
 
 
-def _predicted(word: Tensor, head: Tensor) -> Tensor:
-    """Whether something is to be predicted of a position, ``(batch, n)``."""
-    return ~ends(word) & (word != UNKNOWN) & (head != UNKNOWN)
+def _is_predicted(word: Tensor, head: Tensor) -> Tensor:
+    """True at positions of which something is predicted, ``(batch, n)``."""
+    return ~is_eos(word) & (word != UNKNOWN) & (head != UNKNOWN)
 
 
 def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -> Prediction:
-    """The heads of all subwords that have one.
+    """Predictions of the heads of all subwords that have one.
 
     Args:
         scores: ``(batch, n, n)``, rows being dependents.
@@ -88,12 +114,12 @@ def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -
 
 
 @dataclass(frozen=True)
-class HiddenDistances:
-    """Distances in the tree that were chosen to be predicted, and what a model is shown instead.
+class CorruptedDistances:
+    """Distances in dependency trees, some of them corrupted, to be predicted.
 
     Attributes:
-        shown: D, ``(batch, n, n)``, some entries of which are hidden (0) or false.
-        pairs: sentence, first subword of the one word and of the other, of each entry chosen, ``(chosen,)`` each.
+        shown: D, ``(batch, n, n)``, some entries of which are masked (0) or random.
+        pairs: sentence, first subword of the one word and of the other, of each chosen entry, ``(chosen,)`` each.
         targets: their classes, ``(chosen,)``.
     """
 
@@ -102,42 +128,42 @@ class HiddenDistances:
     targets: Tensor
 
     def predicted(self, rows: Tensor, columns: Tensor) -> Prediction:
-        """From what the one word's state, and the other's, give each class, ``(batch, n, classes)`` each."""
+        """Predictions by the sum of two words' scores of each class, ``(batch, n, classes)`` each."""
         sentence, one, other = self.pairs
         return Prediction(at_least_float32(rows[sentence, one] + columns[sentence, other]), self.targets, sentence)
 
 
-def corrupt_distances(descent: Tensor, word: Tensor, head: Tensor, *, rate: float) -> HiddenDistances:
-    """Chooses distances to predict, afresh each time (SEPREM, Xu et al. 2021, §4.3).
+def corrupt_distances(depths: Tensor, word: Tensor, head: Tensor, *, rate: float) -> CorruptedDistances:
+    """Choose distances to predict, at random each time, and corrupt them (SEPREM, Xu et al. 2021, §4.3).
 
-    The paper does not say which entries of D are chosen from. Here they are the ordered pairs of different words. Of
-    those chosen 80% are hidden, 10% are replaced by a whole number up to the longest distance, and 10% are shown.
+    The paper does not define which entries of D are chosen from. Here they are the ordered pairs of different words. Of
+    those chosen 80% are masked, 10% are replaced by a random integer up to the longest distance, and 10% are shown.
 
     Args:
-        descent: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
+        depths: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
         word, head: see :func:`parent_targets`.
-        rate: which share of the pairs is chosen.
+        rate: the share of the pairs that is chosen.
     """
     first = first_subwords(word)
-    place = torch.arange(word.shape[1], device=word.device)
-    begins = (first == place) & _predicted(word, head)
-    pairs = begins.unsqueeze(2) & begins.unsqueeze(1) & (place.unsqueeze(1) != place)
-    chosen = pairs & (torch.rand(descent.shape, device=word.device) < rate)
-    draw = torch.rand(descent.shape, device=word.device)
-    longest = descent.amax().clamp(min=1)
-    false = (torch.rand(descent.shape, device=word.device) * longest).long().clamp(max=longest - 1) + 1
-    shown = torch.where(draw < _HIDDEN, 0, torch.where(draw < _HIDDEN + _FALSE, false, descent))
-    shown = torch.where(chosen, shown, descent)
-    # All subwords of a word hang on what its first one hangs on.
+    position = torch.arange(word.shape[1], device=word.device)
+    begins = (first == position) & _is_predicted(word, head)
+    pairs = begins.unsqueeze(2) & begins.unsqueeze(1) & (position.unsqueeze(1) != position)
+    chosen = pairs & (torch.rand(depths.shape, device=word.device) < rate)
+    draw = torch.rand(depths.shape, device=word.device)
+    longest = depths.amax().clamp(min=1)
+    random = (torch.rand(depths.shape, device=word.device) * longest).long().clamp(max=longest - 1) + 1
+    shown = torch.where(draw < MASK_RATE, 0, torch.where(draw < MASK_RATE + RANDOM_RATE, random, depths))
+    shown = torch.where(chosen, shown, depths)
+    # All subwords of a word depend on the head of its first one.
     shown = shown.gather(2, first.unsqueeze(1).expand_as(shown))
     sentence, one, other = chosen.nonzero(as_tuple=True)
-    targets = descent[sentence, one, other].clamp(max=DISTANCE_CLASSES - 1)
-    return HiddenDistances(shown, (sentence, one, other), targets)
+    targets = depths[sentence, one, other].clamp(max=DISTANCE_CLASSES - 1)
+    return CorruptedDistances(shown, (sentence, one, other), targets)
 
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """What is predicted from the encoder's output."""
+    """Predictions from the encoder's output."""
 
     parents: bool = option(
         False,
@@ -156,12 +182,13 @@ class PredictionOptions:
 
 
 class Predictor(nn.Module):
-    """What is predicted from an encoder's output, for losses alone: heads by a scorer of its own, classes of distances
-    by a linear function of two words' states.
+    """Predictor of parses from an encoder's output, for losses alone.
+
+    Heads are predicted by a :class:`ParentScorer`, classes of distances by a linear function of two words' states.
 
     Args:
         embed_dim: width of the output.
-        hidden_dim: of the scorer.
+        hidden_dim: hidden width of the scorer.
         options: what is predicted.
     """
 
@@ -173,20 +200,20 @@ class Predictor(nn.Module):
         self.other = nn.Linear(embed_dim, DISTANCE_CLASSES, bias=False) if options.distances else None
 
     def forward(
-        self, x: Tensor, targets: Tensor, hidden: HiddenDistances | None, padding: Tensor | None
+        self, x: Tensor, targets: Tensor, corrupted: CorruptedDistances | None, padding: Tensor | None
     ) -> dict[str, list[Prediction]]:
-        """The predictions, by name.
+        """Predict; the predictions by name.
 
         Args:
             x: the encoder's output, ``(n, batch, embed_dim)``.
             targets: of :func:`parent_targets`.
-            hidden: distances to predict; ``None``: there are none, as in evaluation.
+            corrupted: distances to predict; ``None``: there are none, as in evaluation.
             padding: true at padding, ``(batch, n)``.
         """
         found = {}
         if self.parents is not None:
             found["parent"] = [predicted_parents(self.parents(x), targets, padding)]
-        if hidden is not None and self.one is not None and self.other is not None:
+        if corrupted is not None and self.one is not None and self.other is not None:
             x = x.transpose(0, 1)
-            found["distance"] = [hidden.predicted(self.one(x), self.other(x))]
+            found["distance"] = [corrupted.predicted(self.one(x), self.other(x))]
         return found

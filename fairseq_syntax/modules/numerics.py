@@ -1,4 +1,4 @@
-"""Numbers that several parts have in common."""
+"""Numeric helpers that several modules share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ UNKNOWN = -1
 
 
 def is_asynchronous(device: torch.device) -> bool:
-    """Whether operations are queued, as on a GPU: each costs a launch, and who reads a number waits for all of them."""
+    """True if operations are queued, as on a GPU: each costs a launch, and reading a number waits for all of them."""
     return device.type in ("cuda", "meta")
 
 
 def padding_bias(padding: Tensor, dtype: torch.dtype, *, width: int | None = None) -> Tensor:
-    """What is added where padding must not count: -inf at padding, 0 elsewhere, in the shape of `padding`.
+    """Return -inf at padding, 0 elsewhere, in the shape of `padding`: added to scores, it hides padding.
 
     Args:
-        width: columns up to which zeros follow; by default none do.
+        width: number of columns; those beyond `padding` are 0.
     """
     zeros = torch.zeros(len(padding), width or padding.shape[1], dtype=dtype, device=padding.device)
     zeros[:, : padding.shape[1]].masked_fill_(padding.to(torch.bool), -torch.inf)
@@ -33,12 +33,12 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 def no_autocast(device: torch.device) -> AbstractContextManager:
-    """Inside the block, mixed precision leaves precisions on `device` as they are."""
+    """Switch mixed precision off on `device`, inside the block."""
     kind = device.type
     return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
 
 
 def keep_parameters_in_graph(x: Tensor, module: nn.Module) -> Tensor:
-    """`x`, with gradients of 0 for the parameters of a module that has no part in it, as data parallel training wants
-    of parameters that are there."""
+    """Return `x`, with gradients of 0 for a module that has no part in it: data parallel training wants gradients of
+    all parameters."""
     return x + sum(parameter.sum() * 0.0 for parameter in module.parameters()).to(x.dtype)  # type: ignore[union-attr]

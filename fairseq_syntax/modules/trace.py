@@ -1,4 +1,4 @@
-"""What the guided layers of one forward pass did: asked for by the caller, filled by the pass."""
+"""Intermediate results of the syntax layers in one forward pass, on request."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-#: What a trace can hold.
+#: Contents of a trace.
 #:
-#: - ``gates``: weights of the masks (Hou 2024, eq. 6), ``(batch, masks, heads)``; none where no gates mix them.
-#:   Of weights that queries have of their own, the mean over the sentence's real positions.
+#: - ``gates``: weights of the syntax experts (Hou 2024, eq. 6), ``(batch, experts, heads)``; none without gates.
+#:   Of weights of each query, the mean over the sentence's real positions.
 #: - ``attention``: the mixed attention A (eq. 10) before attention dropout, ``(batch, heads, n, n)``.
-#: - ``scores``: x = q·kᵀ/√d before masks and padding, ``(batch, heads, n, n)``.
+#: - ``scores``: x = q·kᵀ/√d before biases and padding, ``(batch, heads, n, n)``.
 #: - ``prediction``: scores of words to be the head, of an expert that is a parser (``lisa``), ``(batch, 1, n, n)``.
 CONTENTS = ("gates", "attention", "scores", "prediction")
 
 
 class SyntaxTrace:
-    """Give it to a model's or an encoder's forward pass, as ``trace``; then it has what that pass did.
+    """Intermediate results of a forward pass: the argument ``trace`` of a model or encoder, which fills it.
 
-    Tensors are in the graph of the pass: whoever wants no gradients runs it without, or detaches them. A second pass
-    with the same trace replaces what the first one left.
+    Tensors are in the graph of the pass: without need of gradients, run it under ``no_grad`` or detach them. A second
+    pass with the same trace replaces the results of the first one.
 
     Args:
-        contents: which of :data:`CONTENTS` to keep. ``attention`` and ``scores`` take the time and memory of
-            plain attention.
+        contents: which of :data:`CONTENTS` to keep. ``attention`` and ``scores`` take the time and memory of the
+            reference implementation.
 
     Attributes:
-        layers: for each guided layer that ran, by its number from 1, its tensors by name.
+        layers: for each syntax layer that ran, by its number from 1, its tensors by name.
     """
 
     def __init__(self, contents: Sequence[str] = ("gates",)):
@@ -38,15 +38,15 @@ class SyntaxTrace:
         self.layers: dict[int, dict[str, Tensor]] = {}
 
     def add(self, layer: int, seen: Sequence[Tensor | None]) -> None:
-        """Keeps what a layer returns of :attr:`contents`, in their order."""
+        """Keep a layer's results, in the order of :attr:`contents`."""
         named = zip(self.contents, seen, strict=True)
         self.layers[layer] = {name: tensor for name, tensor in named if tensor is not None}
 
     def stacked(self, name: str) -> Tensor:
-        """One of the contents, of all guided layers that ran: as in :data:`CONTENTS`, layers being the second axis.
+        """One of the contents, of all syntax layers that ran: as in :data:`CONTENTS`, layers being the second axis.
 
         Raises:
-            ValueError: the pass left none of it.
+            ValueError: the trace has none of it.
         """
         if not self.layers or any(name not in seen for seen in self.layers.values()):
             raise ValueError(f"the trace has no {name}")

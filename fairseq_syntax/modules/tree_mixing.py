@@ -1,4 +1,4 @@
-"""What a word's descendants are, mixed into what a layer reads (SEPREM, Xu et al. 2021)."""
+"""Mixtures of each word and its descendants, as the input of layers (SEPREM, Xu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.dependency import ancestors, of_positions, starts
+from fairseq_syntax.modules.dependency import ancestors, columns_of_positions, is_word_start
+from fairseq_syntax.modules.heads import CorruptedDistances, corrupt_distances
 from fairseq_syntax.modules.numerics import no_autocast
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.options import option
 
 #: Activations that an option names; :func:`fairseq.utils.get_activation_fn` has the others.
@@ -18,7 +20,7 @@ SIGMOID = "sigmoid"
 
 @dataclass(frozen=True)
 class TreeMixingOptions:
-    """Whether and how it is mixed in, and what is learned beside."""
+    """Options of the mixture."""
 
     on: bool = option(
         False,
@@ -26,7 +28,7 @@ class TreeMixingOptions:
         help="mixes each word's descendants in the dependency tree into what encoder layers read (SEPREM eq. 1-5)",
     )
     weight: float = option(
-        0.1, name="tree_mixing_weight", help="where the weight of that mixture, which is learned, begins (α of SEPREM)"
+        0.1, name="tree_mixing_weight", help="initial weight of that mixture, which is learned (α of SEPREM)"
     )
     activation: str | None = option(
         None,
@@ -36,37 +38,66 @@ class TreeMixingOptions:
     )
 
 
-class TreeMixing(nn.Module):
-    """The mixtures that all layers of an encoder read: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
+@dataclass(frozen=True)
+class Descendants:
+    """Descendants of a batch's words, as layers mix them in.
 
-    Each layer has matrices of its own, and all share α. D̃ is of :func:`descendant_weights`. A sentence without a parse
-    has α = 0.
+    Attributes:
+        weights: D̃ of :func:`descendant_weights`, ``(batch, n, n)``.
+        has_parse: true for a sentence with a parse, ``(batch,)``.
+        corrupted: distances that are corrupted in D̃, to be predicted; ``None`` where none are.
+    """
+
+    weights: Tensor
+    has_parse: Tensor
+    corrupted: CorruptedDistances | None = None
+
+    @classmethod
+    def of(cls, syntax: SyntaxBatch, *, corruption_rate: float | None = None) -> Descendants:
+        """Find the descendants in a batch's features.
+
+        Args:
+            syntax: the features ``word`` and ``head``, ``(batch, n)`` each.
+            corruption_rate: share of distances to corrupt; see
+                :func:`~fairseq_syntax.modules.heads.corrupt_distances`.
+        """
+        word, head, known = syntax["word"], syntax["head"], syntax.known("word", "head")
+        depths = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
+        corrupted = None if corruption_rate is None else corrupt_distances(depths, word, head, rate=corruption_rate)
+        shown = depths if corrupted is None else corrupted.shown
+        return cls(descendant_weights(shown), known.any(dim=1), corrupted)
+
+
+class DescendantMixing(nn.Module):
+    """Mixture of words and their descendants: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
+
+    It is the input of all layers of an encoder. Each layer has matrices of its own, and all share α. D̃ is of
+    :func:`descendant_weights`. A sentence without a parse has α = 0.
 
     Args:
         embed_dim: width of the encoder.
-        layers: how many there are.
-        weight: where α begins.
+        layers: number of layers.
+        weight: initial α.
         activation: σ.
     """
 
     def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
         super().__init__()
-        #: Under this name fairseq finds what belongs to a layer that it prunes.
+        #: By this name fairseq finds parts of layers that it prunes.
         self.layers = nn.ModuleList(_Matrices(embed_dim) for _ in range(layers))
         self.weight = nn.Parameter(torch.tensor([float(weight)]))
         self.activation = activation
 
-    def forward(self, x: Tensor, layer: int, *, descendants: Tensor, parsed: Tensor) -> Tensor:
-        """What a layer reads.
+    def forward(self, x: Tensor, layer: int, descendants: Descendants) -> Tensor:
+        """Mix descendants into a layer's input.
 
         Args:
             x: H, ``(n, batch, embed_dim)``.
-            layer: its number, from 1.
-            descendants: D̃, ``(batch, n, n)``.
-            parsed: whether the sentence has a parse, ``(batch,)``.
+            layer: the layer's number, from 1.
         """
-        mixed = self.activation(self.layers[layer - 1](x, descendants))
-        weight = torch.where(parsed, self.weight, torch.zeros_like(self.weight)).to(x.dtype)[None, :, None]
+        mixed = self.activation(self.layers[layer - 1](x, descendants.weights))
+        weight = torch.where(descendants.has_parse, self.weight, torch.zeros_like(self.weight))
+        weight = weight.to(x.dtype)[None, :, None]
         return (1 - weight) * x + weight * mixed
 
 
@@ -85,33 +116,34 @@ class _Matrices(nn.Module):
 
 
 def descendant_depths(word: Tensor, head: Tensor) -> Tensor:
-    """D: how many steps lead down from i to j, where i is the first subword of an ancestor of j's word; 0 elsewhere
-    (SEPREM, eq. 3).
+    """Return D: the number of steps down from i to j (SEPREM, eq. 3).
+
+    0 unless i is the first subword of an ancestor of j's word.
 
     Args:
         word, head: see :mod:`fairseq_syntax.modules.dependency`.
 
     Returns:
-        ``(batch, n, n)``, whole numbers.
+        ``(batch, n, n)``, integers.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
     """
     of_words = ancestors(word, head)
     depth = of_words.sum(dim=2)
-    above = of_positions(of_words, word) & starts(word).unsqueeze(1)
+    above = columns_of_positions(of_words, word) & is_word_start(word).unsqueeze(1)
     return (depth.unsqueeze(1) - depth.unsqueeze(2)) * above.transpose(1, 2)
 
 
-def descendant_weights(descent: Tensor) -> Tensor:
-    """D̃: a row of 1/D[i, j], divided by its sum; 0 where D is 0, which all of a leaf's row is (SEPREM, eq. 4).
+def descendant_weights(depths: Tensor) -> Tensor:
+    """Return D̃: 1/D[i, j], divided by the sum of its row; 0 where D is 0 (SEPREM, eq. 4).
 
     Args:
-        descent: D, ``(batch, n, n)``.
+        depths: D, ``(batch, n, n)``.
 
     Returns:
         ``(batch, n, n)`` in float32.
     """
-    with no_autocast(descent.device):
-        inverse = torch.where(descent > 0, descent.clamp(min=1).float().reciprocal(), 0.0)
+    with no_autocast(depths.device):
+        inverse = torch.where(depths > 0, depths.clamp(min=1).float().reciprocal(), 0.0)
         return inverse / inverse.sum(dim=2, keepdim=True).clamp(min=torch.finfo(torch.float32).tiny)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from fairseq.optim.amp_optimizer import AMPOptimizer
@@ -12,33 +13,26 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
-from fairseq_syntax.compat import (
-    bfloat16,
-    cudnn_attention,
-    resumption,
-    stock_models,
-    unknown_words,
-    upsampling,
-)
+from fairseq_syntax.compat import bfloat16, cudnn_attention, resumption, stock_models, unknown_words, upsampling
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.dictionaries import check_dictionaries
-from fairseq_syntax.data.features import features_of_epoch, log_unknown_labels
-from fairseq_syntax.data.signature import label_vocabulary
+from fairseq_syntax.data.features import load_features
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
+from fairseq_syntax.data.training_record import label_vocabulary
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.models.cpu_dropout import use_fast_dropout
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
-from fairseq_syntax.tasks.options import SyntaxTranslationConfig
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 
 logger = logging.getLogger(__name__)
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
 class SyntaxTranslationTask(TranslationTask):
-    """fairseq's translation task, whose batches also hold the features that the task's models need.
+    """fairseq's translation task, whose batches also have the features that the task's models need.
 
     They are in ``net_input["src_syntax"]``. A model that needs none (any stock one) gets fairseq's own batches.
     """
@@ -47,18 +41,18 @@ class SyntaxTranslationTask(TranslationTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.syntax_features: set[str] = set()
         self.label_features: set[str] = set()
-        self._teaches_syntax = False
-        #: Features of the models so far of whose labels in the data-bin they do not know all: both kinds of labels.
+        self._has_auxiliary_losses = False
+        #: Features with labels in the data-bin that a model does not know: the labels there, and the model's.
         self._partly_known: list[tuple[str, Sequence[str], Sequence[str]]] = []
         self.new_text = NewText(cfg, src_dict, self.syntax_features)
-        self._aligns = False
-        self._to_validate: deque[str] = deque()
-        #: Whether options about new text may stand beside a data-bin, whose features do not depend on them.
+        self._replaces_unknown_words = False
+        self._subsets_to_validate: deque[str] = deque()
+        #: Options about new text are allowed beside a data-bin, whose features do not depend on them.
         self.for_new_text = False
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxHubInterface:
-        """What the ``from_pretrained`` of our models returns; see there."""
+        """See :meth:`fairseq_syntax.models.transformer.SyntaxTransformerModel.from_pretrained`."""
         return from_pretrained(cls, *args, **kwargs)
 
     @classmethod
@@ -71,22 +65,22 @@ class SyntaxTranslationTask(TranslationTask):
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model = super().build_model(cfg, from_checkpoint)
-        syntax = syntax_of(model)
-        syntax.check_backend(self.cfg.ddp_backend)
-        self.syntax_features.update(syntax.syntax_features)
-        self.label_features.update(syntax.label_features)
-        in_data = label_vocabulary(self.cfg, syntax.feature_labels)
-        syntax.set_label_vocabulary(in_data)
-        for name, labels in in_data.items():
-            if unknown := [label for label in labels if label not in syntax.feature_labels[name]]:
-                logger.warning("the model knows no %s %s, which the data-bin has", name, ", ".join(unknown))
-                self._partly_known.append((name, labels, syntax.feature_labels[name]))
+        if syntax := syntax_of(model):
+            syntax.check_backend(self.cfg.ddp_backend)
+            self.syntax_features.update(syntax.syntax_features)
+            self.label_features.update(syntax.label_features)
+            in_data = label_vocabulary(self.cfg, syntax.feature_labels)
+            syntax.set_label_vocabulary(in_data)
+            for name, labels in in_data.items():
+                if unknown := [label for label in labels if label not in syntax.feature_labels[name]]:
+                    logger.warning("the model knows no %s %s, which the data-bin has", name, ", ".join(unknown))
+                    self._partly_known.append((name, labels, syntax.feature_labels[name]))
         if self.cfg.cpu_dropout == "fast":
             use_fast_dropout(model)
         return model
 
-    def labels_of(self, feature: str) -> Sequence[str]:
-        """The labels that a feature numbers in the data-bin, from number 0.
+    def label_vocabulary(self, feature: str) -> Sequence[str]:
+        """Return the labels that a feature numbers in the data-bin, from number 0.
 
         Raises:
             ValueError: the data-bin has no such feature.
@@ -96,11 +90,11 @@ class SyntaxTranslationTask(TranslationTask):
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""
         criterion = super().build_criterion(cfg, from_checkpoint)
-        self._teaches_syntax = getattr(criterion, "teaches_syntax", False)
-        if self.label_features and not self._teaches_syntax:
+        self._has_auxiliary_losses = getattr(criterion, "has_auxiliary_losses", False)
+        if self.label_features and not self._has_auxiliary_losses:
             logger.warning(
-                "the model can learn to predict parses, but this criterion does not teach it to: it trains without "
-                "supervision. --criterion label_smoothed_cross_entropy_with_syntax does"
+                "the model can learn to predict parses, but this criterion has no loss for that: it trains without "
+                "supervision. --criterion label_smoothed_cross_entropy_with_syntax has one"
             )
         return criterion
 
@@ -108,7 +102,7 @@ class SyntaxTranslationTask(TranslationTask):
         """Loads a split and, for all sentences of it, the features that the models built so far need.
 
         Raises:
-            ValueError: an option says where parses of new text come from; or ``--upsample-primary`` is less than 1.
+            ValueError: an option is about parses of new text; or ``--upsample-primary`` is less than 1.
         """
         if not self.for_new_text:
             refuse_options(self.cfg)
@@ -119,22 +113,20 @@ class SyntaxTranslationTask(TranslationTask):
     def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
-        features = self._features(split, epoch, self.syntax_features, combine)
-        if self._teaches_syntax:
+        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
+        if self._has_auxiliary_losses:
             try:
-                features |= self._features(split, epoch, self.label_features - features.keys(), combine)
+                more = self.label_features - self.syntax_features
+                features |= load_features(self.cfg, split, more, epoch=epoch, combine=combine)
             except FileNotFoundError:
                 if split == self.cfg.train_subset:
                     raise
-                logger.info("%s: what is predicted of parses is not scored, since there are none", split)
+                logger.info("%s: predictions of parses are not scored, since there are no parses", split)
         for name, labels, known in self._partly_known:
-            log_unknown_labels(split, name, features[name], labels, known)
+            features.warn_of_unknown_labels(split, name, labels, known)
         self.datasets[split] = SyntaxPairs(
-            pairs, syntax=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
+            pairs, features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
         )
-
-    def _features(self, split: str, epoch: int, names: Collection[str], combine: bool) -> dict[str, Any]:
-        return features_of_epoch(self.cfg, split, epoch, names=sorted(names), dictionary=self.src_dict, combine=combine)
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""
@@ -146,7 +138,8 @@ class SyntaxTranslationTask(TranslationTask):
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
-        syntax_of(model).begin_epoch(epoch)
+        if syntax := syntax_of(model):
+            syntax.begin_epoch(epoch)
 
     def train_step(
         self,
@@ -158,9 +151,10 @@ class SyntaxTranslationTask(TranslationTask):
         ignore_grad: bool = False,
         **kwargs: Any,
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's. A batch that is to teach nothing (`ignore_grad`: it stands in where a process of several has no
-        batch left) leaves nothing in the model either."""
-        with syntax_of(model).pass_of_step(counts=not ignore_grad):
+        """As fairseq's. A dummy batch (`ignore_grad`: a process of several has no batch left) changes nothing in the
+        model."""
+        syntax = syntax_of(model)
+        with syntax.pass_of_step(counts=not ignore_grad) if syntax else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
                 sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
             )
@@ -171,19 +165,20 @@ class SyntaxTranslationTask(TranslationTask):
 
         Under ``--amp`` fairseq calls this for a step that overflowed, too: its scaler skips that, and halves its scale.
         """
-        syntax, before = syntax_of(model), _loss_scale(optimizer)
-        with frozen(syntax.frozen_parameters(), optimizer):
+        syntax, scale = syntax_of(model), _loss_scale(optimizer)
+        with frozen(syntax.frozen_parameters() if syntax else (), optimizer):
             super().optimizer_step(optimizer, model, update_num)
-        syntax.end_step(stepped=_loss_scale(optimizer) >= before)
+        if syntax:
+            syntax.end_step(stepped=_loss_scale(optimizer) >= scale)
 
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         super().begin_valid_epoch(epoch, model)
-        self._to_validate = deque(self.cfg.valid_subset.split(","))
+        self._subsets_to_validate = deque(self.cfg.valid_subset.split(","))
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's; the log also gets what the model says of its syntax."""
+        """As fairseq's; gates are logged beside, from the same forward pass."""
         syntax = syntax_of(model)
-        if (trace := syntax.validation_trace()) is None:
+        if syntax is None or (trace := syntax.validation_trace()) is None:
             return super().valid_step(sample, model, criterion)
         traced = {**sample, "net_input": {**sample["net_input"], "trace": trace}}
         loss, sample_size, logging_output = super().valid_step(traced, model, criterion)
@@ -192,13 +187,14 @@ class SyntaxTranslationTask(TranslationTask):
         return loss, sample_size, logging_output
 
     def reduce_metrics(self, logging_outputs: Sequence[dict[str, Any]], criterion: Any) -> None:
-        """As fairseq's; after validation also what models say of their syntax, as means over the sentences."""
+        """As fairseq's; after validation also the gates, as means over the sentences."""
         super().reduce_metrics(logging_outputs, criterion)
         validation_log.reduce(logging_outputs)
 
     def post_validate(self, model: Any, stats: Mapping[str, Any], meters: Mapping[str, Any]) -> None:
         """Called by fairseq-train after the validation of each subset, in their order, before it logs that."""
-        subset, updates, means = self._to_validate.popleft(), stats["num_updates"], validation_log.heads(meters)
+        subset, updates = self._subsets_to_validate.popleft(), stats["num_updates"]
+        means = validation_log.heads(meters)
         validation_log.to_log(means, subset=subset, updates=updates)
         validation_log.to_tensorboard(means, self.cfg.tensorboard_logdir, split=subset, step=updates)
 
@@ -208,7 +204,7 @@ class SyntaxTranslationTask(TranslationTask):
         Raises:
             ValueError: it would replace by the wrong words.
         """
-        self._aligns = unknown_words.are_replaced(args, self.cfg.post_process)
+        self._replaces_unknown_words = unknown_words.are_replaced(args, self.cfg.post_process)
         if self.syntax_features:
             models = self._all_take_syntax(models)
         generator = super().build_generator(models, args, *more, **kwargs)
@@ -235,25 +231,31 @@ class SyntaxTranslationTask(TranslationTask):
         if not self.syntax_features:
             return super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
         batch = self.new_text.parsed(src_tokens)
-        return self.new_text.dataset(super().build_dataset_for_inference(batch.tokens, src_lengths, **kwargs), batch)
+        pairs = super().build_dataset_for_inference(batch.tokens, src_lengths, **kwargs)
+        return NewTextDataset(pairs, batch, dictionary=self.src_dict)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         """As fairseq's; stock models in an ensemble with ours do not see the features."""
-        sample = self.new_text.take(sample)
+        sample = self.new_text.queue.pop(sample)
         if "src_syntax" in sample["net_input"]:
             models = self._all_take_syntax(models)
         hypotheses = super().inference_step(generator, models, sample, *args, **kwargs)
-        if self._aligns:
+        if self._replaces_unknown_words:
             unknown_words.align(hypotheses, sample["net_input"]["src_tokens"], self.source_dictionary.pad())
         return hypotheses
 
     def _all_take_syntax(self, models: Sequence[nn.Module]) -> list[nn.Module]:
-        """These models, stock ones as views that take features and do nothing with them."""
-        return [m if syntax_of(m).syntax_features else stock_models.StockModel(m) for m in models]
+        """Return these models, stock ones as views that ignore features."""
+
+        def takes(model: nn.Module) -> bool:
+            syntax = syntax_of(model)
+            return syntax is not None and bool(syntax.syntax_features)
+
+        return [model if takes(model) else stock_models.StockModel(model) for model in models]
 
 
 def _loss_scale(optimizer: Any) -> float:
-    """The factor of losses under ``--amp``; 1 without."""
+    """Return the factor of losses under ``--amp``; 1 without."""
     return optimizer.scaler.get_scale() if isinstance(optimizer, AMPOptimizer) else 1.0

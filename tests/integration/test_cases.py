@@ -16,6 +16,7 @@ from fairseq.data import indexed_dataset
 
 import syntax_data.commands.binarize
 import syntax_data.commands.parse
+from binarizing import preprocess
 from places import TESTS
 
 CASES = TESTS / "data" / "cases"
@@ -29,6 +30,9 @@ def test_a_file_that_users_have(case, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(folder)
     for step in tomllib.loads((folder / "case.toml").read_text(encoding="utf-8"))["run"]:
         command, *options = shlex.split(step["command"])
+        if command == "binarize":
+            prefix = options[options.index("--trainpref") + 1]
+            preprocess(folder / "bin", "train", Path(f"{prefix}.en").read_text(encoding="utf-8"))
         status = 0
         try:
             MAIN[command](options)

@@ -19,7 +19,7 @@ from places import ROOT
 OPTIONS = [
     "--syntax-masks", "--slr", "--slr-temperature", "--sdoi-subwords", "--syntax-combination", "--syntax-layers",
     "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-batch-norm-statistics",
-    "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention",
+    "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention-impl",
     "--gate-output-bias", "--cpu-dropout",
 ]  # fmt: skip
 HELP = [

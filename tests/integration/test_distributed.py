@@ -171,7 +171,7 @@ def stepped(data_bin, tmp_path_factory):
     folder = tmp_path_factory.mktemp("steps")
     configurations = {how: configuration(data_bin, how) for how in STEPS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairseq_syntax.modules.heads._HIDDEN", 1.0)  # else SEPREM draws which distances are hidden
+        patch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)  # else SEPREM draws which distances are hidden
         ranks = [Forked(partial(steps_of_rank, configurations, folder, r), folder / f"{r}.log") for r in range(2)]
         one = {how: [after_a_step(cfg, p) for p in ([range(16)], PASSES)] for how, cfg in configurations.items()}
         for rank in ranks:

@@ -19,10 +19,11 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 from small import encode
 
 
-@pytest.fixture(scope="module", params=["auto", "fused"])
+@pytest.fixture(scope="module", params=["auto", "sdpa"])
 def checkpoint(request, data_bin, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", f"--syntax-attention={request.param}"]
+    implementation = f"--syntax-attention-impl={request.param}"
+    options = ["--syntax-masks=slr,sdoi", "--syntax-heads=3", "--dropout=0.3", implementation]
     commands.train(data_bin, folder, "--max-update=3", *options)
     return folder / "checkpoint_last.pt"
 

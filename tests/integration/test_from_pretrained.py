@@ -70,7 +70,7 @@ def test_a_model_of_another_task(trained, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stanza_dri": "models"}, "stanza_dri: "),
+        ({"parser_modles": "models"}, "parser_modles: "),
         ({"bpe": "subword_nmt", "bpe_code": "codes"}, "bpe_code: "),
         ({"bpe_codes": "codes"}, "bpe_codes: "),  # of no bpe
         ({"bpe": "subword_nmt", "bpe_codes": "codes", "sentencepiece_model": "m"}, "sentencepiece_model: "),
@@ -85,12 +85,13 @@ def test_options_that_nothing_has(trained, folder, options, message):
 def test_options_of_all_kinds(trained, folder):
     model = load(
         folder, trained.checkpoint.name, str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes),
-        bpe_separator="@@", tokenizer="moses", moses_no_escape=True, max_tokens=500, beam=3, syntax_attention="plain",
-        parser="none", stanza_dir="models", source_lang="src", generation_args={"beam": 7},
+        bpe_separator="@@", tokenizer="moses", moses_no_escape=True, max_tokens=500, beam=3,
+        syntax_attention_impl="reference", parser="none", parser_models="models", source_lang="src",
+        generation_args={"beam": 7},
     )  # fmt: skip
     assert (model.cfg.dataset.max_tokens, model.cfg.generation.beam, model.task.cfg.parser) == (500, 7, "none")
     assert model.tokenizer.cfg.moses_no_escape
-    assert [a.implementation for a in model.models[0].syntax_attentions.values()] == ["plain"] * 2
+    assert [a.implementation for a in model.models[0].syntax_attentions.values()] == ["reference"] * 2
 
 
 def test_a_tokenizer_that_there_is_not(trained, folder):

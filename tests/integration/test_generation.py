@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 import commands
@@ -21,9 +19,7 @@ def lines(log: str, kind: str) -> list[str]:
     "search",
     [
         ("--sampling", "--sampling-topk=5", "--nbest=2", "--seed=1"),
-        ("--diverse-beam-groups=2", "--diverse-beam-strength=0.7", "--beam=4"),
-        ("--diversity-rate=0.5",),
-        ("--lenpen=2", "--unnormalized", "--no-repeat-ngram-size=2", "--batch-size=3"),
+        ("--diverse-beam-groups=2", "--beam=4", "--lenpen=2", "--unnormalized", "--no-repeat-ngram-size=2"),
     ],
 )
 def test_every_search_sees_the_parse(trained, plain_data_bin, corpus, tmp_path, search):
@@ -65,40 +61,8 @@ def test_alignments_are_printed(trained):
         assert all(0 <= source <= n for source, _ in pairs)
 
 
-def test_unknown_words_are_replaced_by_what_they_stand_for(trained, tmp_path):
-    data = commands.copy(trained.data, tmp_path / "data")
-    for path in data.glob("test.src-tgt.*.bin"):
-        if path.name in ("test.src-tgt.src.bin", "test.src-tgt.tgt.bin"):
-            path.unlink()
-            path.with_suffix(".idx").unlink()
-    for side in ("src", "tgt"):
-        shutil.copy(trained.bpe_text / f"test.{side}", data / f"test.src-tgt.{side}")
-    raw = "--dataset-impl=raw", "--unkpen=-100"
-    assert "<unk>" in generated(trained, *raw, data=data)
-    table = tmp_path / "table"  # fairseq takes --replace-unk without a file for the file "@@ "
-    table.write_text("the zuz\n")
-    log = generated(trained, *raw, f"--replace-unk={table}", data=data)
-    assert len(lines(log, "H")) == len(trained.lines)
-    sources = {line[2:].split("\t")[0]: line.split("\t")[1].split() for line in lines(log, "S")}
-    for line in lines(log, "H"):
-        number, _, text = line[2:].split("\t")
-        assert set(text.split()) <= {"zuz", "<eos>", *sources[number]} - {"the"}
-
-
-def test_ensembles_of_other_masks_and_stock_models_score_references(trained, tmp_path):
-    commands.train(trained.data, tmp_path / "b", "--max-update=2", "--syntax-masks=sdoi")
-    commands.train(trained.data, tmp_path / "c", "--max-update=2", model=commands.STOCK)
-    paths = [trained.checkpoint, *(tmp_path / name / "checkpoint_last.pt" for name in "bc")]
-    log = commands.generate_log(trained.data, *paths, more=("--score-reference",))
-    targets = {int(line[2:].split("\t")[0]): line.split("\t")[1] for line in lines(log, "T")}
-    assert {n: text for n, (_, text) in commands.scored(log, "H").items()} == targets
-    assert len(targets) == len(trained.lines)
-    for path in paths:
-        commands.validate(trained.data, path)
-
-
 def test_options_for_new_text_are_refused_where_a_data_bin_is_read(trained, tmp_path):
-    for option in ("--parser=none", "--stanza-dir=models", "--parser-device=cpu", "--input-parses=side"):
+    for option in ("--parser=none", "--parser-models=models", "--parser-device=cpu", "--input-parses=side"):
         with pytest.raises(ValueError, match=f"^{option.split('=')[0]}: expected with fairseq-interactive alone"):
             generated(trained, option)
     with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):

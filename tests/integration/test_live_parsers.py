@@ -18,7 +18,7 @@ from syntax_data.parsers.spacy import SpacyParser
 from syntax_data.parsers.udpipe import UdpipeParser
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import NoParse
 
 #: Lines, and why they have no parse.
@@ -57,7 +57,7 @@ def run(text: Path, name: str, model: Path, *more: str) -> list:
     """The dependency trees that the command makes."""
     parse.main(["--input", str(text), "--parser", name, "--model", str(model), "--batch-size", "2", *more])
     path = f"{text}.conllu"
-    return [parse_conllu(unit, path=path, line=n) for n, unit in conllu_units(read_lines(path))]
+    return [parse_conllu(unit, path=path, line=n) for n, unit in conllu_entries(read_lines(path))]
 
 
 @pytest.mark.parametrize("name", ["spacy", "udpipe"])
@@ -175,7 +175,7 @@ def test_constituents_by_benepars_component(tmp_path, models):
     (tmp_path / "x").write_text("the pilot saw ( the &quot;farmer )\n\nthe pilot\n")
     subprocess.run(["fairseq-syntax-parse", "--input", "x", "--parser", "spacy", "--model", "both"], **program)
     trees = [parse_brackets(line, path="x.trees", line=n) for n, line in read_lines(str(tmp_path / "x.trees"))]
-    conllu = [parse_conllu(u, path="x", line=n) for n, u in conllu_units(read_lines(str(tmp_path / "x.conllu")))]
+    conllu = [parse_conllu(u, path="x", line=n) for n, u in conllu_entries(read_lines(str(tmp_path / "x.conllu")))]
     assert trees[1] == NoParse("empty")
     for of_line, tree in zip(trees[::2], conllu[::2], strict=True):
         assert [word for part in of_line for word in part.leaves()] == tree.tokens
@@ -218,7 +218,7 @@ def test_udpipes_model_of_new_text(models):
         found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(place), device=None)
         assert found.describe()["model"]["file"] == model.name
     for description, place in (({}, str(model.parent)), (record, None)):
-        with pytest.raises(ValueError, match="--stanza-dir: expected UDPipe's model"):
+        with pytest.raises(ValueError, match="--parser-models: expected UDPipe's model"):
             UdpipeParser.from_description(description, kinds=["conllu"], models=place, device=None)
 
 

@@ -27,7 +27,7 @@ from syntax_data.commands import binarize, parse
 from syntax_data.parsers import parser_names
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import NoParse, Tree
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
@@ -46,7 +46,7 @@ def units(prefix: Path) -> tuple[list, list]:
     """The dependency trees and the constituency trees that were written."""
     conllu, trees = f"{prefix}.conllu", f"{prefix}.trees"
     return (
-        [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))],
+        [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))],
         [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)],
     )
 
@@ -774,7 +774,7 @@ def test_units_that_are_no_sentences(tmp_path):
     )
     content += "# newpar\n\n# no_parse = timeout\n\n"
     run(text, "--parse-file", str(write(tmp_path / "p", content)), parser="conllu")
-    dependencies = [parse_conllu(b, path="x", line=n) for n, b in conllu_units(read_lines(f"{text}.conllu"))]
+    dependencies = [parse_conllu(b, path="x", line=n) for n, b in conllu_entries(read_lines(f"{text}.conllu"))]
     assert [getattr(unit, "tokens", unit) for unit in dependencies] == [
         ["a", "b"],
         NoParse("empty"),

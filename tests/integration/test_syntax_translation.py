@@ -12,7 +12,6 @@ import torch
 import commands
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_data.commands import binarize
-from syntax_data.errors import InputError
 
 GATE = ".self_attn.gate."
 
@@ -60,25 +59,11 @@ def test_stock_transformer_trains_validates_and_generates(plain_data_bin, tmp_pa
     assert commands.generate(plain_data_bin, tmp_path / "checkpoint_last.pt")
 
 
-def test_stock_and_syntax_models_ensemble(data_bin, tmp_path):
-    commands.train(data_bin, tmp_path / "a", "--max-update=2", model=commands.STOCK)
-    commands.train(data_bin, tmp_path / "b", "--max-update=2")
-    paths = [tmp_path / name / "checkpoint_last.pt" for name in "ab"]
-    generated = commands.generate(data_bin, *paths)
-    assert generated == commands.generate(data_bin, *reversed(paths))
-    scored = commands.generate(data_bin, *paths, more=("--score-reference",))
-    references = (data_bin.parent / "test.tgt").read_text().splitlines()
-    assert scored == dict(enumerate(references)) != generated
-
-
-@pytest.mark.parametrize("masks", ["slr", "sdoi"])
-def test_only_the_features_of_the_model_are_needed(data_bin, tmp_path, masks):
+def test_only_the_features_of_the_model_are_needed(data_bin, tmp_path):
     data = commands.copy(data_bin, tmp_path / "data")
-    kept = {"slr": ["distance"], "sdoi": ["head", "word"]}[masks]
-    for path in data.iterdir():
-        if path.name.split(".")[-2] in {"distance", "head", "word"} - set(kept):
-            path.unlink()
-    commands.train(data, tmp_path / "run", "--max-update=1", f"--syntax-masks={masks}")
+    for path in [*data.glob("*.head.*"), *data.glob("*.word.*")]:
+        path.unlink()
+    commands.train(data, tmp_path / "run", "--max-update=1", "--syntax-masks=slr")
 
 
 def test_missing_features_name_the_files_and_the_command(plain_data_bin, tmp_path):
@@ -130,54 +115,6 @@ def test_a_later_shard_is_checked_before_training_starts(data_bin, plain_data_bi
     (other / "train.src-tgt.src.distance.idx").unlink()
     with pytest.raises(FileNotFoundError, match=r"other/train\.src-tgt\.src\.distance"):
         commands.train(f"{data_bin}:{other}", tmp_path / "again", "--max-update=1")
-
-
-def test_features_that_the_signature_does_not_list_are_missing(corpus, plain_data_bin, data_bin, tmp_path):
-    data = commands.copy(data_bin, tmp_path / "data")
-    (data / "syntax.src-tgt.src.json").unlink()
-    with pytest.raises(FileNotFoundError, match="does not list"):
-        commands.train(data, tmp_path / "run", "--max-update=1")
-
-
-def test_features_of_other_text_are_refused_before_training(corpus, plain_data_bin, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(corpus, other, ignore=shutil.ignore_patterns("*data-bin"))
-    lines = (other / "bpe/train.src").read_text().splitlines()
-    lines[17] = " ".join(lines[17].replace("@@ ", "").split())  # the same words, other subwords
-    assert lines[17] != (corpus / "bpe/train.src").read_text().splitlines()[17]
-    (other / "bpe/train.src").write_text("\n".join(lines) + "\n")
-    data = commands.copy(plain_data_bin, tmp_path / "data")
-    commands.binarize(other, data)
-    with pytest.raises(InputError, match=r"for sentence 17 .*1 sentences differ"):
-        commands.train(data, tmp_path / "run", "--max-update=1")
-
-    for name in ("train.src", "train.src.trees"):
-        path = other / ("bpe" if name == "train.src" else "") / name
-        path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
-    (other / "train.src.conllu").unlink()
-    commands.binarize(other, data)
-    with pytest.raises(InputError, match="features of 120 sentences, as there are tokens of, found 119"):
-        commands.train(data, tmp_path / "run", "--max-update=1")
-
-
-def test_features_of_another_text_of_the_same_lengths_are_refused(corpus, plain_data_bin, data_bin, tmp_path):
-    # Every length is right, but in one sentence another word was parsed than is trained on.
-    other = tmp_path / "other"
-    shutil.copytree(corpus, other, ignore=shutil.ignore_patterns("*data-bin"))
-    path = other / "bpe/valid.src"
-    lines = path.read_text().splitlines()
-    number, line = next((i, line) for i, line in enumerate(lines) if line.startswith("the "))
-    lines[number] = line.replace("the ", "The ", 1)  # the parse's words, but for the case
-    path.write_text("\n".join(lines) + "\n")
-    data = commands.copy(plain_data_bin, tmp_path / "data")
-    commands.binarize(other, data)
-    with pytest.raises(InputError, match=rf"found another text in sentence {number} .*whose tokens are: the "):
-        commands.train(data, tmp_path / "run", "--max-update=1")
-    # A sentence with an unknown word is not compared: its tokens do not give the text back.
-    prefixes = [f"--{name}pref={corpus}/bpe/{name}" for name in ("train", "valid")]
-    commands.preprocess_tokens(*prefixes, "--nwordssrc", "8", "--destdir", str(tmp_path / "few"))
-    commands.binarize(other, tmp_path / "few")
-    commands.train(tmp_path / "few", tmp_path / "run", "--max-update=1")
 
 
 def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):
@@ -237,18 +174,15 @@ def in_parts(corpus, tmp_path_factory):
     ("options", "times", "validated", "left_out"),
     [
         ([], 1, ["valid"], ["valid1, valid2"]),
-        (["--ignore-unused-valid-subsets"], 1, ["valid"], []),
         (["--valid-subset=valid,valid2,valid1"], 1, ["valid", "valid2", "valid1"], []),
         (["--valid-subset=valid,valid1", "--upsample-primary=2"], 2, ["valid", "valid1"], ["valid2"]),
         (["--combine-val", "--upsample-primary=3"], 3, ["valid"], []),
-        (["--combine-val", "--task=translation", "--upsample-primary=1"], 1, ["valid"], []),
     ],
 )
 def test_sets_in_parts_train_and_are_validated_on(in_parts, tmp_path, caplog, options, times, validated, left_out):
     data, lines = in_parts
-    model = commands.STOCK if "--task=translation" in options else commands.TINY
     with caplog.at_level("INFO"):
-        trainer = commands.train(data, tmp_path, "--max-update=1", *options, model=model)
+        trainer = commands.train(data, tmp_path, "--max-update=1", *options)
     task = trainer.task
     assert len(task.dataset("train")) == times * lines["train"] + lines["valid"] + lines["test"]
     sizes = {"valid": lines["valid"], "valid1": lines["test"], "valid2": lines["valid"]}
@@ -259,16 +193,7 @@ def test_sets_in_parts_train_and_are_validated_on(in_parts, tmp_path, caplog, op
         f'begin validation on "{name}" subset' for name in validated
     ]
     assert [said.partition(":")[0] for said in messages if "not validated on" in said] == left_out
-
-
-def test_a_training_in_parts_resumes_and_each_part_is_translated(in_parts, corpus, tmp_path):
-    data, lines = in_parts
-    for updates in (5, 11):
-        commands.train(data, tmp_path / "resumed", f"--max-update={updates}")
-    commands.train(data, tmp_path / "whole", "--max-update=11")
-    resumed, whole = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("resumed", "whole"))
-    assert all(torch.equal(resumed[name], weight) for name, weight in whole.items())
-    found = commands.generate(data, tmp_path / "whole/checkpoint_last.pt", more=("--gen-subset=test1",))
+    found = commands.generate(data, tmp_path / "checkpoint_last.pt", more=("--gen-subset=test1",))
     assert sorted(found) == list(range(lines["valid"]))
 
 
@@ -295,8 +220,8 @@ def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypat
 
     monkeypatch.setattr(SyntaxTranslationTask, "begin_epoch", counted)
     before = len(multiprocessing.active_children())
-    commands.train(data_bin, tmp_path, "--max-epoch=6", "--num-workers=1", "--no-save")
-    assert len(alive) == 6
+    commands.train(data_bin, tmp_path, "--max-epoch=4", "--num-workers=1", "--no-save")
+    assert len(alive) == 4
     assert max(alive) - before <= 2  # one for training, one for validation
 
 
@@ -319,7 +244,7 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("precision", [[], ["--amp"], ["--fp16"]], ids=["fp32", "amp", "fp16"])
+@pytest.mark.parametrize("precision", [[], ["--fp16"]], ids=["fp32", "fp16"])
 def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
     data_bin, tmp_path, precision, half_precision, monkeypatch
 ):
@@ -366,13 +291,3 @@ def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
         return
     for name, weight in unbroken.items():
         assert torch.equal(resumed[name], weight), name
-
-
-def test_gates_start_moving_after_pre_warmup_only_then(data_bin, tmp_path):
-    commands.train(data_bin, tmp_path, "--max-update=3", "--save-interval-updates=1")
-    first, third = (commands.parameters(tmp_path / f"checkpoint_1_{k}.pt") for k in (1, 3))
-    assert all(
-        not torch.equal(first[name], third[name])
-        for name in first
-        if GATE in name and "bias" not in name and "norm" not in name
-    )

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from test_distributed import train as train_on_ranks
 
 import commands
 from fairseq_syntax.commands.average_checkpoints import main as average
@@ -41,64 +40,72 @@ def train(data: Path, folder: Path, system: str, *more: str, **kwargs):
 
 
 @pytest.fixture(scope="module")
-def parsed(data_bin) -> Path:
-    """A data-bin with all features."""
-    return data_bin
-
-
-@pytest.fixture(scope="module")
-def made(parsed, tmp_path_factory):
+def made(data_bin, tmp_path_factory):
     """Of each system one that was trained for two epochs, made when it is asked for first."""
     folder, found = tmp_path_factory.mktemp("systems"), {}
 
     def of(system: str) -> SimpleNamespace:
         if system not in found:
-            trainer = train(parsed, folder / system, system, "--max-epoch=2")
+            trainer = train(data_bin, folder / system, system, "--max-epoch=2")
             found[system] = SimpleNamespace(trainer=trainer, checkpoint=folder / system / "checkpoint_last.pt")
         return found[system]
 
     return of
 
 
+@pytest.fixture(scope="module")
+def stock(plain_data_bin, tmp_path_factory) -> Path:
+    """A checkpoint of a stock Transformer, of the sizes of the systems."""
+    folder = tmp_path_factory.mktemp("stock")
+    sizes = [*architecture("gated_syntax_transformer")[2:], "--encoder-ffn-embed-dim=128", "--encoder-layers=2"]
+    model = ["--arch=transformer", *sizes, "--encoder-attention-heads=4", "--decoder-attention-heads=4"]
+    commands.train(plain_data_bin, folder, "--max-update=1", "--no-epoch-checkpoints", model=model)
+    return folder / "checkpoint_last.pt"
+
+
 @every_system
-def test_it_learns_and_translates_a_test_set_and_the_same_as_new_text(system, made, corpus, parsed, tmp_path):
+def test_it_learns_and_translates_a_test_set_and_the_same_as_new_text(system, made, corpus, data_bin, tmp_path):
     path = made(system).checkpoint
-    expected = commands.generate_scored(parsed, path)
+    expected = commands.generate_scored(data_bin, path)
     assert len(expected) == 24
     subwords = (corpus / "bpe/test.src").read_text().splitlines()
     side = ("--remove-bpe", f"--input-parses={corpus}/test.src")
-    new_text, _ = commands.interactive(subwords, parsed, path, folder=tmp_path, more=side)
+    new_text, _ = commands.interactive(subwords, data_bin, path, folder=tmp_path, more=side)
     commands.assert_same(new_text, expected)
-    commands.validate(parsed, path, "--valid-subset", "valid")
+    commands.validate(data_bin, path, "--valid-subset", "valid")
 
 
 @every_system
-def test_python_translates_text(system, made, corpus, parsed):
+def test_python_translates_text(system, made, corpus, data_bin):
     path = made(system).checkpoint
     hub = SyntaxTransformerModel.from_pretrained(
-        str(path.parent), path.name, str(parsed), bpe="subword_nmt", bpe_codes=str(corpus / "codes.src"), parser="none"
+        str(path.parent),
+        path.name,
+        str(data_bin),
+        bpe="subword_nmt",
+        bpe_codes=str(corpus / "codes.src"),
+        parser="none",
     )
     lines = (corpus / "test.src").read_text().splitlines()
     translated = hub.translate(lines[:3], beam=2, max_len_b=20)
     assert len(translated) == 3
     if system == "lisa_transformer":  # which is what it always is, without a parser
-        expected = commands.generate(parsed, path)
+        expected = commands.generate(data_bin, path)
         assert translated == [expected[number] for number in range(3)]
 
 
 @every_system
-def test_checkpoints_average_and_translate_beside_stock_models(system, made, parsed, tmp_path):
+def test_checkpoints_average_and_translate_beside_stock_models(system, made, stock, data_bin, tmp_path):
     path = made(system).checkpoint
     mean = tmp_path / "mean.pt"
     average(["--inputs", str(path.parent), "--num-epoch-checkpoints", "2", "--output", str(mean)])
     states = [commands.parameters(path.parent / f"checkpoint{epoch}.pt") for epoch in (1, 2)]
     for name, weight in commands.parameters(mean).items():
         torch.testing.assert_close(weight, (states[0][name] + states[1][name]) / 2)
-    commands.train(parsed, tmp_path / "stock", "--max-update=1", model=commands.STOCK)
-    both = [mean, tmp_path / "stock/checkpoint_last.pt"]
+    both = [mean, stock]
     reference = ("--score-reference",)
-    scores = [commands.generate_scored(parsed, path, more=reference) for path in both]
-    together = commands.generate_scored(parsed, *both, more=reference)
+    scores = [commands.generate_scored(data_bin, path, more=reference) for path in both]
+    together = commands.generate_scored(data_bin, *both, more=reference)
     for number, (score, _) in together.items():  # a mean of probabilities lies between them
         of_each = sorted(of_one[number][0] for of_one in scores)
         assert of_each[0] - 1e-4 < score
@@ -106,9 +113,9 @@ def test_checkpoints_average_and_translate_beside_stock_models(system, made, par
 
 
 @every_system
-def test_a_training_goes_on_with_the_same_bits(system, made, parsed, tmp_path):
-    train(parsed, tmp_path, system, "--max-epoch=1")
-    train(parsed, tmp_path, system, "--max-epoch=2")
+def test_a_training_goes_on_with_the_same_bits(system, made, data_bin, tmp_path):
+    train(data_bin, tmp_path, system, "--max-epoch=1")
+    train(data_bin, tmp_path, system, "--max-epoch=2")
     whole, resumed = commands.parameters(made(system).checkpoint), commands.parameters(tmp_path / "checkpoint_last.pt")
     assert whole.keys() == resumed.keys()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
@@ -120,73 +127,59 @@ WAYS = {
     "ema": ["--store-ema", "--ema-fp32"],
     "truncated": ["--truncate-source", "--max-source-positions=6"],
 }
+#: Each system in two ways, and each way with several systems.
+PAIRS = [(system, [*WAYS][(n + k) % 4]) for n, system in enumerate(OTHERS) for k in (0, 1)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@every_system
-def test_it_trains_in_every_way(system, way, parsed, tmp_path, half_precision):
-    more = WAYS[way]
-    cpu = not half_precision or not {"--amp", "--fp16"} & set(more)
-    train(parsed, tmp_path, system, "--max-update=3", *more, cpu=cpu)
+@pytest.mark.parametrize(("system", "way"), PAIRS)
+def test_it_trains_in_every_way(system, way, data_bin, tmp_path, half_precision):
+    cpu = not half_precision or way not in ("amp", "fp16")
+    train(data_bin, tmp_path, system, "--max-update=3", *WAYS[way], cpu=cpu)
     found = commands.parameters(tmp_path / "checkpoint_last.pt")
     assert all(weight.isfinite().all() for weight in found.values())
 
 
 @every_system
-def test_two_ranks_stay_equal(system, parsed, tmp_path):
-    options = ["--optimizer=adam", "--lr=0.01", "--max-update=3", "--disable-validation", *criterion(system)]
-    first, second = train_on_ranks(parsed, tmp_path, 2, *options, model=architecture(system))
-    assert first.keys() == second.keys()
-    assert all(torch.equal(weight, second[name]) for name, weight in first.items())
-
-
-@every_system
-def test_what_it_attends_to_is_dumped(system, made, parsed, tmp_path):
+def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     path = made(system).checkpoint
-    dump([str(parsed), "--path", str(path), "--cpu", "--output", str(tmp_path / "x.npz"), "--batch-size", "7"])
+    dump([str(data_bin), "--path", str(path), "--cpu", "--output", str(tmp_path / "x.npz"), "--batch-size", "7"])
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
     layers = {"sla_transformer": [1, 2], "sg_net_transformer": [3]}
-    unguided = {"syntax_infused_transformer": [1, 2], "seprem_transformer": [1, 2]}
-    assert found["layers"].tolist() == {**layers, **unguided}.get(system, [1])
+    without_biases = {"syntax_infused_transformer": [1, 2], "seprem_transformer": [1, 2]}
+    assert found["layers"].tolist() == {**layers, **without_biases}.get(system, [1])
     attention = found["3/attention"]
     assert attention.shape == (len(found["layers"]), 4, n, n)
     np.testing.assert_allclose(attention.sum(axis=-1), 1, rtol=1e-4)
-    guided = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
-    assert ("3/masks" in found.files) == (system in guided)
+    with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
+    assert ("3/masks" in found.files) == (system in with_masks)
     assert ("3/gates" in found.files) == (system == "sla_transformer")
 
 
-@every_system
-def test_a_stock_transformer_becomes_one(system, plain_data_bin, parsed, tmp_path):
-    stock = ["--arch=transformer", *architecture(system)[2:], "--encoder-ffn-embed-dim=128", "--encoder-layers=2"]
-    stock += ["--encoder-attention-heads=4", "--decoder-attention-heads=4", "--share-decoder-input-output-embed"]
-    commands.train(plain_data_bin, tmp_path, "--max-update=1", "--no-epoch-checkpoints", model=stock)
-    start = ["--max-update=1", f"--finetune-from-model={tmp_path}/checkpoint_last.pt"]
+@pytest.mark.parametrize("system", ["sg_net_transformer", "syntax_infused_transformer", "seprem_transformer"])
+def test_a_stock_transformer_becomes_one(system, stock, data_bin, tmp_path):
+    start = ["--max-update=1", f"--finetune-from-model={stock}"]
     if system == "syntax_infused_transformer":
         start += ["--feature-merge=sum", "--share-decoder-input-output-embed"]
-    train(parsed, tmp_path / "on", system, "--lr=1e-12", *start)
-    before, after = (
-        commands.parameters(tmp_path / "checkpoint_last.pt"),
-        commands.parameters(tmp_path / "on/checkpoint_last.pt"),
-    )
+    train(data_bin, tmp_path, system, "--lr=1e-12", *start)
+    before, after = commands.parameters(stock), commands.parameters(tmp_path / "checkpoint_last.pt")
     assert before.keys() <= after.keys()
     for name, weight in before.items():
         torch.testing.assert_close(after[name], weight, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("system", SUPERVISED)
-def test_under_the_stock_criterion_it_trains_unsupervised(system, plain_data_bin, parsed, tmp_path, caplog):
-    data = plain_data_bin if system == "lisa_transformer" else parsed  # which needs no parses at all then
+def test_under_the_stock_criterion_it_trains_unsupervised(system, plain_data_bin, data_bin, tmp_path, caplog):
+    data = plain_data_bin if system == "lisa_transformer" else data_bin  # which needs no parses at all then
     commands.train(data, tmp_path, "--max-update=2", model=architecture(system))
     warnings = [record.message for record in caplog.records if "without supervision" in record.message]
     assert len(warnings) == 1
 
 
 @pytest.mark.parametrize("system", SUPERVISED)
-def test_auxiliary_losses_are_logged_and_do_not_choose_the_best_checkpoint(system, parsed, tmp_path, caplog):
+def test_auxiliary_losses_are_logged_and_do_not_choose_the_best_checkpoint(system, data_bin, tmp_path, caplog):
     caplog.set_level(logging.INFO)
-    train(parsed, tmp_path, system, "--max-epoch=1", "--log-format=json")
+    train(data_bin, tmp_path, system, "--max-epoch=1", "--log-format=json")
     logs = [json.loads(r.message) for r in caplog.records if r.name == "valid" and r.message.startswith("{")]
     assert float(logs[-1]["valid_parent_loss"]) > 0
     assert 0 <= float(logs[-1]["valid_parent_accuracy"]) <= 100
@@ -204,32 +197,25 @@ def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(co
     options = ["-s", "src", "-t", "tgt", f"--trainpref={corpus}/bpe/train", f"--trainparse={corpus}/train"]
     commands.syntax_data.commands.binarize.main([*options, "--destdir", str(data)])
     train(data, tmp_path / "run", "lisa_transformer", "--max-update=1")
-    assert "valid: what is predicted of parses is not scored" in caplog.text
+    assert "valid: predictions of parses are not scored" in caplog.text
 
 
 def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_counted(
-    made, corpus, parsed, plain_data_bin, tmp_path, caplog
+    made, corpus, data_bin, plain_data_bin, tmp_path, caplog
 ):
     path = made("syntax_infused_transformer").checkpoint
-    expected = commands.generate_scored(parsed, path)
-    for name in ("train", "valid", "test"):
-        for kind in ("", ".trees", ".conllu"):
-            shutil.copy(corpus / f"{name}.src{kind}", tmp_path / f"{name}.src{kind}")
-    shutil.copytree(corpus / "bpe", tmp_path / "bpe")
+    expected = commands.generate_scored(data_bin, path)
+    shutil.copy(corpus / "test.src.trees", tmp_path)
     # The first sentence has a part of speech of its own, so that all others have other numbers.
-    conllu = (tmp_path / "test.src.conllu").read_text()
-    rows = conllu.split("\n")
+    rows = (corpus / "test.src.conllu").read_text().split("\n")
     first = next(i for i, row in enumerate(rows) if row[:1].isdigit())
     fields = rows[first].split("\t")
-    fields[3] = "NEW"
-    rows[first] = "\t".join(fields)
+    rows[first] = "\t".join([*fields[:3], "NEW", *fields[4:]])
     (tmp_path / "test.src.conllu").write_text("\n".join(rows))
-    shutil.move(tmp_path / "test.src.conllu", tmp_path / "last.conllu")
     data = commands.copy(plain_data_bin, tmp_path / "data")
-    shutil.move(tmp_path / "last.conllu", tmp_path / "test.src.conllu")
-    test = ["-s", "src", "-t", "tgt", f"--testpref={tmp_path}/bpe/test", f"--testparse={tmp_path}/test"]
+    test = ["-s", "src", "-t", "tgt", f"--testpref={corpus}/bpe/test", f"--testparse={tmp_path}/test"]
     commands.syntax_data.commands.binarize.main([*test, "--destdir", str(data), "--features", "upos,case,position"])
-    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (parsed, data)]
+    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (data_bin, data)]
     assert labels[0] != labels[1]
     found = commands.generate_scored(data, path)
     assert "test: subwords with a label of upos that the model does not know: NEW (" in caplog.text
@@ -238,8 +224,8 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
 
 
 @pytest.mark.parametrize("system", ["seprem_transformer", "sg_net_transformer"])
-def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, parsed, tmp_path):
-    train(parsed, tmp_path / "full", system, "--max-update=3", "--encoder-layers=3")
+def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, data_bin, tmp_path):
+    train(data_bin, tmp_path / "full", system, "--max-update=3", "--encoder-layers=3")
     full = tmp_path / "full/checkpoint_last.pt"
     state = torch.load(full, weights_only=True)
 
@@ -251,7 +237,7 @@ def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, parsed, tmp
     state["cfg"]["model"].encoder_layers = 2
     state["cfg"]["model"].syntax_layers = "top" if system == "sg_net_transformer" else None
     torch.save(state, tmp_path / "hand.pt")
-    expected = commands.generate_scored(parsed, tmp_path / "hand.pt")
+    expected = commands.generate_scored(data_bin, tmp_path / "hand.pt")
     pruned = ("--model-overrides", "{'encoder_layers_to_keep': '1,2'}")
-    assert commands.generate_scored(parsed, full, more=pruned) == expected
-    assert commands.generate_scored(parsed, full) != expected
+    assert commands.generate_scored(data_bin, full, more=pruned) == expected
+    assert commands.generate_scored(data_bin, full) != expected

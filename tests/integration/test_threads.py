@@ -39,9 +39,9 @@ def at_once(calls: list[Callable[[], Any]], *, threads: int = THREADS) -> list[A
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("syntax_attention", ["auto", "plain"])
-def test_each_pass_has_its_own_syntax(syntax_attention):
-    net = small.model(syntax_masks="slr,sdoi", syntax_attention=syntax_attention).eval()
+@pytest.mark.parametrize("implementation", ["auto", "reference"])
+def test_each_pass_has_its_own_syntax(implementation):
+    net = small.model(syntax_masks="slr,sdoi", syntax_attention_impl=implementation).eval()
     random = Random(2)
     batches = [small.batch([random_features(random, 6, 9), random_features(random, 4, 5)], seed=i) for i in range(4)]
 
@@ -77,7 +77,6 @@ def test_each_call_of_translate_has_its_own_answers_and_messages(trained, caplog
         asked.append((lines, rng.choice([1, 2, 4])))
 
     def translate(lines: list[str], beam: int) -> tuple[list[str], list[str], list[Any]]:
-        caplog.clear()
         tokens = model.read(lines)
         found = model.analyse(tokens, ("gates", "attention"))
         return model.translate(lines, beam=beam, max_len_b=20), tokens.numbers, found
@@ -86,27 +85,15 @@ def test_each_call_of_translate_has_its_own_answers_and_messages(trained, caplog
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         answers = at_once([lambda one=one: translate(*one) for one in asked])
+    # Messages count the sentences of their own call: of read, and of translate.
+    messages = sorted(r.getMessage() for r in caplog.records if "has no parse" in r.getMessage())
+    numbers = [1 + next(i for i, line in enumerate(lines) if "FAIL" in line) for lines, _ in asked for _ in range(2)]
+    assert messages == sorted(f"line {number} has no parse (conllu, trees): told to fail" for number in numbers)
     for (texts, numbers, arrays), (texts_alone, numbers_alone, arrays_alone) in zip(answers, expected, strict=True):
         assert texts == texts_alone
         assert numbers == numbers_alone
         for found, alone in zip(arrays, arrays_alone, strict=True):
             assert {name: a.tolist() for name, a in found.items()} == {name: a.tolist() for name, a in alone.items()}
-
-
-@pytest.mark.usefixtures("often", "fake_parser")
-def test_messages_number_the_sentences_of_their_own_call(trained, caplog):
-    model = commands.hub(trained)
-    good = trained.lines[0]
-    model.read([good])  # the parser is loaded
-
-    def read(at: int) -> list[int]:
-        return model.read([good] * (at - 1) + ["FAIL"] + [good]).numbers
-
-    with caplog.at_level(logging.WARNING):
-        numbers = at_once([lambda at=at: read(at) for at in [1, 2, 3, 4] * 20])
-    assert numbers == [list(range(1, at + 2)) for at in [1, 2, 3, 4] * 20]
-    said = sorted(r.getMessage() for r in caplog.records if "has no parse" in r.getMessage())
-    assert said == sorted(f"line {at} has no parse (conllu, trees): told to fail" for at in [1, 2, 3, 4] * 20)
 
 
 @pytest.mark.usefixtures("fake_parser")

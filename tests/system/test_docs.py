@@ -26,10 +26,10 @@ from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
+from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.inference import recorded_parser
-from fairseq_syntax.models.options import all_options
-from fairseq_syntax.tasks.options import SyntaxTranslationConfig
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from pages import PAGES, blocks
 from places import ROOT
 from shell import SMALL, run
@@ -182,7 +182,7 @@ def test_the_page_of_options_is_that_of_the_code(monkeypatch):
     defaults = {flag: default for flag, _, default in rows}
     declared = {field.name for field in dataclasses.fields(SyntaxTranslationConfig) if "help" in field.metadata}
     of_task = declared - {field.name for field in dataclasses.fields(TranslationConfig)}
-    assert {option.flag for option in all_options()} | {f"--{name.replace('_', '-')}" for name in of_task} < set(
+    assert {option.flag for option in encoder_options()} | {f"--{name.replace('_', '-')}" for name in of_task} < set(
         defaults
     )
     assert len(defaults) == len(rows)

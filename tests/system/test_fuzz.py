@@ -26,7 +26,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
@@ -40,6 +39,7 @@ import syntax_data.commands.score
 from fairseq_syntax.data.features import load_features
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from forked import Forked
 from syntax_data.errors import InputError
 from syntax_experiments.plots.dumps import Dump
@@ -122,7 +122,20 @@ def clean(tmp_path_factory) -> Path:
         (folder / f"bare.de.{kind}").write_text(content, encoding="utf-8")
         parse_file(folder, kind, folder / f"bare.de.{kind}", "train.de")
     subprocess.run(
-        ["fairseq-preprocess", "-s", "de", "-t", "en", "--only-source", "--trainpref", "train", "--destdir", "bin"],
+        [
+            "fairseq-preprocess",
+            "-s",
+            "de",
+            "-t",
+            "en",
+            "--only-source",
+            "--trainpref",
+            "train",
+            "--validpref",
+            "train",
+            "--destdir",
+            "bin",
+        ],
         cwd=folder,
         check=True,
         capture_output=True,
@@ -222,18 +235,9 @@ def binarize(folder: Path, prefix: str, destination: str = "bin") -> str | None:
 def features(folder: Path) -> list[list[list[int]]]:
     """The features of the data-bin, read as training reads them, of the lines that have words."""
     data = folder / "bin"
-    found = load_features(
-        str(data),
-        "train",
-        "de",
-        "en",
-        dictionary=Dictionary.load(str(data / "dict.de.txt")),
-        names=FEATURES[:3],
-        combine=False,
-        dataset_impl="mmap",
-        upsample_primary=1,
-    )
-    return [[dataset[i].tolist() for i in (0, 2, 3)] for dataset in found.values()]
+    cfg = SyntaxTranslationConfig(data=str(data), source_lang="de", target_lang="en", dataset_impl="mmap")
+    found = load_features(cfg, "train", FEATURES[:3])
+    return [[found.rows[name][i].tolist() for i in (0, 2, 3)] for name in FEATURES[:3]]
 
 
 def values(folder: Path) -> dict[str, bytes]:
@@ -241,10 +245,7 @@ def values(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in (folder / "bin").iterdir() if any(f".{f}." in p.name for f in FEATURES)}
 
 
-FILES = [
-    *(f"train.de-en.de.{f}.{ending}" for f in FEATURES[:3] for ending in ("bin", "idx")),
-    "train.de-en.de.text_hashes.bin",
-]
+FILES = [f"train.de-en.de{f}.{ending}" for f in ("", *(f".{f}" for f in FEATURES[:3])) for ending in ("bin", "idx")]
 COUNT = 14  # tests that share the time
 
 

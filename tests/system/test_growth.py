@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syntax_data.controls import KINDS, Control, Others, control_trees
+from syntax_data.controls import KINDS, Control, SentencePool, control_trees
 from syntax_data.errors import InputError
 from syntax_data.features.distance import syntactic_distances
 from syntax_data.features.heads import head_feature
@@ -54,14 +54,14 @@ def row(number: object, head: object, form: str = "a") -> str:
     return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_"
 
 
-def one_other(trees: list[Tree] | None, heads: DependencyTree | None) -> Others:
+def one_other(trees: list[Tree] | None, heads: DependencyTree | None) -> SentencePool:
     """A line of the same shape over other words, to draw."""
-    others = Others()
+    pool = SentencePool()
     if trees is not None:
         trees = control_trees("flat", trees, "")
         trees[0].children[0] = "another"
-    others.add(1, trees, None if heads is None else DependencyTree(["b"] * len(heads.tokens), heads.heads))
-    return others
+    pool.add(1, trees, None if heads is None else DependencyTree(["b"] * len(heads.tokens), heads.heads))
+    return pool
 
 
 def two_chains(n: int) -> list[int]:
@@ -146,7 +146,7 @@ def test_brackets(line):
     for binarize in ("none", "left", "right"):
         timed(lambda binarize=binarize: syntactic_distances(found, binarize=binarize))
     for control in CONTROLS:
-        timed(lambda control=control: control.parses(found, None, text="seed", others=one_other(found, None)))
+        timed(lambda control=control: control.parses(found, None, text="seed", pool=one_other(found, None)))
 
 
 def test_heads():
@@ -154,8 +154,8 @@ def test_heads():
     assert timed(lambda: sentence_sizes(heads)) == [MANY // 2, MANY // 2]
     tree = DependencyTree(["a"] * MANY, heads, sentences=2)
     for control in CONTROLS:
-        timed(lambda control=control: control.parses(None, tree, text="seed", others=one_other(None, tree)))
-    # Half of the words have no subword, and the others hang below all of them.
+        timed(lambda control=control: control.parses(None, tree, text="seed", pool=one_other(None, tree)))
+    # Half of the words have no subword, and the pool hang below all of them.
     middle = MANY // 2
     below = DependencyTree(["a"] * MANY, [*range(middle), *[middle] * middle])
     assert timed(lambda: head_feature(range(middle, MANY), below)) == [0] * (middle + 1)

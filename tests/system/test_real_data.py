@@ -309,7 +309,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
     models = f"{DATA}/stanza_resources"
     encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
     buffers = "--buffer-size=60", "--batch-size=16"
-    live = f"--stanza-dir={models}", "--parser-device=cpu"
+    live = f"--parser-models={models}", "--parser-device=cpu"
     for more in (live, (f"--input-parses={text}",)):
         read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
         commands.assert_same(commands.scored(log, "H"), expected)
@@ -320,7 +320,7 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
     assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
     model = SyntaxTransformerModel.from_pretrained(
         str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
-        bpe="subword_nmt", bpe_codes=str(codes), stanza_dir=models, parser_device="cpu",
+        bpe="subword_nmt", bpe_codes=str(codes), parser_models=models, parser_device="cpu",
     )  # fmt: skip
     translations = model.translate(raw, beam=2, max_len_b=20)
     assert translations == [read[n][1] for n in range(150)]

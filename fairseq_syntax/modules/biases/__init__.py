@@ -1,35 +1,39 @@
-"""Syntax masks: what a batch's features say of who sees whom. One file a mask, which declares its own options.
+"""Attention biases of syntax: from a batch's features, who sees whom. One file a paper, which declares its options.
 
 One polarity everywhere: a mask m is kept as its logarithm, in float32, rows being queries and columns keys. 0 is
 visible, -inf is hidden, anything between is partly visible. It is added to attention scores:
 softmax(x + log m) = m·exp(x) / Σ m·exp(x), the masked softmax of Hou 2024, eq. (9).
 
-Features arrive as integers of shape ``(batch, n)``; :data:`UNKNOWN` marks positions without any: padding, and all of a
-sentence that has no parse. There a query sees everything (padding keys are for the attention's key-padding mask), so no
-row is ever empty, and a sentence without a parse is not masked at all.
+Features are integers of shape ``(batch, n)``; :data:`UNKNOWN` marks positions without any: padding, and all of a
+sentence that has no parse. There a query sees everything (padding keys have a bias of their own), so no row is ever
+empty, and a sentence without a parse is not masked at all.
 """
 
-from fairseq_syntax.modules.biases.base import (
-    UNKNOWN,
-    AttentionBias,
-    BatchBiases,
-    BiasBuilder,
-    Buckets,
+from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
+from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
+from fairseq_syntax.modules.biases.lisa import PredictedParent
+from fairseq_syntax.modules.biases.parent import ParentScaling, parent_scaling
+from fairseq_syntax.modules.biases.registry import (
     SyntaxBias,
     bias_names,
     bias_options,
     bias_type,
-    check_features,
     register_syntax_bias,
 )
-from fairseq_syntax.modules.biases.lisa import PredictedParent
-from fairseq_syntax.modules.biases.parent import ParentScaling, parent_scaling
-from fairseq_syntax.modules.biases.position import POSITIONS, RelativePosition, position_buckets
 from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest, sdoi
 from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention, sla
 from fairseq_syntax.modules.biases.slr import SyntacticLocalRange, hard_slr, soft_slr
-from fairseq_syntax.modules.biases.tree_height import TreeHeight, height_buckets
-from fairseq_syntax.modules.biases.tree_path import TreePath, path_buckets
+from fairseq_syntax.modules.biases.tables import (
+    POSITIONS,
+    BiasTable,
+    RelativePosition,
+    TreeHeight,
+    TreePath,
+    height_buckets,
+    path_buckets,
+    position_buckets,
+)
+from fairseq_syntax.modules.numerics import UNKNOWN
 
 __all__ = [
     "POSITIONS",
@@ -37,6 +41,7 @@ __all__ = [
     "AttentionBias",
     "BatchBiases",
     "BiasBuilder",
+    "BiasTable",
     "Buckets",
     "ParentScaling",
     "PredictedParent",
@@ -50,7 +55,6 @@ __all__ = [
     "bias_names",
     "bias_options",
     "bias_type",
-    "check_features",
     "hard_slr",
     "height_buckets",
     "parent_scaling",

@@ -7,19 +7,20 @@ import math
 import torch
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.biases.base import AttentionBias, SyntaxBias, register_syntax_bias
-from fairseq_syntax.modules.dependency import first_subwords, parents
+from fairseq_syntax.modules.biases.bias import AttentionBias
+from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
+from fairseq_syntax.modules.dependency import first_subwords, head_positions
 from fairseq_syntax.options import option
 
 
 @register_syntax_bias("parent")
 class ParentScaling(SyntaxBias):
-    """Scores are scaled by a bell around the word's parent (PASCAL, Bugliarello and Okazaki 2020)."""
+    """Scores are scaled by a normal density around the word's parent (PASCAL, Bugliarello and Okazaki 2020)."""
 
     features = ("word", "head")
 
     sigma: float = option(
-        1.0, above=0, help="standard deviation of the bell around the parent, in subwords (PASCAL: 1)"
+        1.0, above=0, help="standard deviation of the density around the parent, in subwords (PASCAL: 1)"
     )
     ignoring: float = option(
         0.0,
@@ -33,19 +34,19 @@ class ParentScaling(SyntaxBias):
         return AttentionBias(factor=parent_scaling(word, head, sigma=self.sigma).unsqueeze(1))
 
     def effective_options(self) -> dict[str, object]:
-        return {"parent_sigma": self.sigma}  # ignoring is a matter of training
+        return {"parent_sigma": self.sigma}  # ignoring concerns training alone
 
     def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         return ParentIgnoring(self.ignoring, heads=heads) if self.ignoring else None
 
 
 def parent_scaling(word: Tensor, head: Tensor, *, sigma: float = 1.0) -> Tensor:
-    """The factor of PASCAL's scores (Bugliarello and Okazaki 2020): f[i, j] = N(j; p_i, σ²), the density of a normal
-    distribution around p_i, the middle of the subwords of i's parent.
+    """Factor of scores around each word's parent (PASCAL, Bugliarello and Okazaki 2020).
 
+    f[i, j] = N(j; p_i, σ²), the density of a normal distribution around p_i, the middle of the subwords of i's parent.
     A root, and so ``</s>``, is its own parent. The density is not normalised over keys: with σ = 1 its peak is 0.399.
-    What the factor does to a softmax is not what a mask does. Far keys have score 0, so weight exp(0), not 0; all
-    scores shrink; and where scores are negative, the parent has the least weight.
+    A factor is not a mask. Far keys have score 0, so weight exp(0), not 0; all scores shrink; and where scores are
+    negative, the parent has the least weight.
 
     Args:
         word: index of each position's word, ``(batch, n)``.
@@ -57,15 +58,15 @@ def parent_scaling(word: Tensor, head: Tensor, *, sigma: float = 1.0) -> Tensor:
     """
     first = first_subwords(word)
     size = torch.zeros_like(first).scatter_add_(1, first, torch.ones_like(first))
-    parent = parents(word, head, first)
+    parent = head_positions(word, head, first)
     middle = parent + (size.gather(1, parent) - 1) / 2
-    place = torch.arange(word.shape[1], device=word.device)
-    away = (place - middle.unsqueeze(2)) / sigma
+    position = torch.arange(word.shape[1], device=word.device)
+    away = (position - middle.unsqueeze(2)) / sigma
     return torch.exp(-0.5 * away.square()) / (sigma * math.sqrt(2 * math.pi))
 
 
 class ParentIgnoring(nn.Module):
-    """In training, leaves some queries' scores as they are: for each sentence, head and query afresh."""
+    """Random rows of scores without their factor, in training: drawn for each sentence, head and query."""
 
     def __init__(self, rate: float, *, heads: int):
         super().__init__()

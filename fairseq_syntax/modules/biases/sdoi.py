@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
-from fairseq_syntax.modules.dependency import ancestors, of_positions, starts
+from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
+from fairseq_syntax.modules.dependency import ancestors, columns_of_positions, is_word_start
 from fairseq_syntax.options import option
 
 
@@ -29,8 +29,9 @@ class SyntacticDependencyOfInterest(SyntaxBias):
 
 
 def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
-    """Syntactic dependency of interest (SG-Net, Zhang et al. 2020, eq. 1): M[i, j] = 1 iff j's word is i's word
-    or one of its ancestors in the dependency tree.
+    """Syntactic dependency of interest (SG-Net, Zhang et al. 2020, eq. 1).
+
+    M[i, j] = 1 iff j's word is i's word or one of its ancestors in the dependency tree.
 
     SG-Net's eq. (7) multiplies the scores by M before the softmax, which leaves a hidden key with score 0 and
     so with weight exp(0); its released code adds -10000 to them instead. This mask hides, as the code does.
@@ -45,10 +46,10 @@ def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
     """
-    log_mask = of_positions(ancestors(word, head, yes=0.0, no=-torch.inf), word)
+    log_mask = columns_of_positions(ancestors(word, head, yes=0.0, no=-torch.inf), word)
     if subwords == "share":
         return log_mask
     others = ~torch.eye(word.shape[1], dtype=torch.bool, device=word.device)
-    return log_mask.masked_fill_(~starts(word).unsqueeze(1) & others, -torch.inf)
+    return log_mask.masked_fill_(~is_word_start(word).unsqueeze(1) & others, -torch.inf)

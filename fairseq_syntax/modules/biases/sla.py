@@ -6,14 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
-from fairseq_syntax.modules.dependency import ends, first_subwords, tree_distances, words
+from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
+from fairseq_syntax.modules.dependency import first_subwords, is_eos, tree_distances, word_starts
 from fairseq_syntax.options import option
 
 
 @register_syntax_bias("sla")
 class SyntaxAwareLocalAttention(SyntaxBias):
-    """A word sees what few steps in the dependency tree lead to: syntax-aware local attention (Li et al. 2021)."""
+    """A word sees words within a distance in the dependency tree: syntax-aware local attention (Li et al. 2021)."""
 
     features = ("word", "head")
 
@@ -30,33 +30,35 @@ class SyntaxAwareLocalAttention(SyntaxBias):
 
 
 def sla(word: Tensor, head: Tensor, *, distance: int = 3, neighbours: bool = True) -> Tensor:
-    """Syntax-aware local attention (Li et al. 2021): M[i, j] = 1 iff T(i, j) <= m, T the number of steps from i's word
-    to j's in the dependency tree, up and down; or, for the words i' before and after i's, T(i', j) <= m.
+    """Syntax-aware local attention (Li et al. 2021).
+
+    M[i, j] = 1 iff T(i, j) <= m, T the number of steps from i's word to j's in the dependency tree, up and down; or,
+    for the words i' before and after i's, T(i', j) <= m.
 
     ``</s>`` sees and is seen by all, as [CLS] and [SEP] of the authors' code. That code also shows all punctuation to
-    every word, and tells punctuation by the characters of a token; this mask does not.
+    every word, recognised by the characters of a token; this mask does not.
 
     Args:
         word: index of each position's word, ``(batch, n)``.
         head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
         distance: m, in steps.
-        neighbours: whether the words before and after count. At a border between two sentences of the line, they are
-            what lets the one see into the other.
+        neighbours: the words before and after count. At a border between two sentences of the line, one sees into the
+            other by them.
 
     Returns:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
 
     Raises:
-        ValueError: the heads of a sentence lead into a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
     """
     batch, n = word.shape
     near = visible = tree_distances(word, head) <= distance
     if neighbours:
-        begin = words(word, first_subwords(word))
+        begin = word_starts(word, first_subwords(word))
         rows = F.pad(near, (0, 0, 0, 1))  # a word that is not there sees nothing
         for number in (word, word + 2):  # of the words before and after, counted from 1
             beside = begin.gather(1, number.clamp(min=0))
             visible = visible | rows.gather(1, beside.unsqueeze(2).expand(batch, n, n))
-    end = ends(word)
+    end = is_eos(word)
     visible = visible | end.unsqueeze(2) | end.unsqueeze(1)
     return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.biases.base import SyntaxBias, register_syntax_bias
+from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
 from fairseq_syntax.options import option
 from syntax_data.features import INFINITE
 
@@ -50,7 +50,7 @@ def hard_slr(distance: Tensor, *, strict: bool = False) -> Tensor:
 
     Args:
         distance: syntactic distances, ``(batch, n)``, as in :mod:`syntax_data.features`.
-        strict: whether a tie hides.
+        strict: a tie hides.
 
     Returns:
         the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
@@ -61,14 +61,16 @@ def hard_slr(distance: Tensor, *, strict: bool = False) -> Tensor:
 
 
 def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
-    """Soft syntactic local range (Hou 2024, eq. 3): the product over the boundaries t of :func:`hard_slr` of
-    α_t = (tanh((d_r - d_t) / τ) + 1) / 2, where r is the boundary beside i.
+    """Soft syntactic local range (Hou 2024, eq. 3).
+
+    The product over the boundaries t of :func:`hard_slr` of α_t = (tanh((d_r - d_t) / τ) + 1) / 2, where r is the
+    boundary beside i.
 
     A tie gives 1/2, also between two infinite distances. Computed as Σ log σ(2·(d_r - d_t)/τ), the same number,
     by cumulative sums: O(n²) a sentence.
 
     Args:
-        distance: syntactic distances, whole numbers, ``(batch, n)``, as in :mod:`syntax_data.features`.
+        distance: syntactic distances, ``(batch, n)``, as in :mod:`syntax_data.features`.
         temperature: τ > 0, in units of distance.
 
     Returns:
@@ -82,8 +84,7 @@ def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
 
 
 def _one_before(of_boundaries: Tensor) -> Tensor:
-    """What each boundary has, ``(batch, n)``, a place further right, ``(batch, 1, n)``; the first of these counts
-    nowhere."""
+    """Values of boundaries, ``(batch, n)``, moved one to the right, ``(batch, 1, n)``; the first is not used."""
     return F.pad(of_boundaries, (1, -1)).unsqueeze(1)
 
 

@@ -1,4 +1,4 @@
-"""What ``--control`` says, and the parses that it puts in the place of a sentence's own."""
+"""The option ``--control``, and the parses that it draws instead of a sentence's own."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from random import Random
 
 from syntax_data.controls.from_length import FROM_LENGTH, control_heads, control_trees
 from syntax_data.controls.noise import noisy_heads, noisy_tree
-from syntax_data.controls.others import Others
+from syntax_data.controls.shuffled import SentencePool
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 #: The kinds of controls; ``noise`` has its percentage after a colon.
 KINDS = (*FROM_LENGTH, "shuffled", "noise", "no-parse")
 
 _SPELLED = re.compile(r"(?P<kind>[a-z-]+)(:(?P<percent>[0-9]{1,3}))?(@(?P<seed>[0-9]{1,9}))?")
-#: What ``right-branching`` was called in the signatures of earlier data-bins.
-_EARLIER = {"linear": "right-branching"}
 
 Trees = list[Tree] | NoParse | None
 Dependencies = DependencyTree | NoParse | None
@@ -29,8 +27,8 @@ class Control:
 
     Attributes:
         kind: one of :data:`KINDS`.
-        percent: of the heads and brackets that ``noise`` makes wrong, 0 to 100.
-        seed: chooses among the control's random parses.
+        percent: of the heads and brackets that ``noise`` replaces, 0 to 100.
+        seed: of the control's random parses.
     """
 
     kind: str
@@ -40,40 +38,39 @@ class Control:
     @staticmethod
     @cache
     def read(text: str) -> Control:
-        """The control that ``--control`` names, as ``flat``, ``noise:20`` or ``random@2``.
+        """The control of a value of ``--control``: ``flat``, ``noise:20``, ``random@2`` …
 
-        Raises :class:`ValueError` if there is none of this name.
+        Raises :class:`ValueError` for an invalid value.
         """
         spelled = _SPELLED.fullmatch(text)
-        kind = _EARLIER.get(spelled["kind"], spelled["kind"]) if spelled else ""
-        if spelled is None or kind not in KINDS:
+        if spelled is None or (kind := spelled["kind"]) not in KINDS:
             raise ValueError(f"--control: expected {spelling(KINDS)}, found {text!r}")
         if (kind == "noise") != (spelled["percent"] is not None) or int(spelled["percent"] or 0) > 100:
             raise ValueError(
-                f"--control: expected a percentage, a whole number from 0 to 100, after noise: and no other control, "
+                f"--control: expected a percentage, an integer from 0 to 100, after noise: and no other control, "
                 f"found {text!r}"
             )
         return Control(kind, int(spelled["percent"] or 0), int(spelled["seed"] or 0))
 
     def __str__(self) -> str:
-        """As :meth:`read` takes it, and signatures have it."""
+        """As :meth:`read` reads it."""
         percent = f":{self.percent}" if self.kind == "noise" else ""
         return f"{self.kind}{percent}{f'@{self.seed}' if self.seed else ''}"
 
     def seed_of(self, text: str) -> str:
-        """What random draws for the sentence `text` depend on."""
+        """The seed of random draws for the sentence `text`."""
         return f"{self.seed} {text}" if self.seed else text
 
     def parses(
-        self, trees: Trees, dependencies: Dependencies, *, text: str, others: Others | None
+        self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:
-        """The control's parses of a sentence, in the place of its own. What it has none of stays as it is.
+        """The control's parses of a sentence instead of its own; where it has no parse, that stays.
 
         Args:
             trees: its constituency trees, ``None`` if they are not wanted.
             dependencies: likewise.
             text: the sentence.
-            others: the sentences to draw from, of which ``shuffled`` alone has need.
+            pool: the sentences to draw from, for ``shuffled`` alone.
 
         Raises:
             ValueError: ``shuffled`` has nothing to draw from.
@@ -84,18 +81,18 @@ class Control:
         )
         if own == (None, None):
             return trees, dependencies
-        made = self._parses(*own, self.seed_of(text), others)
-        return (trees if own[0] is None else made[0]), (dependencies if own[1] is None else made[1])
+        drawn = self._parses(*own, self.seed_of(text), pool)
+        return (trees if own[0] is None else drawn[0]), (dependencies if own[1] is None else drawn[1])
 
     def _parses(
-        self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str, others: Others | None
+        self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:
         if self.kind == "no-parse":
             return NoParse("--control no-parse"), NoParse("--control no-parse")
         if self.kind == "shuffled":
-            if others is None:
+            if pool is None:
                 raise ValueError(f"--control {self}: expected other sentences to draw from, found none")
-            return others.parses(trees, dependencies, seed)
+            return pool.parses(trees, dependencies, seed)
         if self.kind == "noise":
             marks, draws = Random(seed), Random(f"{seed} brackets")
             share = self.percent / 100
@@ -110,6 +107,6 @@ class Control:
 
 
 def spelling(kinds: tuple[str, ...]) -> str:
-    """How the controls of these kinds are written."""
+    """The controls of these kinds as ``--control`` has them."""
     names = [f"{kind}:PERCENT" if kind == "noise" else kind for kind in kinds]
     return f"{', '.join(names[:-1])} or {names[-1]}, and perhaps @SEED behind it"

@@ -33,8 +33,8 @@ def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
     """The same tokens and labels under other heads, those of :func:`control_trees` for the same `seed`, sentence by
     sentence.
 
-    Each constituent's head is that of its first part (``right-branching``: every word hangs on the one before;
-    ``flat``: on the first), its last (``left-branching``: every word hangs on the one after) or any (``random``).
+    Each constituent's head is that of its first part (``right-branching``: every word depends on the one before;
+    ``flat``: on the first), its last (``left-branching``: every word depends on the one after) or any (``random``).
     """
     random, above = Random(seed), Random(f"{seed} heads")
     heads: list[int] = []

@@ -1,7 +1,7 @@
-"""Parser noise: a share of the heads and brackets is wrong (SG-Net §7.6).
+"""``noise``: a share of the heads and brackets is wrong (SG-Net §7.6).
 
-Each head, and each bracket but a sentence's own, is drawn anew with the probability `share`; the others stay. What is
-drawn anew at one share is so at every greater one. At 0 the parse is the true one; at 1 no bracket is, and no head but
+Each head, and each bracket but a sentence's own, is drawn again with the probability `share`; the others stay. What is
+drawn again at one share is so at every greater one. At 0 all are the parser's; at 1 no bracket is, and no head but
 a few that have no other choice. Labels stay with their words and brackets; a new bracket's is ``X``.
 """
 
@@ -19,14 +19,14 @@ Span = tuple[int, int]
 def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
     """Heads of which a `share` is wrong. Each sentence stays one tree, over its own words.
 
-    A head that is drawn anew is any word of the sentence, with equal chance, but the true head and, since trees have no
-    cycles, what hangs on the word itself. Where there is no such word, the head stays. If a root is drawn anew, another
-    word whose head is drawn anew becomes the root; if there is none, it stays. Heads may cross.
+    A new head is any word of the sentence, with equal chance, but the parser's head and the words that depend on the
+    word itself; if there is no such word, the head stays. If a root is drawn again, another word whose head is drawn
+    again becomes the root; if there is none, it stays. Heads may cross.
 
     Args:
         heads: of the m words of a line: 0 above a root, else i for the i-th word.
         share: 0 to 1.
-        seed: what draws depend on.
+        seed: of the draws.
     """
     marks, draws = Random(f"{seed} marks"), Random(f"{seed} heads")
     sentences: dict[int, list[int]] = {}
@@ -42,7 +42,7 @@ def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
 def _draw_heads(root: int, words: list[int], marked: list[int], heads: list[int], draws: Random) -> None:
     """Draws new heads of those words of a sentence that are `marked`."""
     loose = set(marked)
-    # Without the marked heads the tree falls into parts. Each hangs on some word of another part, until one is left.
+    # Without the marked heads the tree falls into parts. Each depends on some word of another part, until one is left.
     above = {word: word if word in loose or word == root else heads[word] - 1 for word in words}
 
     def top(word: int) -> int:  # of the part that it is in
@@ -71,17 +71,16 @@ def _draw_heads(root: int, words: list[int], marked: list[int], heads: list[int]
 
 
 def noisy_tree(tree: Tree, share: float, marks: Random, draws: Random) -> Tree:
-    """A tree of which a `share` of the brackets is wrong: no bracket of the true tree, but as many as before.
+    """A tree of as many brackets, of which a `share` is wrong: none of the tree's own.
 
-    A bracket that is drawn anew goes, and its parts to the nearest one around it that stays. That one gets as many new
-    ones as it has lost, one after the other: any consecutive parts of it, with equal chance, that are not all of it and
-    not a bracket of the true tree. So every bracket that stays has its words, and the tree as many brackets as it had;
-    unary chains count as one, and are one in the noisy tree.
+    A bracket that is drawn again is removed, and its parts go to the nearest one around it that stays. That one gets as
+    many new ones as it has lost, one after the other: any consecutive parts of it, with equal chance, but not all and
+    no bracket of the tree. Unary chains count as one, and are one in the noisy tree.
 
     Args:
         tree: over m words.
         share: 0 to 1.
-        marks: decides which brackets are drawn anew; asked once for each.
+        marks: draws the brackets that are replaced; asked once for each.
         draws: the new ones.
     """
     true = _brackets(tree)
@@ -100,18 +99,14 @@ def _brackets(tree: Tree) -> dict[Span, str]:
     unary chain it is the uppermost one's."""
     found = {}
     words = 0
-    stack = [(tree.label, 0, iter(tree.children))]
-    while stack:
-        label, first, children = stack[-1]
-        child = next(children, None)
-        if child is None:
-            stack.pop()
-            if words - first > 1:
-                found[first, words] = label
-        elif isinstance(child, str):
+    starts: list[int] = []
+    for node, step in tree.walk():
+        if isinstance(node, str):
             words += 1
-        else:
-            stack.append((child.label, words, iter(child.children)))
+        elif step > 0:
+            starts.append(words)
+        elif words - (first := starts.pop()) > 1:
+            found[first, words] = node.label
     return {span: found[span] for span in sorted(found, key=_outer_first)}
 
 

@@ -1,12 +1,11 @@
 """Feature files beside the token files of a data-bin.
 
-They are fairseq's mmap indexed datasets of small integers. For the source side of a pair, a data-bin holds::
+All are fairseq's mmap datasets of small integers. For the source side of a pair, a data-bin has::
 
     train.en-de.en.{bin,idx}              tokens (fairseq-preprocess)
-    train.en-de.en.distance.{bin,idx}     a feature (fairseq-syntax-binarize), as many integers a sentence
-    train.en-de.en.text_hashes.bin        hashes of the sentences' subwords, 8 bytes each, little-endian
-    syntax.en-de.en.json                  the signature: what the features of each split were made of, and size and hash
-                                          of each of its files
+    train.en-de.en.distance.{bin,idx}     a feature (fairseq-syntax-binarize), one integer for each token
+    syntax.en-de.en.json                  the signature: parser, settings and counts of each split, and size and hash
+                                          of each of its token and feature files
 
-A sentence whose entry is empty has no parse of that kind.
+A sentence without a parse has no values in the features of that parse.
 """

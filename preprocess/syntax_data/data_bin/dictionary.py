@@ -1,69 +1,34 @@
-"""The symbols that token ids number: fairseq's ``dict.LANG.txt``."""
+"""fairseq's dictionaries, ``dict.LANG.txt``, read without fairseq."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 from syntax_data.errors import InputError, short_repr
+from syntax_data.text.lines import read_lines
 
-_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # come before those of the file
-_OVERWRITE = "#fairseq:overwrite"
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # before those of the file
+EOS, UNKNOWN = 2, 3
+_OVERWRITE = " #fairseq:overwrite"
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """A dictionary.
+def read_dictionary(path: str) -> dict[str, int]:
+    """The id of each symbol of a dictionary: lines of a symbol, a space and its count.
 
-    Attributes:
-        symbols: by their number.
-        eos: the number of what ends a sentence.
-        unk: that of unknown words.
+    A symbol may come again, with a new id, on a line that ends in ``#fairseq:overwrite``. Raises :class:`InputError`
+    for anything else.
     """
-
-    symbols: list[str]
-    eos: int = _SPECIAL.index("</s>")
-    unk: int = _SPECIAL.index("<unk>")
-
-    @classmethod
-    def read(cls, path: str) -> Symbols:
-        """Reads lines of a symbol and its count; a symbol may come again, and take the place of the one before, on a
-        line that says ``#fairseq:overwrite``. Raises :class:`InputError` for anything else."""
-        symbols = list(_SPECIAL)
-        known = set(symbols)
-        with open(path, encoding="utf-8") as file:
-            try:
-                for number, line in enumerate(file, start=1):
-                    symbol, space, count = line.rstrip().rpartition(" ")
-                    overwrite = count == _OVERWRITE
-                    if overwrite:
-                        symbol, space, count = symbol.rpartition(" ")
-                    if not space or not _is_number(count):
-                        raise InputError(
-                            path, number, f"expected a symbol and its count, found {short_repr(line.rstrip())}"
-                        )
-                    if symbol in known and not overwrite:
-                        raise InputError(path, number, f"expected each symbol once, found {short_repr(symbol)} again")
-                    known.add(symbol)
-                    symbols.append(symbol)
-            except UnicodeDecodeError as error:
-                raise InputError(path, None, f"expected UTF-8, found {error}") from None
-        return cls(symbols)
-
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """The number of each symbol, the last if it has several."""
-        return {symbol: number for number, symbol in enumerate(self.symbols)}
-
-    def __len__(self) -> int:
-        return len(self.symbols)
-
-    def number(self, symbol: str) -> int:
-        """The number of a symbol, or of unknown words."""
-        return self.numbers.get(symbol, self.unk)
+    ids = {symbol: number for number, symbol in enumerate(_SPECIAL)}
+    for number, line in read_lines(path):
+        entry = line.rstrip()
+        symbol, space, count = entry.removesuffix(_OVERWRITE).rpartition(" ")
+        if not space or not _is_integer(count):
+            raise InputError(path, number, f"expected a symbol and its count, found {short_repr(entry)}")
+        if symbol in ids and not entry.endswith(_OVERWRITE):
+            raise InputError(path, number, f"expected each symbol once, found {short_repr(symbol)} again")
+        ids[symbol] = len(_SPECIAL) + number - 1
+    return ids
 
 
-def _is_number(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     try:
         int(text)
     except ValueError:

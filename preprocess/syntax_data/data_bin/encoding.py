@@ -1,23 +1,25 @@
-"""Subword text and its parses to features, many lines at a time."""
+"""Features of a split: subword text and its parses, encoded many lines at a time."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import pickle
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from syntax_data.controls import Control, Others
-from syntax_data.data_bin.mmap import MmapWriter
-from syntax_data.data_bin.others_of_split import read_others, write_others
-from syntax_data.data_bin.places import TokenFiles
+from syntax_data.controls import Control, SentencePool
+from syntax_data.data_bin.dictionary import EOS, UNKNOWN, read_dictionary
+from syntax_data.data_bin.mmap import MmapValues, MmapWriter
+from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.split_counts import SplitCounts
-from syntax_data.data_bin.text_hashes import HASH, text_hashes, word_hash
 from syntax_data.errors import BadParse, InputError, short_repr
 from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
@@ -35,27 +37,37 @@ from syntax_data.text.lines import read_lines, tokenize_line
 from syntax_data.text.ranges import Range
 from syntax_data.text.symbols import advice, symbol_pattern
 from syntax_data.trees.bad_parses import BadParses
-from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.parallel_files import parallel_ranges
+from syntax_data.trees.counts import ParseCounts
+from syntax_data.trees.formats import CONLLU, FORMATS, TREES
+from syntax_data.trees.parallel_files import parallel_entries, parallel_ranges
+from syntax_data.trees.tree import NoParse
 
-#: How many lines a worker gets at a time.
+#: Lines that a worker gets at a time.
 LINES_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
 class Split:
-    """One split's input files, and what is to be made of them.
+    """A split's input files, and the features to write.
 
     Attributes:
-        parses: the parse files by the names of their formats.
+        text: path of its subword text.
+        parse_prefix: path of the parses without their ending.
+        parses: paths of the parses by the names of their formats.
         features: names of :data:`syntax_data.features.FEATURES`.
+        tokens: what fairseq-preprocess wrote of the text.
     """
 
-    name: str
     text: str
     parse_prefix: str
     parses: dict[str, str]
     features: list[str]
+    tokens: TokenFiles
+
+    @property
+    def name(self) -> str:
+        """``train``, ``valid1`` …"""
+        return self.tokens.split
 
     @property
     def record(self) -> str:
@@ -63,21 +75,20 @@ class Split:
         return record_path(self.parse_prefix)
 
     @property
-    def files(self) -> list[str]:
-        """The text and its parses."""
-        return [self.text, *self.parses.values()]
+    def inputs(self) -> list[str]:
+        """Paths of the text, its parses and its tokens."""
+        return [self.text, *self.parses.values(), self.tokens.dictionary, *self.tokens.tokens]
 
 
 @dataclass
 class EncodedLines:
-    """Features of some consecutive sentences.
+    """Features of consecutive sentences.
 
     Attributes:
-        lengths: for each feature, how many values each sentence has.
-        values: for each feature, all values in a row.
+        lengths: for each feature, the number of values of each sentence.
+        values: for each feature, the values of all sentences.
         labels: for features that are labels, the labels that the values number here, from 1, and the line of the parse
             file at which the first sentence with each begins.
-        text_hashes: of the sentences' subwords, ``(sentences,)``.
         counts: of the sentences.
         bad: the first bad parse of each file and reason that was skipped.
     """
@@ -85,60 +96,42 @@ class EncodedLines:
     lengths: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
     labels: dict[str, dict[str, int]]
-    text_hashes: np.ndarray
     counts: SplitCounts
     bad: list[BadParse]
 
 
 class SplitEncoder:
-    """Encodes lines of a split one by one, and counts them."""
+    """Encodes and counts lines of a split one by one."""
 
-    def __init__(self, split: Split, settings: Settings, others: Others | None = None):
+    def __init__(self, split: Split, settings: Settings, pool: SentencePool | None = None):
         self.split = split
         self.settings = settings
-        self.others = others
+        self.pool = pool
         self.bad: list[BadParse] = []
         self._bad = BadParses(settings.on_bad_parse, self.bad.append)
         self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
         self.labels: dict[str, dict[str, tuple[int, int]]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
-        self.word_hashes: list[int] = []
-        self.lengths: list[int] = []
-        self.counts = SplitCounts.of_kinds(list(split.parses))
+        self.counts = SplitCounts({kind: ParseCounts() for kind in split.parses})
 
-    def add(self, number: int, text: str, parses: dict[str, tuple[int, Any]]) -> None:
-        """Reads, checks and aligns the parses of line `number`, given unread with their own line numbers."""
-        tokens = self._tokens(number, text)
-        subwords = self._subwords(number, tokens)
-        found = {
-            kind: self._bad.read(FORMATS[kind].parse, unit, path=self.split.parses[kind], line=place)
-            for kind, (place, unit) in parses.items()
+    def add(self, number: int, text: str, entries: Mapping[str, tuple[int, Any]]) -> None:
+        """Read, check and align the parses of line `number`; `entries` are unread, with their own line numbers."""
+        subwords = self._subwords(number, tokenize_line(text))
+        parses = {
+            kind: self._bad.read(FORMATS[kind].parse, entry, path=self.split.parses[kind], line=line)
+            for kind, (line, entry) in entries.items()
         }
-        sentence = align_sentence(text, subwords, found, settings=self.settings, others=self.others)
+        sentence = align_sentence(text, subwords, parses, settings=self.settings, pool=self.pool)
         for kind, error in sentence.mismatches.items():
-            hint = f"--subwords says how words were cut{advice(subwords.words, self.settings.symbols)}"
             message = (
-                f"{self.split.text}:{number}: {error} ({hint}; if normalize-punctuation or another program changed the "
-                "text after parsing, parse the text that it wrote)"
+                f"{self.split.text}:{number}: {error} (--subwords says how words were cut"
+                f"{advice(subwords.words, self.settings.symbols)}; if normalize-punctuation or another program changed "
+                "the text after parsing, parse the text that it wrote)"
             )
-            self._bad.no_parse(BadParse(self.split.parses[kind], parses[kind][0], message, "mismatch"))
+            self._bad.no_parse(BadParse(self.split.parses[kind], entries[kind][0], message, "mismatch"))
         self.counts.add(sentence)
-        for name in self.split.features:
-            place, _ = parses.get(FEATURES[name].source or "", (0, None))
-            self.rows[name].append(FEATURES[name].of(sentence, partial(self._number, name, place)))
-
-    def _tokens(self, number: int, text: str) -> list[str]:
-        """A line's subwords, split as fairseq splits them."""
-        tokens = tokenize_line(text)
-        if len(tokens) >= INFINITE:
-            raise InputError(self.split.text, number, f"expected fewer than {INFINITE} subwords, found {len(tokens)}")
-        for symbol in ("<pad>", "</s>"):
-            if symbol in tokens:
-                raise InputError(
-                    self.split.text, number, f"expected text, found {symbol}, which fairseq takes for its own symbol"
-                )
-        self.word_hashes += map(word_hash, tokens)
-        self.lengths.append(len(tokens))
-        return tokens
+        for name, rows in self.rows.items():
+            line, _ = entries.get(FEATURES[name].source or "", (0, None))
+            rows.append(FEATURES[name].of(sentence, partial(self._number, name, line)))
 
     def _subwords(self, number: int, tokens: list[str]) -> Subwords:
         try:
@@ -147,12 +140,12 @@ class SplitEncoder:
             self._bad.no_parse(BadParse(self.split.text, number, str(error), "mismatch"))
             return plain_words(tokens)  # no parse has these words
 
-    def _number(self, feature: str, place: int, label: str) -> int:
+    def _number(self, feature: str, line: int, label: str) -> int:
         numbers = self.labels[feature]
-        return numbers.setdefault(label, (len(numbers) + 1, place))[0]
+        return numbers.setdefault(label, (len(numbers) + 1, line))[0]
 
     def encoded(self) -> EncodedLines:
-        """All that was added."""
+        """All lines that were added."""
         return EncodedLines(
             lengths={name: np.array([len(row) for row in rows], np.int32) for name, rows in self.rows.items()},
             values={
@@ -160,81 +153,116 @@ class SplitEncoder:
                 for name, rows in self.rows.items()
             },
             labels={
-                name: {label: place for label, (_, place) in numbers.items()} for name, numbers in self.labels.items()
+                name: {label: line for label, (_, line) in numbers.items()} for name, numbers in self.labels.items()
             },
-            text_hashes=text_hashes(np.array(self.word_hashes, np.uint64), np.array(self.lengths)),
             counts=self.counts,
             bad=self.bad,
         )
 
 
 def encode_lines(
-    ranges: Mapping[str, Range], *, split: Split, settings: Settings, others: str | None = None
+    ranges: Mapping[str, Range], *, split: Split, settings: Settings, pool: str | None, run: int
 ) -> EncodedLines:
-    """Reads, checks and aligns the parses of some lines of a split, which lie at `ranges`; `others` is a path of
-    :func:`~syntax_data.data_bin.others_of_split.write_others`."""
-    encoder = SplitEncoder(split, settings, read_others(others) if others else None)
-    parses = {kind: FORMATS[kind].units(ranges[kind].lines()) for kind in split.parses}
-    for (number, text), *row in zip(ranges["text"].lines(), *parses.values(), strict=False):
-        encoder.add(number, text, dict(zip(parses, row, strict=True)))
+    """Compare lines of a split with their tokens, then encode them.
+
+    Args:
+        pool: a path of :func:`_write_pool`.
+        run: a number that no other run in this process has, for what is read once.
+    """
+    _check_tokens(ranges["text"], split.tokens, run)
+    encoder = SplitEncoder(split, settings, _read_pool(pool, run) if pool else None)
+    for number, text, entries in parallel_entries(ranges):
+        encoder.add(number, text, entries)
     return encoder.encoded()
 
 
-def write_split(
-    split: Split,
-    files: TokenFiles,
-    *,
-    settings: Settings,
-    labels: dict[str, list[str]],
-    workers: Workers,
-) -> SplitCounts:
-    """Writes a split's features and the hashes of its text to `files`.
+def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
+    """Raise :class:`InputError` for the first line that is not the sentence of the data-bin, or cannot be one."""
+    ids, tokens = _read_tokens(files, run)
+    first = text.first_line - 1
+    found, lengths = [], []
+    for number, line in text.lines():
+        words = tokenize_line(line)
+        if len(words) >= INFINITE:
+            raise InputError(text.path, number, f"expected fewer than {INFINITE} subwords, found {len(words)}")
+        for symbol in ("<pad>", "</s>"):
+            if symbol in words:
+                raise InputError(text.path, number, f"expected text, found {symbol}, which is a symbol of fairseq's")
+        found += [ids.get(word, UNKNOWN) for word in words]
+        found.append(EOS)
+        lengths.append(len(words) + 1)
+    last = first + len(lengths)
+    if np.array_equal(lengths, tokens.lengths[first:last]) and np.array_equal(found, tokens.between(first, last)):
+        return
+    begin = 0
+    for number, length in enumerate(lengths, start=first):
+        sentence = tokens.between(number, number + 1).tolist()
+        if sentence != found[begin : begin + length]:
+            symbols = {i: symbol for symbol, i in ids.items()}
+            expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
+            raise InputError(
+                text.path,
+                number + 1,
+                f"expected {expected}, sentence {number} (counted from 0) of {files.prefix}, found another text: run "
+                "fairseq-preprocess on this text first",
+            )
+        begin += length
 
-    Byte ranges of the files are worked on by `workers`, a bounded number at a time, and written in order: memory does
-    not grow with the text, nor does the output depend on the number of workers. `labels` is added to.
+
+@lru_cache(maxsize=1)
+def _read_tokens(files: TokenFiles, _run: int) -> tuple[dict[str, int], MmapValues]:
+    """The dictionary's ids and a split's tokens; a process reads them once in a run."""
+    return read_dictionary(files.dictionary), MmapValues(files.prefix)
+
+
+def write_split(
+    split: Split, folder: str, *, settings: Settings, labels: dict[str, list[str]], workers: Workers
+) -> SplitCounts:
+    """Write a split's features to a folder.
+
+    `workers` read byte ranges of the files, a bounded number at a time, whose features are written in order: memory
+    does not grow with the text, nor does the output depend on the number of workers. New labels are added to `labels`.
     """
-    symbols = symbol_pattern(settings.symbols)
-    lines_of_text = ((number, symbols.rest(tokenize_line(line))) for number, line in read_lines(split.text))
-    if marked := first_marked_line(lines_of_text, settings.subwords):
-        raise InputError(split.text, marked, SENTENCEPIECE_HINT)
-    counts = SplitCounts.of_kinds(list(split.parses))
-    writers = {name: MmapWriter(files.feature(name), FEATURES[name].dtype) for name in split.features}
-    others = None
-    if settings.control and Control.read(settings.control).kind == "shuffled":
-        others = write_others(
-            files.data, split.text, split.parses, settings=settings, units=LINES_AT_ONCE, workers=workers
-        )
-    work = partial(encode_lines, split=split, settings=settings, others=others)
-    ranges = parallel_ranges(split.text, split.parses, LINES_AT_ONCE)
     with open(split.text, "rb") as file:
-        sentences = sum(1 for _ in file)
-    with (
-        open(files.text_hashes, "wb") as hashes,
-        tqdm(desc=split.name, total=sentences, unit=" sentences", unit_scale=True, disable=None) as progress,
-    ):
+        lines = sum(1 for _ in file)
+    if lines != (sentences := len(MmapValues(split.tokens.prefix).lengths)):
+        message = f"expected {sentences} lines, as {split.tokens.prefix} has sentences, found {lines}"
+        raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
+    rest = symbol_pattern(settings.symbols).rest
+    numbered = ((number, rest(tokenize_line(line))) for number, line in read_lines(split.text))
+    if marked := first_marked_line(numbered, settings.subwords):
+        raise InputError(split.text, marked, SENTENCEPIECE_HINT)
+    counts = SplitCounts({kind: ParseCounts() for kind in split.parses})
+    writers = {
+        name: MmapWriter(os.path.join(folder, os.path.basename(split.tokens.feature(name))), FEATURES[name].dtype)
+        for name in split.features
+    }
+    pool = None
+    if settings.control and Control.read(settings.control).kind == "shuffled":
+        pool = os.path.join(folder, f"{split.name}.pool")
+        _write_pool(pool, split, settings, workers)
+    encode = partial(encode_lines, split=split, settings=settings, pool=pool, run=time.monotonic_ns())
+    with tqdm(desc=split.name, total=lines, unit=" sentences", unit_scale=True, disable=None) as progress:
         shown_once = BadParses("skip", lambda error: progress.write(f"skipped ({error.reason}): {error}", sys.stderr))
-        for lines in workers.map_ordered(work, ranges):
-            for error in lines.bad:
+        for encoded in workers.map_ordered(encode, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
+            for error in encoded.bad:
                 shown_once.show(error)
-            for name, values in lines.values.items():
-                if name in lines.labels:
-                    values = _renumber(values, name, lines.labels[name], labels[name], split)
-                writers[name].write(lines.lengths[name], values)
-            counts.update(lines.counts)
-            hashes.write(lines.text_hashes.astype(HASH).tobytes())
-            progress.update(lines.counts.sentences)
+            for name, values in encoded.values.items():
+                if name in encoded.labels:
+                    values = _renumber(values, name, encoded.labels[name], labels[name], split)
+                writers[name].write(encoded.lengths[name], values)
+            counts.update(encoded.counts)
+            progress.update(encoded.counts.totals["sentences"])
     for writer in writers.values():
         writer.close()
     return counts
 
 
-def _renumber(
-    values: np.ndarray, feature: str, here: Mapping[str, int], everywhere: list[str], split: Split
-) -> np.ndarray:
-    """Numbers of some lines' labels as numbers of all labels, to which new ones are added at the end."""
-    everywhere += [label for label in here if label not in everywhere]
-    if len(everywhere) > MOST_LABELS + 1:
-        one_more = everywhere[MOST_LABELS + 1]
+def _renumber(values: np.ndarray, feature: str, here: Mapping[str, int], labels: list[str], split: Split) -> np.ndarray:
+    """Numbers of some lines' labels as numbers of the data-bin's `labels`, to which new ones are added at the end."""
+    labels += [label for label in here if label not in labels]
+    if len(labels) > MOST_LABELS + 1:
+        one_more = labels[MOST_LABELS + 1]
         others = ",".join(name for name in split.features if name != feature) or "word"
         raise InputError(
             split.parses[FEATURES[feature].source or ""],
@@ -242,4 +270,32 @@ def _renumber(
             f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
             f"{short_repr(one_more)} (--features {others} leaves {feature} out)",
         )
-    return np.array([0, *map(everywhere.index, here)])[values]
+    return np.array([0, *map(labels.index, here)])[values]
+
+
+def _write_pool(path: str, split: Split, settings: Settings, workers: Workers) -> None:
+    """Write the sentences that ``--control shuffled`` draws from to a file, from which each worker reads them."""
+    pool = SentencePool()
+    gather = partial(_gather, split=split, bad=BadParses(settings.on_bad_parse))
+    for sentences in workers.map_ordered(gather, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
+        pool.update(sentences)
+    with open(path, "wb") as file:
+        pickle.dump(pool, file, pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=1)
+def _read_pool(path: str, _run: int) -> SentencePool:
+    with open(path, "rb") as file:
+        pool: SentencePool = pickle.load(file)
+    return pool
+
+
+def _gather(ranges: Mapping[str, Range], *, split: Split, bad: BadParses) -> SentencePool:
+    pool = SentencePool()
+    for number, _, entries in parallel_entries(ranges):
+        found = {}
+        for kind, (line, entry) in entries.items():
+            parse = bad.read(FORMATS[kind].parse, entry, path=split.parses[kind], line=line)
+            found[kind] = None if isinstance(parse, NoParse) else parse
+        pool.add(number, found.get(TREES.name), found.get(CONLLU.name))
+    return pool

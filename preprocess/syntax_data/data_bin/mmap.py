@@ -1,4 +1,4 @@
-"""fairseq's mmap format: integers of many sentences in PREFIX.bin, and in PREFIX.idx where each sentence's are.
+"""fairseq's mmap format: integers of many sentences in PREFIX.bin, and in PREFIX.idx where each sentence begins.
 
 Read many sentences at a time, and not before the index fits the values; written in constant memory.
 """
@@ -14,17 +14,17 @@ import numpy as np
 
 from syntax_data.errors import InputError
 
-_HEADER = struct.Struct("<9sQBQ")  # of an mmap dataset's index: magic, version, type of the values, number of sentences
-MAGIC = b"MMIDIDX\x00\x00"
+_HEADER = struct.Struct("<9sQBQ")  # of the index: magic, version, type of the values, number of sentences
+_MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
 _TYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 8: "uint16", 9: "uint32", 10: "uint64"}
 _CODES = {name: code for code, name in _TYPES.items()}
-#: How many values, or lengths, are looked at at a time.
+#: Values, or lengths, that are read at a time.
 AT_ONCE = 1 << 17
 
 
 class MmapValues:
-    """The values of a dataset in fairseq's mmap format, in a row, mapped from its file.
+    """The values of a dataset in fairseq's mmap format, mapped from its file.
 
     Args:
         prefix: path of the files ``prefix.idx`` and ``prefix.bin``, without ending.
@@ -44,31 +44,31 @@ class MmapValues:
         found, sentences = _read_header(path, dtype)
         index = np.memmap(path, mode="r")[_HEADER.size :]
         self.lengths = index[: 4 * sentences].view("<i4")
-        self._places = index[4 * sentences :].view("<i8")
-        count = self._check_places(path, found.itemsize)
+        self._offsets = index[4 * sentences :].view("<i8")
+        count = self._check_offsets(path, found.itemsize)
         self._values = _mapped(f"{prefix}.bin", found, count)
 
-    def _check_places(self, path: str, width: int) -> int:
-        """Checks that the sentences' values lie one after another; returns how many there are."""
+    def _check_offsets(self, path: str, width: int) -> int:
+        """Check that the sentences' values follow one another; return their number."""
         count = 0
         for begin in range(0, len(self.lengths), AT_ONCE):
-            lengths, places = self.lengths[begin : begin + AT_ONCE], self._places[begin : begin + AT_ONCE]
+            lengths, offsets = self.lengths[begin : begin + AT_ONCE], self._offsets[begin : begin + AT_ONCE]
             ends = count + np.cumsum(lengths, dtype=np.int64)
-            wrong = (lengths < 0) | (places != (ends - lengths) * width)
+            wrong = (lengths < 0) | (offsets != (ends - lengths) * width)
             if wrong.any():
                 at = int(wrong.argmax())
                 raise InputError(
                     path,
                     None,
                     "expected the values of each sentence to follow those of the one before, found those of sentence "
-                    f"{begin + at} (counted from 0), of length {lengths[at]}, at byte {places[at]}",
+                    f"{begin + at} (counted from 0), of length {lengths[at]}, at byte {offsets[at]}",
                 )
             count = int(ends[-1])
         return count
 
     def between(self, first: int, last: int) -> np.ndarray:
         """The values of sentences `first` to `last` - 1, of which there is one at least."""
-        start = self._places[first] // self._values.itemsize
+        start = self._offsets[first] // self._values.itemsize
         return self._values[start : start + self.lengths[first:last].sum(dtype=np.int64)]
 
 
@@ -77,20 +77,18 @@ def _read_header(path: str, dtype: str | None) -> tuple[np.dtype, int]:
     with open(path, "rb") as file:
         start = file.read(_HEADER.size)
     magic, version, code, sentences = _HEADER.unpack(start.ljust(_HEADER.size, b"\x00"))
-    if (magic, version) != (MAGIC, _VERSION):
-        raise InputError(path, None, f"expected an index of fairseq's mmap format, version 1, found {start!r}")
-    found = dtype_of_code(path, code, dtype)
+    if (magic, version) != (_MAGIC, _VERSION):
+        raise InputError(
+            path,
+            None,
+            f"expected an index of fairseq's mmap format, version 1, found {start!r}; fairseq-preprocess writes it "
+            "without --dataset-impl",
+        )
+    name = _TYPES.get(code, f"type number {code}")
+    if name not in ([dtype] if dtype else _TYPES.values()):
+        raise InputError(path, None, f"expected values of {dtype or 'integers'}, found {name}")
     check_size(path, _HEADER.size + 12 * sentences, f"for {sentences} sentences")
-    return found, sentences
-
-
-def dtype_of_code(path: str, code: int, expected: str | None = None) -> np.dtype:
-    """The type of values that an index says by a number; raises :class:`InputError` for what is no integer, or another
-    type than `expected`."""
-    found = _TYPES.get(code, f"type number {code}")
-    if found not in ([expected] if expected else _TYPES.values()):
-        raise InputError(path, None, f"expected values of {expected or 'integers'}, found {found}")
-    return np.dtype(found)
+    return np.dtype(name), sentences
 
 
 def _mapped(path: str, dtype: np.dtype, count: int) -> np.ndarray:
@@ -100,14 +98,14 @@ def _mapped(path: str, dtype: np.dtype, count: int) -> np.ndarray:
 
 
 def check_size(path: str, expected: int, why: str) -> None:
-    """Raises :class:`InputError` unless a file has so many bytes."""
+    """Raise :class:`InputError` unless a file has `expected` bytes."""
     found = os.path.getsize(path)
     if found != expected:
         raise InputError(path, None, f"expected {expected} bytes, {why}, found {found}")
 
 
 class MmapWriter:
-    """Writes a dataset in fairseq's mmap format, some sentences at a time, in constant memory.
+    """Writes a dataset in fairseq's mmap format, in constant memory.
 
     Args:
         prefix: path of the files, without ending.
@@ -121,18 +119,18 @@ class MmapWriter:
         self._sizes = tempfile.TemporaryFile(dir=os.path.dirname(prefix))  # noqa: SIM115
 
     def write(self, lengths: np.ndarray, values: np.ndarray) -> None:
-        """Adds sentences of `lengths`, whose values lie one after another in `values`."""
+        """Add sentences of `lengths`, whose values are one after another in `values`."""
         self._values.write(values.astype(self.dtype, copy=False).tobytes())
         self._sizes.write(lengths.astype(np.int32).tobytes())
 
     def close(self) -> None:
-        """Writes the index: all sentences' lengths, then where in the values each begins."""
+        """Write the index: all sentences' lengths, then the byte at which each begins."""
         sentences = self._sizes.tell() // 4
         if not self._values.tell():  # no sentence has a parse
             self._values.write(bytes(1))  # an empty file cannot be mapped; no sentence points at this
         self._values.close()
         with open(f"{self.prefix}.idx", "wb") as index:
-            index.write(_HEADER.pack(MAGIC, _VERSION, _CODES[self.dtype.name], sentences))
+            index.write(_HEADER.pack(_MAGIC, _VERSION, _CODES[self.dtype.name], sentences))
             for sizes in self._read_sizes():
                 index.write(sizes.tobytes())
             begin = 0
@@ -149,7 +147,7 @@ class MmapWriter:
 
 
 def ranges(lengths: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Cuts sentences of these lengths into ranges, first and last + 1, of some :data:`AT_ONCE` values."""
+    """Cut sentences of these lengths into ranges, first and last + 1, of about :data:`AT_ONCE` values."""
     for begin in range(0, len(lengths), AT_ONCE):
         ends = np.cumsum(lengths[begin : begin + AT_ONCE], dtype=np.int64)
         first = done = 0

@@ -1,4 +1,4 @@
-"""Trees to the integers a sentence's feature files hold: one for each subword and ``</s>``.
+"""The integers of a sentence's feature files, from its trees: one for each subword and ``</s>``.
 
 ========  ===================================================================================  ===========
 feature   value at subword i of n (the last is ``</s>``)                                       file
@@ -11,20 +11,19 @@ head      0 if the subword's word is a root, else 1 + the index of its head's wo
 deprel    number of the label of the word's dependency relation to its head                    labels.py
 upos      number of the label of the word's universal part of speech                           labels.py
 case      whether the word is capitalised                                                      surface.py
-position  where in its word the subword stands                                                 surface.py
+position  the subword's place in its word                                                      surface.py
 ========  ===================================================================================  ===========
 
-Words are those of the parse that have a subword: the CoNLL-U tokens if they are parsed, else the leaves of the
-trees, else the words of the text. A sentence without a parse has no values of the features that are made of that
-parse: its entry in their files is empty.
+Words are the CoNLL-U tokens if they are parsed, else the leaves of the trees, else the words of the text, if they have a
+subword. A sentence without a parse has no values of the features that need it.
 
-A symbol (``--symbols``), a word that the parser never saw, is put among the features of the others, which stay as they
-are but for the numbers of words. It is a word of its own and a root, and has the labels of ``</s>``. Its distance to
-the next word repeats that of the word before it to the symbol, so that the greatest distance between two other words
-stays; a symbol before a line's first word is infinitely far from it. A symbol inside of a word of the parse is a
-subword of that word.
+A symbol (``--symbols``), a word that the parser never saw, is a word of its own and a root, and has the labels of
+``</s>``. Its distance to the next word repeats that of the word before it to the symbol, so that the greatest distance
+between two other words stays; before a line's first word it is infinite. A symbol inside of a word of the parse is a
+subword of that word. The features of the other words stay, but for the numbers of words.
 
-Another feature is a :class:`Feature` in a file of its own or of its family, and a name in :data:`FEATURES`.
+Another feature is a subclass of :class:`Feature` in a file of its own or of its family, and an entry in
+:data:`FEATURES`.
 """
 
 from __future__ import annotations
@@ -33,33 +32,43 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from syntax_data.features.distance import DISTANCE
+from syntax_data.features.distance import Distance
 from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
-from syntax_data.features.heads import HEAD
-from syntax_data.features.labels import DEPREL, UPOS
-from syntax_data.features.surface import CASE, POSITION
-from syntax_data.features.word import WORD
+from syntax_data.features.heads import Head
+from syntax_data.features.labels import WordLabel
+from syntax_data.features.surface import Case, Position
+from syntax_data.features.word import Word
 
 __all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "parse_kinds", "truncate"]
 
 #: Every feature by name, in the order in which they are written.
-FEATURES = {feature.name: feature for feature in (WORD, DISTANCE, HEAD, DEPREL, UPOS, CASE, POSITION)}
+FEATURES: dict[str, Feature] = {
+    feature.name: feature
+    for feature in (
+        Word(),
+        Distance(),
+        Head(),
+        WordLabel("deprel", lambda tree: tree.deprel),
+        WordLabel("upos", lambda tree: tree.upos),
+        Case(),
+        Position(),
+    )
+}
 
 
 def parse_kinds(names: Iterable[str]) -> list[str]:
-    """The kinds of parses that these features are made of, each once, in order."""
+    """The kinds of parses that these features need, each once, in order."""
     return sorted({kind for name in names if (kind := FEATURES[name].source)})
 
 
 def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Cuts a sentence's features to its first `length` - 1 subwords and ``</s>``.
+    """Cut a sentence's features to its first `length` - 1 subwords and ``</s>``.
 
-    The masks of what is left are the sub-matrices of the whole sentence's masks. A feature that is empty (no parse)
-    stays empty.
+    Attention biases from them are sub-matrices of the whole sentence's. A feature that is empty (no parse) stays empty.
 
     Args:
         features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
-        length: of the sentence that is left, 1 to n.
+        length: 1 to n.
 
     Raises:
         ValueError: the heads of what is cut off lead into a cycle.

@@ -1,23 +1,29 @@
-"""Features of a sentence: its subwords and its parses, aligned."""
+"""Alignment of a sentence's subwords with its parses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from syntax_data.controls import Control, Others
+from syntax_data.controls import Control, SentencePool
+from syntax_data.errors import short_repr
 from syntax_data.features.distance import syntactic_distances
 from syntax_data.features.feature import INFINITE
-from syntax_data.text.alignment import AlignmentError, Subwords, align
+from syntax_data.features.sentence import AlignedSentence
+from syntax_data.text.alignment import SUBWORDS, AlignmentError, Subwords, align
 from syntax_data.text.symbols import symbol_pattern
+from syntax_data.trees.bad_parses import ON_BAD_PARSE
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES
-from syntax_data.trees.tree import DependencyTree, NoParse, Tree, trace_hint
+from syntax_data.trees.tree import NoParse, trace_hint
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the features depend on beside text and parses; see fairseq-syntax-binarize's options of these names."""
+    """What features depend on beside text and parses: fairseq-syntax-binarize's options of these names.
+
+    Raises :class:`ValueError` for an invalid value.
+    """
 
     subwords: str = "subword_nmt"
     on_bad_parse: str = "error"
@@ -25,41 +31,17 @@ class Settings:
     control: str | None = None
     symbols: str = ""
 
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                expected = ", ".join(choices)
+                raise ValueError(f"{name}: expected one of {expected}, found {short_repr(getattr(self, name))}")
+        symbol_pattern(self.symbols)
+        if self.control is not None:
+            Control.read(self.control)
 
-@dataclass
-class AlignedSentence:
-    """A sentence's words and parses, and to which words its n - 1 subwords belong.
 
-    All but `symbols` are of the sentence without its symbols, the words that the parser never saw.
-
-    Attributes:
-        words: those of the parse whose format is the last one in ``FORMATS``, else of the subwords alone.
-        word_of: for each subword the index of its word.
-        word_of_leaf: for each subword the index of its leaf of `trees`.
-        parses: by the name of their format; why there is none; nothing where it is not wanted.
-        distances: between the leaves; ``None`` without trees.
-        mismatches: for each kind of parse that was of another text, what differs; in its place is
-            ``NoParse("mismatch")``.
-        symbols: the subwords, of all of the sentence's, that each symbol has, in order.
-    """
-
-    words: list[str]
-    word_of: list[int]
-    word_of_leaf: list[int]
-    parses: dict[str, Any]
-    distances: list[int] | None = None
-    mismatches: dict[str, AlignmentError] = field(default_factory=dict)
-    symbols: list[range] = field(default_factory=list)
-
-    @property
-    def trees(self) -> list[Tree] | NoParse | None:
-        """The constituency trees, one for each sentence of the line."""
-        return self.parses.get(TREES.name)
-
-    @property
-    def dependencies(self) -> DependencyTree | NoParse | None:
-        """The dependency trees of the line's sentences."""
-        return self.parses.get(CONLLU.name)
+_CHOICES = {"subwords": SUBWORDS, "on_bad_parse": ON_BAD_PARSE, "binarize_trees": ("none", "left", "right")}
 
 
 def align_sentence(
@@ -68,14 +50,14 @@ def align_sentence(
     parses: Mapping[str, Any],
     *,
     settings: Settings,
-    others: Others | None = None,
+    pool: SentencePool | None = None,
 ) -> AlignedSentence:
-    """Aligns the subwords of `text` with its parses.
+    """Align the subwords of `text` with its parses.
 
     Args:
         parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
-            left out, and told of in ``mismatches``.
-        others: what ``--control shuffled`` draws from.
+            left out, and the difference is in ``mismatches``.
+        pool: the sentences that ``--control shuffled`` draws from.
     """
     subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)
@@ -98,9 +80,9 @@ def align_sentence(
         of_symbols = {i for symbol in symbols for i in symbol}
         # The same in a file and at inference.
         plain = " ".join(token for i, token in enumerate(text.split()) if i not in of_symbols)
-        trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, others=others)
-        made = {TREES.name: trees, CONLLU.name: dependencies}
-        aligned.parses = {kind: made[kind] for kind in aligned.parses}
+        trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, pool=pool)
+        drawn = {TREES.name: trees, CONLLU.name: dependencies}
+        aligned.parses = {kind: drawn[kind] for kind in aligned.parses}
     if isinstance(aligned.trees, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
     return aligned

@@ -7,11 +7,12 @@ and after it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from syntax_data.features.feature import INFINITE, Feature, Rows, Wrong
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.formats import TREES
 from syntax_data.trees.tree import Tree
 
@@ -79,39 +80,31 @@ def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[i
     return [*inside, INFINITE, INFINITE] if word_of else [INFINITE]
 
 
-def put_symbols_among_distances(distances: list[int], symbols: Sequence[range]) -> list[int]:
-    """``distance`` with symbols: after one, the distance is that before it; before a line's first word, infinite."""
-    for symbol in symbols:
-        last = distances[symbol.start - 1] if symbol.start else INFINITE
-        distances = [*distances[: symbol.start], *[0] * (len(symbol) - 1), last, *distances[symbol.start :]]
-    return distances
-
-
 def greatest_distance(distances: Iterable[int]) -> int:
     """The greatest of the finite distances, 0 if there is none."""
     return max((d for d in distances if d != INFINITE), default=0)
 
 
-def cut_distance(distance: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The boundary at the cut becomes infinite."""
-    cut = distance[: kept + 1].copy()
-    cut[max(kept - 1, 0) :] = INFINITE
-    return cut
+class Distance(Feature):
+    name = "distance"
+    source = TREES.name
 
+    def values(self, sentence: AlignedSentence, _: Callable[[str], int]) -> list[int]:
+        return [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
 
-def _wrong(distance: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
-    before_last = np.append(distance.last[1:], False)
-    yield (distance.last | before_last) & (distance.values != INFINITE), f"{INFINITE} before and after </s>"
+    def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
+        """After a symbol, the distance is that before it; before a line's first word, infinite."""
+        for symbol in sentence.symbols:
+            last = values[symbol.start - 1] if symbol.start else INFINITE
+            values = [*values[: symbol.start], *[0] * (len(symbol) - 1), last, *values[symbol.start :]]
+        return values
 
+    def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The boundary at the cut is infinite."""
+        cut = values[: kept + 1].copy()
+        cut[max(kept - 1, 0) :] = INFINITE
+        return cut
 
-DISTANCE = Feature(
-    name="distance",
-    source=TREES.name,
-    dtype="uint16",
-    values=lambda sentence, _: (
-        [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
-    ),
-    with_symbols=lambda distances, sentence: put_symbols_among_distances(distances, sentence.symbols),
-    cut=cut_distance,
-    wrong=_wrong,
-)
+    def wrong(self, rows: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
+        before_last = np.append(rows.last[1:], False)
+        yield (rows.last | before_last) & (rows.values != INFINITE), f"{INFINITE} before and after </s>"

@@ -1,15 +1,14 @@
-"""What a feature is."""
+"""The interface of features."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from syntax_data.features.aligned import AlignedSentence
+from syntax_data.features.sentence import AlignedSentence
 
 #: The largest value of a distance; it stands for +∞.
 INFINITE = 65535
@@ -19,13 +18,13 @@ MOST_LABELS = 255
 
 @dataclass
 class Rows:
-    """A feature's values of some consecutive sentences, ``(values,)``, and for each value where it stands.
+    """A feature's values of consecutive sentences.
 
     Attributes:
-        values: in a row.
+        values: of all sentences, ``(values,)``.
         lengths: of the sentences, ``(sentences,)``.
-        first: whether it is the first of its sentence.
-        last: whether it is the last, that of ``</s>``.
+        first: whether a value is the first of its sentence, ``(values,)``.
+        last: whether it is the last, of ``</s>``, ``(values,)``.
     """
 
     values: np.ndarray
@@ -35,7 +34,7 @@ class Rows:
 
     @classmethod
     def of(cls, values: np.ndarray, lengths: np.ndarray) -> Rows:
-        """Those of sentences of `lengths`, some of which may be empty."""
+        """The rows of sentences of `lengths`, some of which may be empty."""
         is_last = np.zeros(len(values) + 1, bool)  # the one before the first value, too
         is_last[np.cumsum(lengths, dtype=np.int64)[lengths > 0]] = is_last[0] = True
         return cls(values.astype(np.int64), lengths, is_last[:-1], is_last[1:])
@@ -47,40 +46,57 @@ class Rows:
         return sentence, at - int(ends[sentence] - self.lengths[sentence])
 
 
-#: What a feature's values cannot be: which of them are not (a bool each), and what was expected of those.
+#: A bool for each value, whether it is invalid, and what was expected of it.
 Wrong = Iterator[tuple[np.ndarray, str]]
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(ABC):
     """A kind of feature.
 
     Attributes:
         name: in options, and of its files.
-        source: the name of the format (:data:`~syntax_data.trees.formats.FORMATS`) of the parses that it is made of;
-            ``None``: of the subwords alone, if need be.
-        dtype: numpy's name of the type of its values in a feature file.
-        values: of a sentence's n - 1 subwords and ``</s>``, or ``[]`` without the parse that they are made of. Gets the
-            sentence, which is without its symbols here, and for labels a function that numbers them, from 1.
-        with_symbols: `values`, ``(n,)``, with those of the sentence's symbols among them. Gets the values and the
-            sentence.
-        cut: what is left of them, ``(kept + 1,)``, when the sentence is cut to its first `kept` subwords and ``</s>``.
-            Gets its values, ``(n,)``; `kept`; and the values of all features of the sentence by name.
-        wrong: which values cannot be. Gets its rows; the rows of all features of the same sentences by name; and
-            for labels what the values number, from 0.
-        labels: what its values number, where that is fixed. ``()``: labels as the parses have them.
+        source: the name of the format (:data:`~syntax_data.trees.formats.FORMATS`) of the parses that it needs;
+            ``None``: the subwords are enough.
+        dtype: numpy's name of the type of its values in a file.
+        labels: the meanings of its values, from 0, where they are fixed; ``()``: labels of the parses.
     """
 
     name: str
-    source: str | None
-    dtype: str
-    values: Callable[[AlignedSentence, Callable[[str], int]], list[int]]
-    with_symbols: Callable[[list[int], AlignedSentence], list[int]]
-    cut: Callable[[np.ndarray, int, Mapping[str, np.ndarray]], np.ndarray]
-    wrong: Callable[[Rows, Mapping[str, Rows], Sequence[str]], Wrong]
+    source: str | None = None
+    dtype: str = "uint16"
     labels: tuple[str, ...] | None = None
 
     def of(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        """`values`, with those of symbols."""
+        """The values of a sentence's n - 1 subwords and ``</s>``; ``[]`` without the parse.
+
+        Args:
+            number: numbers the labels of parses, from 1.
+        """
         values = self.values(sentence, number)
         return self.with_symbols(values, sentence) if values and sentence.symbols else values
+
+    @abstractmethod
+    def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
+        """:meth:`of` without the sentence's symbols."""
+
+    @abstractmethod
+    def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
+        """Insert the values of the sentence's symbols."""
+
+    @abstractmethod
+    def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The values, ``(kept + 1,)``, of a sentence that is cut to its first `kept` subwords and ``</s>``.
+
+        Args:
+            values: of the whole sentence, ``(n,)``.
+            features: all features of the sentence by name.
+        """
+
+    @abstractmethod
+    def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
+        """Yield the invalid values.
+
+        Args:
+            features: the rows of all features of the same sentences by name.
+            labels: for labels, what the values number, from 0.
+        """

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from syntax_data.features.feature import Feature, Rows, Wrong
-from syntax_data.features.word import inside_a_word, kept_words, put_symbols_among_words, word_feature
+from syntax_data.features.sentence import AlignedSentence
+from syntax_data.features.word import insert_symbol_words, inside_a_word, kept_words, word_feature
 from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree
-
-if TYPE_CHECKING:
-    from syntax_data.features.aligned import AlignedSentence
 
 
 def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     """``head`` for the n - 1 subwords of `word_of` and ``</s>``.
 
-    A word whose head has no subword hangs on its nearest ancestor that has one.
+    A word whose head has no subword depends on its nearest ancestor that has one.
     """
     heads = tree.heads
     kept = kept_words(word_of)
     if len(kept) == len(heads):
         return [*(heads[word] for word in word_of), 0]
-    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what hangs on a word
+    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what depends on a word
     values = []
     for word in word_of:
         head = heads[word]
@@ -38,67 +35,60 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     return [*values, 0]
 
 
-def put_symbols_among_heads(heads: list[int], sentence: AlignedSentence) -> list[int]:
-    """``head`` with symbols, each of which is a root; inside of a word it has that word's head."""
-    words, new = put_symbols_among_words(word_feature(sentence.word_of), sentence.symbols)
-    for number in new:
-        heads = [head + (head > number) for head in heads]
-    for symbol in sentence.symbols:
-        head = heads[symbol.start] if inside_a_word(words, symbol.start) else 0
-        heads = [*heads[: symbol.start], *[head] * len(symbol), *heads[symbol.start :]]
-    return heads
+class Head(Feature):
+    name = "head"
+    source = CONLLU.name
 
+    def values(self, sentence: AlignedSentence, _: Callable[[str], int]) -> list[int]:
+        tree = sentence.dependencies
+        return head_feature(sentence.word_of, tree) if isinstance(tree, DependencyTree) else []
 
-def cut_head(head: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A word whose head was cut off hangs on its nearest ancestor that was kept; needs ``word`` among the features.
+    def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
+        """A symbol is a root; inside of a word it has that word's head."""
+        words, new = insert_symbol_words(word_feature(sentence.word_of), sentence.symbols)
+        for number in new:
+            values = [head + (head > number) for head in values]
+        for symbol in sentence.symbols:
+            head = values[symbol.start] if inside_a_word(words, symbol.start) else 0
+            values = [*values[: symbol.start], *[head] * len(symbol), *values[symbol.start :]]
+        return values
 
-    Raises :class:`ValueError` if the heads of what is cut off lead into a cycle.
-    """
-    word = features["word"]
-    words = int(word[kept - 1]) + 1 if kept else 0
-    head_of_word = np.zeros(int(word[-1]) + 2, head.dtype)  # numbered from 1, as in `head`
-    head_of_word[word + 1] = head
-    cut = head[:kept]
-    for _ in range(len(head)):
-        if not (cut > words).any():
-            return np.append(cut, 0).astype(head.dtype)
-        cut = np.where(cut > words, head_of_word[cut], cut)
-    raise ValueError(f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)")
+    def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """A word whose head is cut off depends on its nearest ancestor that is kept; needs ``word`` in `features`.
 
+        Raises :class:`ValueError` if the heads of what is cut off lead into a cycle.
+        """
+        word = features["word"]
+        words = int(word[kept - 1]) + 1 if kept else 0
+        head_of_word = np.zeros(int(word[-1]) + 2, values.dtype)  # numbered from 1, as in `values`
+        head_of_word[word + 1] = values
+        cut = values[:kept]
+        for _ in range(len(values)):
+            if not (cut > words).any():
+                return np.append(cut, 0).astype(values.dtype)
+            cut = np.where(cut > words, head_of_word[cut], cut)
+        raise ValueError(
+            f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)"
+        )
 
-def _wrong(head: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
-    yield head.last & (head.values != 0), "no head for </s>"
-    if "word" not in features:
-        return
-    words = features["word"]
-    parsed = head.lengths > 0
-    word = words.values[np.repeat(parsed, words.lengths)]
-    lengths = head.lengths[parsed]
-    number_of_words = word[head.last]
-    yield head.values > np.repeat(number_of_words, lengths), "a head among the sentence's words"
-    same_word = ~head.first & (np.diff(word, prepend=-1) == 0)
-    yield same_word & (np.diff(head.values, prepend=0) != 0), "one head for all subwords of a word"
-    # All sentences' words are nodes, </s> too, and before them, for each sentence, number 0, above the roots.
-    nodes = number_of_words + 2
-    above = np.repeat(np.cumsum(nodes) - nodes, lengths)
-    node = above + word + 1
-    ancestor = np.arange(nodes.sum())
-    ancestor[node] = above + head.values
-    for _ in range(int(nodes.max(initial=1)).bit_length()):
-        ancestor = ancestor[ancestor]
-    yield ancestor[node] != above, "a head from which heads lead to a root, not into a cycle"
-
-
-HEAD = Feature(
-    name="head",
-    source=CONLLU.name,
-    dtype="uint16",
-    values=lambda sentence, _: (
-        head_feature(sentence.word_of, sentence.dependencies)
-        if isinstance(sentence.dependencies, DependencyTree)
-        else []
-    ),
-    with_symbols=put_symbols_among_heads,
-    cut=cut_head,
-    wrong=_wrong,
-)
+    def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
+        yield rows.last & (rows.values != 0), "no head for </s>"
+        if "word" not in features:
+            return
+        words = features["word"]
+        parsed = rows.lengths > 0
+        word = words.values[np.repeat(parsed, words.lengths)]
+        lengths = rows.lengths[parsed]
+        number_of_words = word[rows.last]
+        yield rows.values > np.repeat(number_of_words, lengths), "a head among the sentence's words"
+        same_word = ~rows.first & (np.diff(word, prepend=-1) == 0)
+        yield same_word & (np.diff(rows.values, prepend=0) != 0), "one head for all subwords of a word"
+        # All sentences' words are nodes, </s> too, and before them, for each sentence, number 0, above the roots.
+        nodes = number_of_words + 2
+        above = np.repeat(np.cumsum(nodes) - nodes, lengths)
+        node = above + word + 1
+        ancestor = np.arange(nodes.sum())
+        ancestor[node] = above + rows.values
+        for _ in range(int(nodes.max(initial=1)).bit_length()):
+            ancestor = ancestor[ancestor]
+        yield ancestor[node] != above, "a head from which heads lead to a root, not into a cycle"

@@ -1,16 +1,11 @@
-"""``case`` and ``position``: what a text shows without its parse (Sundararaman et al. 2019, §3)."""
+"""``case`` and ``position``, which need no parse (Sundararaman et al. 2019, §3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from syntax_data.features.feature import Feature
-from syntax_data.features.labels import cut_label, put_symbols_among_labels, wrong_label
-
-#: Whether the word is capitalised.
-CASES = ("</s>", "lower", "capitalised")
-#: Where in its word the subword stands: it is the whole word, starts it, lies inside, or ends it.
-POSITIONS = ("</s>", "O", "S", "M", "E")
+from syntax_data.features.labels import LabelFeature
+from syntax_data.features.sentence import AlignedSentence
 
 
 def case_feature(word_of: Sequence[int], words: Sequence[str]) -> list[int]:
@@ -24,32 +19,30 @@ def _first_letter(word: str) -> str:
 
 
 def position_feature(word_of: Sequence[int]) -> list[int]:
-    """``position`` for the n - 1 subwords of `word_of` and ``</s>``; see :data:`POSITIONS`."""
+    """``position`` for the n - 1 subwords of `word_of` and ``</s>``; see :attr:`Position.labels`."""
     around = [None, *word_of, None]
     values = []
     for before, word, after in zip(around, word_of, around[2:], strict=False):
         first, last = before != word, after != word
-        values.append(POSITIONS.index("O" if first and last else "S" if first else "E" if last else "M"))
+        values.append(1 if first and last else 2 if first else 4 if last else 3)
     return [*values, 0]
 
 
-CASE = Feature(
-    name="case",
-    source=None,
-    dtype="uint8",
-    values=lambda sentence, _: case_feature(sentence.word_of, sentence.words),
-    with_symbols=put_symbols_among_labels,
-    cut=cut_label,
-    wrong=wrong_label,
-    labels=CASES,
-)
-POSITION = Feature(
-    name="position",
-    source=None,
-    dtype="uint8",
-    values=lambda sentence, _: position_feature(sentence.word_of),
-    with_symbols=put_symbols_among_labels,
-    cut=cut_label,
-    wrong=wrong_label,
-    labels=POSITIONS,
-)
+class Case(LabelFeature):
+    """Whether the word is capitalised."""
+
+    name = "case"
+    labels = ("</s>", "lower", "capitalised")
+
+    def values(self, sentence: AlignedSentence, _: Callable[[str], int]) -> list[int]:
+        return case_feature(sentence.word_of, sentence.words)
+
+
+class Position(LabelFeature):
+    """The subword's place in its word: the whole word (O), its start (S), inside (M), or its end (E)."""
+
+    name = "position"
+    labels = ("</s>", "O", "S", "M", "E")
+
+    def values(self, sentence: AlignedSentence, _: Callable[[str], int]) -> list[int]:
+        return position_feature(sentence.word_of)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from syntax_data.features.feature import Feature, Rows, Wrong
+from syntax_data.features.sentence import AlignedSentence
 
 
 def kept_words(word_of: Sequence[int]) -> list[int]:
@@ -26,46 +27,40 @@ def word_feature(word_of: Sequence[int]) -> list[int]:
     return [*words, index + 1]
 
 
-def put_symbols_among_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
-    """``word`` with symbols, which are words of their own, or inside of another word part of that.
+def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
+    """``word`` with symbols, which are words of their own, or inside of another word part of it.
 
-    Also returns the new numbers of those words that are new, in order.
+    Also returns the numbers of the new words, in order.
     """
     new = []
     for symbol in symbols:
-        start, count = symbol.start, len(symbol)
-        number = words[start]
-        if inside_a_word(words, start):
-            words = [*words[:start], *[number] * count, *words[start:]]
-        else:
-            new.append(number)
-            words = [*words[:start], *[number] * count, *(word + 1 for word in words[start:])]
+        start = symbol.start
+        inside = inside_a_word(words, start)
+        inserted = [words[start]] * len(symbol)
+        words = [*words[:start], *inserted, *(words[start:] if inside else (word + 1 for word in words[start:]))]
+        new += [] if inside else inserted[:1]
     return words, new
 
 
 def inside_a_word(words: Sequence[int], at: int) -> bool:
-    """Whether a place before subword `at` is inside of a word."""
+    """Whether the place before subword `at` is inside of a word."""
     return at > 0 and words[at - 1] == words[at]
 
 
-def cut_word(word: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The words that are kept, and ``</s>`` after them."""
-    return np.append(word[:kept], word[kept - 1] + 1 if kept else 0).astype(word.dtype)
+class Word(Feature):
+    name = "word"
 
+    def values(self, sentence: AlignedSentence, _: Callable[[str], int]) -> list[int]:
+        return word_feature(sentence.word_of)
 
-def _wrong(word: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
-    step = np.diff(word.values, prepend=0)
-    yield word.first & (word.values != 0), "the first word to be number 0"
-    yield ~word.first & ((step < 0) | (step > 1)), "the same word as before or the next"
-    yield word.last & ~word.first & (step != 1), "a word of its own for </s>"
+    def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
+        return insert_symbol_words(values, sentence.symbols)[0]
 
+    def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.append(values[:kept], values[kept - 1] + 1 if kept else 0).astype(values.dtype)
 
-WORD = Feature(
-    name="word",
-    source=None,
-    dtype="uint16",
-    values=lambda sentence, _: word_feature(sentence.word_of),
-    with_symbols=lambda words, sentence: put_symbols_among_words(words, sentence.symbols)[0],
-    cut=cut_word,
-    wrong=_wrong,
-)
+    def wrong(self, rows: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
+        step = np.diff(rows.values, prepend=0)
+        yield rows.first & (rows.values != 0), "the first word to be number 0"
+        yield ~rows.first & ((step < 0) | (step > 1)), "the same word as before or the next"
+        yield rows.last & ~rows.first & (step != 1), "a word of its own for </s>"

@@ -156,7 +156,7 @@ class Parser(ABC):
                     raise ValueError(
                         f"expected the tokens {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}"
                     )
-                (_, unit), *more = parses.units(_written(parses.write(made)))
+                (_, unit), *more = parses.entries(_written(parses.write(made)))
                 again = parses.parse(unit, path="the parse", line=1)
                 if more or isinstance(again, NoParse) or len(parses.tokens(again)) != len(found):
                     raise ValueError(f"expected words in {kind}, found {short_repr(found)}")

@@ -62,7 +62,7 @@ class ControlParser(Parser):
         if not words:
             return NoParse("empty")
         one_sentence = [Tree("X", [*words])], DependencyTree(words, [0, *[1] * (len(words) - 1)])
-        trees, dependencies = self.control.parses(*one_sentence, text=" ".join(words), others=None)
+        trees, dependencies = self.control.parses(*one_sentence, text=" ".join(words), pool=None)
         assert isinstance(trees, list)
         assert isinstance(dependencies, DependencyTree)
         return Parse(dependencies=dependencies, trees=trees)

@@ -19,7 +19,7 @@ from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, align, plain_words
 from syntax_data.text.folding import fold, marks_in_order
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import line_unit_ranges
+from syntax_data.text.ranges import line_ranges
 from syntax_data.trees import bad_parses
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import still_open
@@ -68,7 +68,7 @@ class FileParser(Parser, Generic[T]):
             if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
-        self._lines = sum(lines.count for lines in line_unit_ranges(text, 1 << 20))
+        self._lines = sum(lines.count for lines in line_ranges(text, 1 << 20))
         self._paired = self._count() == self._lines
         self._units = self._parsed()
         self._next = next(self._units, None)
@@ -264,7 +264,7 @@ class FileParser(Parser, Generic[T]):
 
     def _unread(self) -> Iterator[tuple[int, Any]]:
         """The units as they are in the file, each with the number of its first line."""
-        return self.format.units(read_lines(self.path))
+        return self.format.entries(read_lines(self.path))
 
     def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
         """The units, read, each with the number of its first line."""

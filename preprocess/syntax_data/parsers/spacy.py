@@ -86,7 +86,7 @@ class SpacyParser(Parser):
     ) -> SpacyParser:
         name = models or description.get("model", {}).get("name")
         if name is None:
-            raise ValueError("the training data records no spaCy pipeline: --stanza-dir names one, or its folder")
+            raise ValueError("the training data records no spaCy pipeline: --parser-models names one, or its folder")
         return cls(
             model=name,
             kinds=kinds,
@@ -171,7 +171,7 @@ def _load(model: str, device: str | None) -> Any:
     except Exception as error:  # files that are missing or damaged, components that are not installed, no GPU
         hint = ""
         if isinstance(error, OSError):
-            hint = f"; python -m spacy download {model} installs some; a folder (new text: --stanza-dir) will do"
+            hint = f"; python -m spacy download {model} installs some; a folder (new text: --parser-models) will do"
         raise ValueError(f"spaCy cannot load the pipeline {model!r}: {error}{hint}") from error
 
 

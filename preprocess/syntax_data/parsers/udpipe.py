@@ -64,7 +64,7 @@ class UdpipeParser(Parser):
         file = description.get("model", {}).get("file", "")
         model = models if models is None or os.path.isfile(models) else os.path.join(models, file)
         if model is None or not os.path.isfile(model):
-            raise ValueError(f"--stanza-dir: expected UDPipe's model {file!r} or its folder, found {models!r}")
+            raise ValueError(f"--parser-models: expected UDPipe's model {file!r} or its folder, found {models!r}")
         return cls(
             model=model,
             pretokenized=description.get("pretokenized", False),

@@ -17,7 +17,7 @@ from syntax_data.errors import InputError
 from syntax_data.parsers import Parser
 from syntax_data.parsers.record import file_hash, record_path
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import Range, line_unit_ranges
+from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees.counts import short_reason
 from syntax_data.trees.formats import FORMATS
 
@@ -134,7 +134,7 @@ class ParsePlan:
             "lines": lines,
             "sha256": file_hash(text),
         }
-        self.batches: list[Range] = list(line_unit_ranges(text, batch_size))
+        self.batches: list[Range] = list(line_ranges(text, batch_size))
 
     def work(self, described: Mapping[str, Any]) -> Work:
         """All that the parses depend on if a parser makes them of which :func:`described` says so much."""

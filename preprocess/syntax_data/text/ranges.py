@@ -1,6 +1,6 @@
-"""Files cut into byte ranges where units end.
+"""Files cut into byte ranges where entries end.
 
-A unit is a line of a text or of a file of bracketed trees; in CoNLL-U, lines up to an empty one.
+An entry is a line of a text or of a file of bracketed trees; in CoNLL-U, lines up to an empty one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syntax_data.text.lines import decode_lines
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Consecutive units of a file: bytes `start` to `end`, the number of the first line, and the count of units."""
+    """Consecutive entries of a file: bytes `start` to `end`, the number of the first line, and the count of entries."""
 
     path: str
     start: int
@@ -30,34 +30,29 @@ class Range:
         yield from decode_lines(io.BytesIO(content), path=self.path, first=self.first_line)
 
 
-def line_unit_ranges(path: str, units: int) -> Iterator[Range]:
-    """Cuts a file whose units are its lines into ranges of so many `units`, the last of which may have fewer."""
-    return _ranges(path, units, lambda file: (1 for _ in file))
+def line_ranges(path: str, count: int) -> Iterator[Range]:
+    """Cut a file whose entries are its lines into ranges of `count` entries; the last one may have fewer."""
+    return _ranges(path, count, lambda file: (1 for _ in file))
 
 
-def conllu_unit_ranges(path: str, units: int) -> Iterator[Range]:
-    """Cuts a CoNLL-U file into ranges of so many `units`; empty lines before a unit belong to it."""
-    return _ranges(path, units, _conllu_unit_ends)
+def conllu_ranges(path: str, count: int) -> Iterator[Range]:
+    """Cut a CoNLL-U file into ranges of `count` entries; empty lines before an entry belong to it."""
+    return _ranges(path, count, _conllu_ends)
 
 
-def _conllu_unit_ends(lines: Iterable[bytes]) -> Iterator[int]:
-    """For each line of a CoNLL-U file 1 if a unit ends there, else 0; a last 1 if the file's end ends one."""
+def _conllu_ends(lines: Iterable[bytes]) -> Iterator[int]:
+    """For each line of a CoNLL-U file 1 if an entry ends there, else 0; a last 1 if the file's end ends one."""
     inside = False
     for line in lines:
-        if line.isspace():
-            yield int(inside)
-            inside = False
-        elif not inside:
-            inside = True
-            yield 0
-        else:
-            yield 0
+        blank = line.isspace()
+        yield int(inside and blank)
+        inside = not blank
     if inside:
         yield 1
 
 
-def _ranges(path: str, units: int, ends: Callable[[Iterable[bytes]], Iterator[int]]) -> Iterator[Range]:
-    start = position = line = seen = 0
+def _ranges(path: str, count: int, ends: Callable[[Iterable[bytes]], Iterator[int]]) -> Iterator[Range]:
+    start = position = line = found = 0
     first_line = 1
 
     with open(path, "rb") as file:
@@ -70,9 +65,9 @@ def _ranges(path: str, units: int, ends: Callable[[Iterable[bytes]], Iterator[in
                 yield raw
 
         for ended in ends(measured()):
-            seen += ended
-            if seen == units:
-                yield Range(path, start, position, first_line, units)
-                start, first_line, seen = position, line + 1, 0
-    if seen:
-        yield Range(path, start, position, first_line, seen)
+            found += ended
+            if found == count:
+                yield Range(path, start, position, first_line, count)
+                start, first_line, found = position, line + 1, 0
+    if found:
+        yield Range(path, start, position, first_line, found)

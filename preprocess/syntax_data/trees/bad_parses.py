@@ -1,4 +1,4 @@
-"""What becomes of a parse that is broken, or of another text than its line: the option ``--on-bad-parse``."""
+"""Parses that are broken, or of another text than their line: the option ``--on-bad-parse``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ON_BAD_PARSE = ("error", "skip")
 
 
 def add_option(group: ArgumentParser | Any) -> None:
-    """Adds ``--on-bad-parse`` to a parser or group of argparse's."""
+    """Add ``--on-bad-parse`` to a parser or group of argparse's."""
     group.add_argument(
         "--on-bad-parse",
         choices=ON_BAD_PARSE,
@@ -26,7 +26,7 @@ def add_option(group: ArgumentParser | Any) -> None:
 
 
 class BadParses:
-    """Makes an error or no parse of each bad parse.
+    """Raises or skips bad parses.
 
     Args:
         choice: one of :data:`ON_BAD_PARSE`.
@@ -39,7 +39,7 @@ class BadParses:
         self._shown: set[tuple[str, str]] = set()
 
     def no_parse(self, error: BadParse) -> NoParse:
-        """What stands for a bad parse; raises `error` unless they are skipped."""
+        """The reason instead of a bad parse; raises `error` unless they are skipped."""
         if not self.skips:
             message = f"{error.message} (--on-bad-parse skip takes the line without its parse, and counts it)"
             raise BadParse(error.path, error.line, message, error.reason) from None
@@ -47,14 +47,14 @@ class BadParses:
         return NoParse(error.reason)
 
     def show(self, error: BadParse) -> None:
-        """Shows a bad parse if it is the first of its file and reason."""
+        """Show a bad parse if it is the first of its file and reason."""
         if self._show and (error.path, error.reason) not in self._shown:
             self._shown.add((error.path, error.reason))
             self._show(error)
 
-    def read(self, parse: Callable[..., Any], unit: Any, *, path: str, line: int) -> Any:
-        """What `parse` reads of a unit, whose first line is line `line` of `path`."""
+    def read(self, parse: Callable[..., Any], entry: Any, *, path: str, line: int) -> Any:
+        """The parse in an entry, whose first line is line `line` of `path`."""
         try:
-            return parse(unit, path=path, line=line)
+            return parse(entry, path=path, line=line)
         except BadParse as error:
             return self.no_parse(error)

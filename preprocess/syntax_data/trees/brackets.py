@@ -1,8 +1,7 @@
 """Bracketed constituency trees, read and written.
 
-A unit is a line with one tree; several trees on it are a forest, one a sentence. Where the parser gave up, the line is
-``(())``, and perhaps a reason after it, ``()`` or what Stanford's parsers write there (:data:`_UNPARSABLE`); where the
-text has no words, it is empty.
+An entry is a line with a tree, or with several, one a sentence. Without a parse the line is ``(())``, and perhaps a
+reason after it, ``()`` or :data:`_UNPARSABLE`, as Stanford's parsers write it; if the text has no words, it is empty.
 
 ASCII's blanks alone separate: other white space belongs to a word, as in CoreNLP's fractions and telephone numbers.
 """
@@ -27,10 +26,10 @@ _BRACKETS_AS_WORDS = "; brackets that are words are written -LRB- and -RRB-"
 
 
 def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
-    """Reads the bracketed trees on one line.
+    """Read the bracketed trees on one line.
 
-    Returns one tree a sentence: usually one, none for an empty line; :class:`NoParse` where the line says
-    that there is no parse. Raises :class:`BadParse` for brackets that do not balance.
+    Returns one tree a sentence, none for an empty line, or :class:`NoParse`. Raises :class:`BadParse` for brackets that
+    do not balance.
 
     nltk writes the brackets of words as ``\\(`` and ``\\)``. They are read so where the other brackets balance then.
     Elsewhere a word ends in a backslash.
@@ -95,17 +94,13 @@ def format_brackets(trees: list[Tree] | NoParse) -> str:
 
 def _format_tree(tree: Tree) -> str:
     parts: list[str] = []
-    stack: list[Tree | str | None] = [tree]
-    while stack:
-        node = stack.pop()
-        if node is None:
-            parts.append(")")
-        elif isinstance(node, str):
+    for node, step in tree.walk():
+        if isinstance(node, str):
             parts.append(f" {_in_brackets(node)}")
+        elif step < 0:
+            parts.append(")")
         else:
             parts.append(f"{' ' * bool(parts)}({_in_brackets(node.label)}")
-            stack.append(None)
-            stack.extend(reversed(node.children))
     return "".join(parts)
 
 

@@ -1,10 +1,10 @@
 """CoNLL-U, read and written.
 
-A unit is lines, closed by an empty one; it holds several sentences if ``# sentences = N`` is in it. Where
-the parser gave up, it is comments with ``# no_parse = REASON`` among them; where the text has no words, other comments.
+An entry is lines up to an empty one, and has several sentences if ``# sentences = N`` is in it. Without a parse it is
+comments with ``# no_parse = REASON`` among them; if the text has no words, other comments.
 
-The form of a token of white space (spaCy makes one of the second of two spaces) is blank or empty. Such a token stays
-in the tree, and no subword belongs to it.
+The form of a token of white space (spaCy has one for the second of two spaces) is blank or empty. Such a token stays in
+the tree, and no subword belongs to it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 _LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
 
 
-def conllu_units(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yields each unit among the lines of a CoNLL-U file: the number of its first line, and its lines."""
-    unit: list[str] = []
+def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    """Yield each entry among the lines of a CoNLL-U file: the number of its first line, and its lines."""
+    entry: list[str] = []
     number = 0
     for number, line in lines:
         if line.strip(" \t\x0b\x0c"):
-            unit.append(line)
-        elif unit:
-            yield number - len(unit), unit
-            unit = []
-    if unit:
-        yield number - len(unit) + 1, unit
+            entry.append(line)
+        elif entry:
+            yield number - len(entry), entry
+            entry = []
+    if entry:
+        yield number - len(entry) + 1, entry
 
 
-def is_comment(unit: list[str]) -> bool:
-    """Whether a unit says nothing of a sentence: it has neither words nor a statement that there is no parse."""
-    for line in unit:
+def is_comment(entry: list[str]) -> bool:
+    """Whether an entry has neither words nor a statement that there is no parse."""
+    for line in entry:
         stated = _STATEMENT.match(line)
         if not line.startswith("#") or (stated and stated[1] == "no_parse"):
             return False
@@ -46,23 +46,23 @@ def is_comment(unit: list[str]) -> bool:
 
 
 def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The value of the first ``# generator =`` comment in a CoNLL-U file's first unit."""
-    _, unit = next(conllu_units(lines), (0, []))
-    for line in unit:
+    """The value of the first ``# generator =`` comment in a CoNLL-U file's first entry."""
+    _, entry = next(conllu_entries(lines), (0, []))
+    for line in entry:
         key, _, value = line.lstrip("# ").partition("=")
         if line.startswith("#") and key.strip() == "generator":
             return value.strip()
     return None
 
 
-def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
-    """Reads one CoNLL-U unit, whose first line is line `line` of `path`.
+def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
+    """Reads one CoNLL-U entry, whose first line is line `line` of `path`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
     belong to the enhanced graph and are not part of the tree.
 
-    Words are numbered through the whole unit, also where a comment says that it holds several sentences.
+    Words are numbered through the whole entry, also where a comment says that it holds several sentences.
 
     Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
     without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
@@ -75,7 +75,12 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     rows: list[list[str]] = []
     no_parse = None
     sentences = 1
-    for number, text in enumerate(unit, start=line):
+    number = line
+
+    def bad(message: str, reason: str) -> BadParse:
+        return BadParse(path, number, message, reason)
+
+    for number, text in enumerate(entry, start=line):
         if text.startswith("#"):
             if stated := _STATEMENT.match(text):
                 key, value = stated[1], stated[2].strip()
@@ -83,7 +88,7 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                     try:
                         no_parse = NoParse(value or "not_stated")
                     except ValueError as error:
-                        raise BadParse(path, number, str(error), "comment") from None
+                        raise bad(str(error), "comment") from None
                 elif key == "global.columns":
                     if value.split() != _COLUMNS.split():
                         found = f"CoNLL-U Plus with the columns {short_repr(value)}"
@@ -92,13 +97,11 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
-                    message = f"expected a number of sentences, found {short_repr(value)}"
-                    raise BadParse(path, number, message, "comment")
+                    raise bad(f"expected a number of sentences, found {short_repr(value)}", "comment")
             continue
         columns = text.split("\t", 10)
         if len(columns) != 10 and (len(columns) != 11 or columns.pop().strip()):
-            message = f"expected 10 tab-separated columns, found {_other_columns(text)}"
-            raise BadParse(path, number, message, "columns")
+            raise bad(f"expected 10 tab-separated columns, found {_other_columns(text)}", "columns")
         identifier, form, head = columns[0], columns[1], columns[_HEAD]
         if _EMPTY_NODE.fullmatch(identifier):
             continue
@@ -106,21 +109,16 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
             first, _, last = identifier.partition("-")
             numbers = _NUMBER.fullmatch(first) and _NUMBER.fullmatch(last)
             if not (numbers and len(forms) < int(first) < int(last)):
-                raise BadParse(
-                    path,
-                    number,
-                    f"expected a rising range of words after word {len(forms)}, found {short_repr(identifier)}",
-                    "word_numbers",
-                )
+                message = f"expected a rising range of words after word {len(forms)}, found {short_repr(identifier)}"
+                raise bad(message, "word_numbers")
             if not form.strip():
-                raise BadParse(path, number, "expected the form of a token of several words, found none", "no_form")
+                raise bad("expected the form of a token of several words, found none", "no_form")
             spans.append((int(first), int(last), form))
             continue
         if identifier != str(len(forms) + 1):
-            message = f"expected word number {len(forms) + 1}, found {short_repr(identifier)}"
-            raise BadParse(path, number, message, "word_numbers")
+            raise bad(f"expected word number {len(forms) + 1}, found {short_repr(identifier)}", "word_numbers")
         if not _NUMBER.fullmatch(head):
-            raise BadParse(path, number, f"expected the number of a head, found {short_repr(head)}", "no_head")
+            raise bad(f"expected the number of a head, found {short_repr(head)}", "no_head")
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
@@ -158,11 +156,11 @@ def parse_conllu(unit: list[str], *, path: str, line: int) -> DependencyTree | N
     )
 
 
-def words_in_conllu(unit: list[str]) -> list[str]:
-    """Return the surface tokens of a unit as far as they can be read, also of a broken one."""
+def words_in_conllu(entry: list[str]) -> list[str]:
+    """Return the surface tokens of an entry as far as they can be read, also of a broken one."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
-    for text in unit:
+    for text in entry:
         identifier, form, *_ = [*text.split("\t", 2), ""]
         if _NUMBER.fullmatch(last := identifier.rpartition("-")[2]) and int(last) > end and form:
             tokens.append(form)
@@ -188,7 +186,7 @@ def _without_lemma(columns: list[str]) -> list[str]:
 
 
 def format_conllu(tree: DependencyTree | NoParse) -> str:
-    """A CoNLL-U unit, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with the empty line that closes it."""
     if isinstance(tree, NoParse):
         return f"# no_parse = {tree.reason}\n\n"
     lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
@@ -216,31 +214,19 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
 def _group(
     forms: list[str], spans: list[tuple[int, int, str]], *, path: str, line: int
 ) -> tuple[list[str], list[range]]:
-    """The surface tokens, and the words (from 0) that each is made of."""
+    """The surface tokens, and the words (from 0) of each."""
     tokens: list[str] = []
     groups: list[range] = []
-    rest = iter(spans)
-    span = next(rest, None)
-    word = 1
-    while word <= len(forms):
-        if span and word == span[0]:
-            last = span[1]
-            if last > len(forms):
-                raise BadParse(
-                    path,
-                    line,
-                    f"expected words {word} to {last} of {short_repr(span[2])}, found only {len(forms)} words",
-                    "word_numbers",
-                )
-            tokens.append(span[2])
-            groups.append(range(word - 1, last))
-            span = next(rest, None)
-            word = last + 1
-        else:
-            tokens.append(forms[word - 1])
-            groups.append(range(word - 1, word))
-            word += 1
-    if span:
-        message = f"expected multi-word tokens that do not overlap, found {short_repr(span[2])}"
-        raise BadParse(path, line, message, "word_numbers")
-    return tokens, groups
+    word = 0
+    for first, last, form in spans:
+        if first <= word:
+            message = f"expected multi-word tokens that do not overlap, found {short_repr(form)}"
+            raise BadParse(path, line, message, "word_numbers")
+        if last > len(forms):
+            message = f"expected words {first} to {last} of {short_repr(form)}, found only {len(forms)} words"
+            raise BadParse(path, line, message, "word_numbers")
+        tokens += [*forms[word : first - 1], form]
+        groups += [*(range(i, i + 1) for i in range(word, first - 1)), range(first - 1, last)]
+        word = last
+    groups += [range(i, i + 1) for i in range(word, len(forms))]
+    return [*tokens, *forms[word:]], groups

@@ -1,4 +1,4 @@
-"""How many units have a parse, and why the others have none."""
+"""How many entries have a parse, and why the others have none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = TypeVar("C", bound="ParseCounts")
 
 @dataclass
 class ParseCounts:
-    """Counts of units of one kind of parse, or of a text's.
+    """Counts of entries of one kind of parse, or of a text's.
 
     Attributes:
         parsed: how many have a parse.
@@ -29,7 +29,7 @@ class ParseCounts:
     no_parse: Counter[str] = field(default_factory=Counter)
 
     @property
-    def units(self) -> int:
+    def total(self) -> int:
         """All of them."""
         return self.parsed + self.no_parse.total()
 
@@ -41,7 +41,7 @@ class ParseCounts:
 
     def __str__(self) -> str:
         """For people: ``2 parsed (33.33%), without a parse: 2 empty, 1 failed``."""
-        return f"{self.parsed} parsed ({self.parsed / max(self.units, 1):.2%}), without a parse: {self.reasons() or 0}"
+        return f"{self.parsed} parsed ({self.parsed / max(self.total, 1):.2%}), without a parse: {self.reasons() or 0}"
 
     def reasons(self) -> str:
         """How many have no parse for which reason, the most frequent ones first; empty if all have one."""
@@ -64,7 +64,7 @@ class ParseCounts:
 
 @dataclass
 class TextCounts(ParseCounts):
-    """Counts of the lines of a text, each of which is a unit, and of what is in those that have a parse.
+    """Counts of the lines of a text, each of which is an entry, and of what is in those that have a parse.
 
     Attributes:
         tokens: surface tokens.
@@ -80,7 +80,7 @@ class TextCounts(ParseCounts):
 
     def __str__(self) -> str:
         return (
-            f"{self.units} lines: {super().__str__()}; {self.tokens} tokens ({self.multiword} of several words) in "
+            f"{self.total} lines: {super().__str__()}; {self.tokens} tokens ({self.multiword} of several words) in "
             f"{self.sentences} sentences ({self.split_lines} lines have several)"
         )
 

@@ -1,25 +1,26 @@
-"""A text and its parses, which belong together unit by unit, cut at the same places."""
+"""A text and its parses, entry by entry, cut at the same places."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from syntax_data.errors import InputError
-from syntax_data.text.ranges import Range, line_unit_ranges
+from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees.formats import FORMATS
 
 
-def parallel_ranges(text: str, parses: Mapping[str, str], units: int) -> Iterator[dict[str, Range]]:
-    """Yields ranges of a text (``text``) and, by kind of parse, of the files `parses` that belong to it.
+def parallel_ranges(text: str, parses: Mapping[str, str], count: int) -> Iterator[dict[str, Range]]:
+    """Yield ranges of `count` entries of a text (``text``) and, by kind of parse, of the files `parses`.
 
-    Raises :class:`InputError` where one file has more units than another, but for blank ones after the last parse. The
-    units before come first, in ranges of which the last ones may differ in length: an error among them (a line too
-    many, say) explains more.
+    Raises :class:`InputError` where one file has more entries than another, but for blank ones after the last parse.
+    The entries before come first, in ranges of which the last ones may differ in length: an error among them (a line
+    too many, say) explains more.
     """
-    ranges = {kind: FORMATS[kind].ranges(path, units) for kind, path in parses.items()}
+    ranges = {kind: FORMATS[kind].ranges(path, count) for kind, path in parses.items()}
     lines = 0
-    for rows in itertools.zip_longest(line_unit_ranges(text, units), *ranges.values()):
+    for rows in itertools.zip_longest(line_ranges(text, count), *ranges.values()):
         of_text, *of_parses = rows
         expected = of_text.count if of_text else 0
         if all(rows):
@@ -27,16 +28,20 @@ def parallel_ranges(text: str, parses: Mapping[str, str], units: int) -> Iterato
         for kind, row in zip(ranges, of_parses, strict=True):
             found = row.count if row else 0
             if found < expected:
-                raise InputError(
-                    parses[kind], None, f"expected a parse for every line of {text}, found only {lines + found}"
-                )
+                message = f"expected a parse for every line of {text}, found only {lines + found}"
+                raise InputError(parses[kind], None, message)
             if row and found > expected:
-                more = itertools.islice(FORMATS[kind].units(row.lines()), expected, None)
-                for first_line, unit in more:
-                    if not FORMATS[kind].blank(unit):
-                        raise InputError(
-                            parses[kind],
-                            first_line,
-                            f"expected {lines + expected} parses, one for each line of {text}, found more",
-                        )
+                for line, entry in itertools.islice(FORMATS[kind].entries(row.lines()), expected, None):
+                    if not FORMATS[kind].blank(entry):
+                        message = f"expected {lines + expected} parses, one for each line of {text}, found more"
+                        raise InputError(parses[kind], line, message)
         lines += expected
+
+
+def parallel_entries(ranges: Mapping[str, Range]) -> Iterator[tuple[int, str, dict[str, tuple[int, Any]]]]:
+    """Yield the number and the text of each line of one of :func:`parallel_ranges`, and by kind its parse: the number
+    of its first line, and the entry, unread."""
+    kinds = [kind for kind in ranges if kind != "text"]
+    entries = (FORMATS[kind].entries(ranges[kind].lines()) for kind in kinds)
+    for (number, line), *row in zip(ranges["text"].lines(), *entries, strict=False):
+        yield number, line, dict(zip(kinds, row, strict=True))

@@ -1,13 +1,13 @@
 """Constituency and dependency trees.
 
-They come in two file formats, :mod:`~syntax_data.trees.brackets` and :mod:`~syntax_data.trees.conllu`, which hold one
-*unit* for every line of the text they belong to; :data:`syntax_data.trees.formats.FORMATS` has both.
+Their file formats, :mod:`~syntax_data.trees.brackets` and :mod:`~syntax_data.trees.conllu`, have one *entry* for every
+line of the text; :data:`syntax_data.trees.formats.FORMATS` has both.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syntax_data.errors import BadParse, short_repr
@@ -17,7 +17,7 @@ _UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
 @dataclass(frozen=True, slots=True)
 class NoParse:
-    """In the place of a parse: there is none, and why, in a line without round brackets."""
+    """The reason why there is no parse, on one line, without round brackets."""
 
     reason: str
 
@@ -45,6 +45,16 @@ class Tree:
                 stack.extend(reversed(node.children))
         return words
 
+    def walk(self) -> Iterator[tuple[Tree | str, int]]:
+        """Yield this constituent and all below, depth first: with 1 at its start, with -1 at its end; words with 0."""
+        stack: list[tuple[Tree | str, int]] = [(self, 1)]
+        while stack:
+            node, step = stack.pop()
+            yield node, step
+            if step > 0 and isinstance(node, Tree):
+                stack.append((node, -1))
+                stack += [(child, int(isinstance(child, Tree))) for child in reversed(node.children)]
+
 
 @dataclass(slots=True)
 class DependencyTree:
@@ -53,12 +63,12 @@ class DependencyTree:
     Attributes:
         tokens: its m surface tokens.
         heads: of each token: 0 above the root of each sentence, i for the i-th token (from 1).
-        columns: of each token, the ten columns of CoNLL-U; in a multi-word token those of its head word. Only
-            LEMMA, UPOS, XPOS, FEATS and DEPREL are meant.
-        sentences: how many sentences the line has.
-        multiword: how many tokens were made of several words.
-        depth: the greatest number of words on the way from a root down; 0 if not known.
-        head_words: of each token, the word (from 0) that it has its head from; ``None``: every word is a token.
+        columns: of each token, the ten columns of CoNLL-U, of which LEMMA, UPOS, XPOS, FEATS and DEPREL count; of a
+            multi-word token those of its head word.
+        sentences: the number of sentences.
+        multiword: the number of tokens that have several words.
+        depth: the greatest number of words on the way from a root down; 0: not known.
+        head_words: of each token, the word (from 0) whose head it has; ``None``: every word is a token.
     """
 
     tokens: list[str]
@@ -90,8 +100,8 @@ class DependencyTree:
 
         Args:
             heads: of each token.
-            deprel: of each token; ``None``: as they are.
-            sentences: how many roots `heads` have; ``None``: as many as these.
+            deprel: of each token; ``None``: unchanged.
+            sentences: the number of roots in `heads`; ``None``: unchanged.
         """
         columns = self.columns
         if deprel is not None:
@@ -101,7 +111,7 @@ class DependencyTree:
 
 
 def roots(heads: Sequence[int]) -> list[int]:
-    """Of each word the root (from 0) above it."""
+    """The root (from 0) above each word."""
     roots: list[int] = [-1] * len(heads)
     for number in range(len(heads)):
         path_up = []
@@ -116,7 +126,7 @@ def roots(heads: Sequence[int]) -> list[int]:
 
 
 def sentence_sizes(heads: Sequence[int]) -> list[int]:
-    """How many words each sentence of a line has: a new one starts where the root above the words changes."""
+    """The number of words of each sentence of a line: one starts where the root above the words changes."""
     above = roots(heads)
     starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
     return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
@@ -128,7 +138,7 @@ def depth(heads: list[int]) -> int:
 
 
 def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
-    """Distance of each word from its root (1 for a root itself).
+    """The distance of each word from its root, which is 1 for a root itself.
 
     Raises :class:`BadParse` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
     """
@@ -156,22 +166,18 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
 def _traces(tree: Tree) -> set[int]:
     """Which leaves (from 0) are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
     found = set()
-    leaf = 0
-    stack: list[tuple[Tree | str, bool]] = [(tree, False)]
-    while stack:
-        node, below = stack.pop()
-        if isinstance(node, str):
-            if below:
-                found.add(leaf)
-            leaf += 1
+    leaves = inside = 0
+    for node, step in tree.walk():
+        if isinstance(node, Tree):
+            inside += step * (node.label == "-NONE-")
         else:
-            below = below or node.label == "-NONE-"
-            stack.extend((child, below) for child in reversed(node.children))
+            found |= {leaves} if inside else set()
+            leaves += 1
     return found
 
 
 def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
-    """Trees without traces and without the constituents in which nothing is left, and how many traces there were."""
+    """Trees without traces and without the constituents that are empty then, and the number of traces."""
     kept: list[Tree] = []
     dropped = 0
     for tree in trees:
@@ -184,7 +190,7 @@ def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
 
 
 def trace_hint(trees: Sequence[Tree]) -> str:
-    """What to do about traces, for a message about trees of another text; nothing if they have none."""
+    """Advice on traces for a message about trees of another text; nothing if they have none."""
     if not any(map(_traces, trees)):
         return ""
     return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
@@ -196,23 +202,22 @@ def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) 
     Args:
         tree: over words.
         tokens: the surface tokens.
-        leaf_of: for each word (from 0) that stays, the token that stands there. The other words go, and so do
-            the constituents in which nothing is left.
+        leaf_of: for each word (from 0) that stays, its token. The other words are removed, and with them the
+            constituents that are empty then.
     """
     words = 0
-    root = Tree(tree.label, [])
-    stack = [(root, iter(tree.children))]
-    while stack:
-        node, children = stack[-1]
-        child = next(children, None)
-        if child is None:
-            stack.pop()
-            if stack and node.children:
-                stack[-1][0].children.append(node)
-        elif isinstance(child, str):
+    stack = [Tree("", [])]
+    for node, step in tree.walk():
+        if isinstance(node, str):
             if words in leaf_of:
-                node.children.append(tokens[leaf_of[words]])
+                stack[-1].children.append(tokens[leaf_of[words]])
             words += 1
+        elif step > 0:
+            stack.append(Tree(node.label, []))
         else:
-            stack.append((Tree(child.label, []), iter(child.children)))
+            merged = stack.pop()
+            if merged.children or len(stack) == 1:
+                stack[-1].children.append(merged)
+    (root,) = stack[0].children
+    assert isinstance(root, Tree)
     return root

@@ -47,7 +47,7 @@ def test_a_pass_switches_nothing_which_other_threads_would_see(cudnn, monkeypatc
         return attend(*args, **kwargs)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", noted)
-    net = small.model(syntax_masks="slr,sdoi", syntax_attention="fused").eval()
+    net = small.model(syntax_masks="slr,sdoi", syntax_attention_impl="sdpa").eval()
     small.encode(net, systems.batch())
     assert seen == [cudnn] * 2
 

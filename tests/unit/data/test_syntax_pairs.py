@@ -1,4 +1,4 @@
-"""Features lie over their own sentence's tokens, however the batch was made."""
+"""Features are over their own sentence's tokens, however the batch was made and moved."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from fairseq import utils
 from fairseq.data import (
     FairseqDataset,
     LanguagePairDataset,
@@ -17,10 +18,12 @@ from fairseq.data import (
     TransformEosLangPairDataset,
 )
 
+import small
+from fairseq_syntax.data.features import SplitFeatures
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.modules.biases import UNKNOWN, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.testing import random_features
-from small import dictionary
 from syntax_data.features import INFINITE, truncate
 from time_limit import within
 
@@ -37,52 +40,57 @@ class Rows(FairseqDataset):
         return len(self.rows)
 
 
-def dataset(lengths, *, same_tokens=False, truncated=False, wrapped=lambda pairs: pairs, **of_pairs):
+LENGTHS = [3, 6, 4, 5, 2]
+ORDER = (4, 2, 0, 1, 3)
+
+
+def dataset(lengths=LENGTHS, *, features=None, truncated=False, wrapped=lambda pairs: pairs, **of_pairs):
     """Sentence i has tokens 10 + i and a `distance` of 100·i + position; the third has none."""
-    symbols = dictionary()
-    tokens = [[10 if same_tokens else 10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)]
-    syntax = Rows([[] if i == 2 else [100 * i + p for p in range(n)] for i, n in enumerate(lengths)])
-    source = Rows(tokens)
+    symbols = small.dictionary()
+    source = Rows([[10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)])
     target = Rows([[5] * (n + 1) for n in lengths])
+    if features is None:
+        rows = [[] if i == 2 else [100 * i + p for p in range(n)] for i, n in enumerate(lengths)]
+        features = {"distance": Rows(rows)}
     pairs = LanguagePairDataset(source, source.sizes, symbols, target, target.sizes, symbols, **of_pairs)
-    return SyntaxPairs(wrapped(pairs), syntax={"distance": syntax}, dictionary=symbols, truncated=truncated)
+    return SyntaxPairs(wrapped(pairs), features=SplitFeatures(features), dictionary=symbols, truncated=truncated)
 
 
-def batch_of(data, *numbers):
-    return data.collater([data[i] for i in numbers])
+def batch_of(data, *numbers, **more):
+    return data.collater([data[i] for i in numbers], **more)
 
 
-def expected_distance(batch, lengths):
-    """What :func:`dataset` has under the tokens of a batch."""
-    tokens = batch["net_input"]["src_tokens"]
+def assert_features_are_in_place(batch):
+    """The features of :func:`dataset`, under the tokens of a batch."""
+    tokens, distance = batch["net_input"]["src_tokens"], batch["net_input"]["src_syntax"]["distance"]
     expected = torch.full_like(tokens, UNKNOWN)
     for row, i in enumerate(batch["id"].tolist()):
         if i != 2:
-            expected[row, tokens[row].ne(1)] = 100 * i + torch.arange(lengths[i])
-    return expected
+            expected[row, tokens[row].ne(1)] = 100 * i + torch.arange(LENGTHS[i])
+    assert torch.equal(distance, expected)
+    assert not distance.is_floating_point()
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
 @pytest.mark.parametrize(("pad_to", "num_buckets"), [(None, 0), ({"source": 9, "target": 12}, 0), (None, 2)], ids=str)
-@pytest.mark.parametrize("same_tokens", [True, False])
-def test_features_follow_the_sentence(left_pad, pad_to, same_tokens, num_buckets):
-    lengths = [3, 6, 4, 5, 2]
-    data = dataset(lengths, left_pad_source=left_pad, same_tokens=same_tokens, num_buckets=num_buckets)
-    batch = data.collater([data[i] for i in (4, 2, 0, 1, 3)], pad_to_length=pad_to)
-    tokens = batch["net_input"]["src_tokens"]
-    distance = batch["net_input"]["src_syntax"]["distance"]
-    assert distance.shape == tokens.shape
-    assert not distance.is_floating_point()
+def test_features_follow_the_sentence(left_pad, pad_to, num_buckets):
+    data = dataset(left_pad_source=left_pad, num_buckets=num_buckets)
+    batch = batch_of(data, *ORDER, pad_to_length=pad_to)
+    assert_features_are_in_place(batch)
     if not num_buckets:
         assert batch["id"].tolist() == [1, 3, 2, 0, 4]  # sorted by length
-    for i, row, values in zip(batch["id"].tolist(), tokens, distance, strict=True):
-        real = row.ne(1)
-        expected = [UNKNOWN] * lengths[i] if i == 2 else [100 * i + p for p in range(lengths[i])]
-        assert values[real].tolist() == expected
-        assert values[~real].eq(UNKNOWN).all()
 
 
-LENGTHS = [3, 6, 4, 5, 2]
+def test_all_that_moves_a_batch_moves_its_features():
+    features = batch_of(dataset(), *ORDER)["net_input"]["src_syntax"]
+    assert isinstance(features, SyntaxBatch)
+    moved = utils.apply_to_sample(lambda tensor: tensor.to("meta"), {"net_input": {"src_syntax": features}})
+    found = SyntaxBatch.of(moved["net_input"]["src_syntax"])
+    for other in (found, features.to(torch.device("meta"))):
+        assert {name: feature.device.type for name, feature in other.items()} == {"distance": "meta"}
+    assert SyntaxBatch.of(features) is features
+    assert SyntaxBatch.of(None) == {}
+    assert torch.equal(pickle.loads(pickle.dumps(features))["distance"], features["distance"])
 
 
 @pytest.mark.parametrize(
@@ -103,13 +111,12 @@ LENGTHS = [3, 6, 4, 5, 2]
     ids=str,
 )
 def test_no_argument_of_the_pairs_is_lost(options):
-    data = dataset(LENGTHS, **options)
-    batch = batch_of(data, 4, 2, 0, 1, 3)
-    distance = batch["net_input"].pop("src_syntax")["distance"]
-    assert torch.equal(distance, expected_distance(batch, LENGTHS))
+    data = dataset(**options)
+    batch = batch_of(data, *ORDER)
+    assert_features_are_in_place(batch)
+    del batch["net_input"]["src_syntax"]
     pairs = data.dataset
-    torch.testing.assert_close(batch, batch_of(pairs, 4, 2, 0, 1, 3), rtol=0, atol=0)
-    assert batch_of(pairs, 0, 1).keys() >= {"id", "net_input", "target"}
+    torch.testing.assert_close(batch, batch_of(pairs, *ORDER), rtol=0, atol=0)
     for name in options.keys() - {"num_buckets"}:
         assert getattr(data, name) is getattr(pairs, name)
     np.random.seed(1)
@@ -123,17 +130,17 @@ def test_no_argument_of_the_pairs_is_lost(options):
 @pytest.mark.parametrize("options", [{"append_bos": True}, {"remove_eos_from_source": True}], ids=str)
 @pytest.mark.parametrize("truncated", [False, True])
 def test_other_source_tokens_go_without_features_alone(options, truncated):
-    data = dataset(LENGTHS, truncated=truncated, **options)
     with pytest.raises(ValueError, match=r"expected source tokens that end in </s>|as there are tokens, found"):
-        batch_of(data, 0, 1)
-    data.syntax = {}
+        batch_of(dataset(truncated=truncated, **options), 0, 1)
+    data = dataset(truncated=truncated, features={}, **options)
     torch.testing.assert_close(batch_of(data, 0, 1), batch_of(data.dataset, 0, 1), rtol=0, atol=0)
     tokens = batch_of(data, 0)["net_input"]["src_tokens"].tolist()
     assert tokens == [[0, 10, 10, 2] if "append_bos" in options else [10, 10]]
+    assert data.collater([]) == {}
 
 
 def test_a_prepended_token_is_refused_also_where_another_is_gone():
-    data = dataset(LENGTHS)
+    data = dataset()
     data.dataset.src = PrependTokenDataset(data.src, 30)
     with pytest.raises(ValueError, match=r"expected \[4\] values a sentence.*found \[3\]"):
         batch_of(data, 0)
@@ -147,59 +154,38 @@ def test_wrapped_pairs(left_pad):
     def renamed(pairs):  # as the tasks for several languages do
         return TransformEosLangPairDataset(pairs, src_eos=2, new_src_eos=35, tgt_bos=2, new_tgt_bos=36)
 
-    batch = batch_of(dataset(LENGTHS, wrapped=renamed, left_pad_source=left_pad), 4, 2, 0, 1, 3)
-    tokens = batch["net_input"]["src_tokens"]
-    assert tokens.eq(35).sum() == 5
+    batch = batch_of(dataset(wrapped=renamed, left_pad_source=left_pad), *ORDER)
+    assert batch["net_input"]["src_tokens"].eq(35).sum() == 5
     assert batch["net_input"]["prev_output_tokens"][:, 0].eq(36).all()
-    assert torch.equal(batch["net_input"]["src_syntax"]["distance"], expected_distance(batch, LENGTHS))
+    assert_features_are_in_place(batch)
 
-    chosen = dataset(LENGTHS, wrapped=lambda pairs: ListDataset([pairs[4], pairs[1]]))
-    chosen.dataset.collater = dataset(LENGTHS).dataset.collater
+    chosen = dataset(wrapped=lambda pairs: ListDataset([pairs[4], pairs[1]]))
+    chosen.dataset.collater = dataset().dataset.collater
     batch = batch_of(chosen, 0, 1)
     assert batch["id"].tolist() == [1, 4]
-    assert torch.equal(batch["net_input"]["src_syntax"]["distance"], expected_distance(batch, LENGTHS))
+    assert_features_are_in_place(batch)
 
 
 def test_copies_for_other_processes():
-    data = dataset(LENGTHS, num_buckets=2)
+    data = dataset(num_buckets=2)
     copied = pickle.loads(pickle.dumps(data))
     torch.testing.assert_close(batch_of(copied, 0, 1), batch_of(data, 0, 1), rtol=0, atol=0)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = data.nothing_of_the_kind
 
 
-def test_without_features_batches_are_fairseqs_own():
-    data = dataset([3, 6])
-    data.syntax = {}
-    assert "src_syntax" not in data.collater([data[0], data[1]])["net_input"]
-    assert data.collater([]) == {}
-
-
-def test_buckets_bound_the_number_of_shapes():
-    data = dataset([3, 6, 4, 5, 2, 9, 8], num_buckets=2)
-    shapes = {data.collater([data[i]])["net_input"]["src_tokens"].shape for i in range(7)}
-    assert len(shapes) == 2
-    assert len(data.get_batch_shapes()) <= 4
-    assert sorted(data.ordered_indices().tolist()) == list(range(7))
-
-
 @pytest.mark.parametrize("sentences", [1, 7, 8, 9, 17])
 @pytest.mark.parametrize("num_buckets", [0, 2])
-def test_no_sentence_is_dropped(sentences, num_buckets):
+def test_no_sentence_is_dropped_and_buckets_bound_the_number_of_shapes(sentences, num_buckets):
     data = dataset([3 + i % 4 for i in range(sentences)], num_buckets=num_buckets)
     batches = data.batch_by_size(data.ordered_indices(), max_tokens=30, required_batch_size_multiple=8)
     assert sorted(i for batch in batches for i in batch) == list(range(sentences))
     assert all(data.num_tokens_vec(np.array(batch)).max() * len(batch) <= 30 for batch in batches)
+    if num_buckets:
+        assert len({batch_of(data, i)["net_input"]["src_tokens"].shape for i in range(sentences)}) <= 2
 
 
-def test_features_of_another_length_are_refused():
-    data = dataset([3, 6])
-    data.syntax["distance"].rows[0] = torch.tensor([1, 2])
-    with pytest.raises(ValueError, match=r"expected \[3\] values a sentence.*found \[2\]"):
-        data.collater([data[0]])
-
-
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     random = Random(seed)
     words = random.randint(1, 9)
@@ -222,21 +208,22 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
                 assert slr[kept - 1, kept] == 0
 
 
-def test_no_parse_stays_no_parse_when_truncated():
-    cut = truncate(
-        {"word": np.arange(5), "head": np.zeros(0), "distance": np.array([1, 2, 3, INFINITE, INFINITE])},
-        3,
-    )
-    assert cut["head"].tolist() == []
-    assert cut["distance"].tolist() == [1, INFINITE, INFINITE]
-    assert cut["word"].tolist() == [0, 1, 2]
-
-
-def test_labels_are_truncated_too():
-    features = {"word": np.arange(5), "upos": np.array([3, 1, 2, 4, 0]), "case": np.array([2, 1, 1, 1, 0])}
-    cut = truncate(features, 3)
-    assert cut["upos"].tolist() == [3, 1, 0]
-    assert cut["case"].tolist() == [2, 1, 0]
+def test_truncation_cuts_every_feature_and_no_parse_stays_no_parse():
+    features = {
+        "word": np.arange(5), "head": np.zeros(0), "distance": np.array([1, 2, 3, INFINITE, INFINITE]),
+        "upos": np.array([3, 1, 2, 4, 0]), "case": np.array([2, 1, 1, 1, 0]),
+    }  # fmt: skip
+    expected = {
+        "word": [0, 1, 2],
+        "head": [],
+        "distance": [1, INFINITE, INFINITE],
+        "upos": [3, 1, 0],
+        "case": [2, 1, 0],
+    }
+    assert {name: values.tolist() for name, values in truncate(features, 3).items()} == expected
+    data = dataset([3, 6], truncated=True)
+    data.src.rows[1] = data.src.rows[1][-3:]
+    assert data[1]["syntax"]["distance"].tolist() == [100, INFINITE, INFINITE]
 
 
 def test_a_cycle_beyond_the_cut_is_refused():
@@ -244,15 +231,8 @@ def test_a_cycle_beyond_the_cut_is_refused():
     assert truncate(whole, 1)["head"].tolist() == [0]
     with within(20), pytest.raises(ValueError, match=r"found a cycle through word [34] \(from 0\)"):
         truncate(whole, 3)
-    data = dataset([3, 6], truncated=True)
+    rows = {name: Rows([range(3), values.tolist()]) for name, values in whole.items()}
+    data = dataset([3, 6], truncated=True, features=rows)
     data.src.rows[1] = data.src.rows[1][-3:]
-    data.syntax = {name: Rows([range(3), values.tolist()]) for name, values in whole.items()}
     with within(20), pytest.raises(ValueError, match=r"sentence 1 \(counted from 0\): .*found a cycle through word"):
         data[1]
-
-
-def test_truncating_dataset():
-    data = dataset([3, 6], truncated=True)
-    data.src.rows[1] = data.src.rows[1][-3:]
-    item = data[1]["syntax"]["distance"]
-    assert item.tolist() == [100, INFINITE, INFINITE]

@@ -1,71 +1,139 @@
-"""Attention under masks: the formula, extreme numbers, gradients."""
+"""Attention by a mixture of experts: all implementations are the formula, for any numbers; dropout, and traces."""
 
 from __future__ import annotations
 
 import copy
+import math
 from random import Random
 
 import pytest
 import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
+from torch import nn
 
 import small
-from fairseq_syntax.encoder import attention as syntax_attention
+from fairseq_syntax.encoder import attention as encoder_attention
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules import numerics
-from fairseq_syntax.modules.attention import Mixture, choose, fused, plain, shared
-from fairseq_syntax.modules.biases import BatchBiases, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
+from fairseq_syntax.modules.attention import IMPLEMENTATIONS, ExpertMixture, ReferenceAttention, choose, scores, shared
+from fairseq_syntax.modules.biases import (
+    UNKNOWN,
+    AttentionBias,
+    BatchBiases,
+    BiasBuilder,
+    ParentScaling,
+    PredictedParent,
+    RelativePosition,
+    SyntacticDependencyOfInterest,
+    SyntacticLocalRange,
+    SyntaxAwareLocalAttention,
+    SyntaxBias,
+    TreeHeight,
+    TreePath,
+    position_buckets,
+)
 from fairseq_syntax.testing import random_features
+from pairwise import pairwise
 from syntax_data.features import INFINITE
 
 MASKS = [SyntacticLocalRange(temperature=1.0), SyntacticDependencyOfInterest()]
-GATE = {"hidden_dim": 4, "batch_norm": None, "batch_norm_eps": 0.1}
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # else 1e-5
+
+every_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 
 
-def attention(**options):
+class Gaussian(SyntaxBias):
+    """A factor, the same for all heads: a normal density around each position."""
+
+    name = "gaussian"
+    features = ("word",)
+
+    def bias(self, word):
+        place = torch.arange(word.shape[1], dtype=torch.float32)
+        density = torch.exp(-((place[:, None] - place) ** 2) / 2) / math.sqrt(2 * math.pi)
+        return AttentionBias(factor=density.expand(len(word), 1, -1, -1))
+
+
+class Slopes(SyntaxBias):
+    """A bias of its own for each head."""
+
+    name = "slopes"
+    features = ("word",)
+
+    def bias(self, word):
+        place = torch.arange(word.shape[1], dtype=torch.float32)
+        slopes = torch.tensor([0.0, 0.5, 1.0, 2.0])[:, None, None]
+        return AttentionBias(bias=(-slopes * (place[:, None] - place).abs()).expand(len(word), -1, -1, -1))
+
+
+class OwnTable(SyntaxBias):
+    """A table of biases a layer, of indices that are a plain tensor."""
+
+    name = "own_table"
+    features = ("word",)
+
+    def bias(self, word):
+        place = torch.arange(word.shape[1])
+        return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
+
+    def build_layer_module(self, *, heads, head_dim, embed_dim):
+        return Table(heads)
+
+
+class Table(nn.Module):
+    def __init__(self, heads: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(heads, 5))
+
+    def forward(self, buckets, query=None):
+        return AttentionBias(bias=self.weight[:, buckets].transpose(0, 1))
+
+
+class QueryGate(nn.Module):
+    """Weights of each query, (batch, 1 + masks, heads, n)."""
+
+    def __init__(self, masks: int, heads: int):
+        super().__init__()
+        self.linear = nn.Linear(16, masks * heads)
+        self.shape = masks, heads
+
+    def forward(self, x, padding_bias, statistics=None):
+        logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
+        weights = logits.sigmoid() / self.shape[0]
+        return torch.cat([1 - weights.sum(1, keepdim=True), weights], dim=1)
+
+
+def attention(masks=MASKS, **options) -> SyntaxAttention:
+    """Tables of biases are random; ``combination="query-gate"`` is a gate for each query and head."""
     torch.manual_seed(2)
-    defaults = {"masks": MASKS, "syntax_heads": 4, "combination": "gate", "gate": GATE, "syntax_dropout": 0.0}
-    return SyntaxAttention(16, 4, **{**defaults, **options})
+    gated = options.get("combination") == "query-gate"
+    options |= {"combination": "gate"} if gated else {}
+    net = small.attention(masks, **options)
+    generator = torch.Generator().manual_seed(8)
+    for name, weight in net.state_dict().items():
+        if name.startswith("experts.") or "position_bias" in name:
+            weight.copy_(torch.randn(weight.shape, generator=generator))
+    if gated:
+        net.gate = QueryGate(len(masks), net.syntax_heads)
+    return net
 
 
-def random_bias(batch: int, n: int, masks: int = 2) -> BatchBiases:
-    generator = torch.Generator().manual_seed(3)
-    m = torch.rand(batch, masks, n, n, generator=generator)
+def with_padding(biases: BatchBiases, padding: torch.Tensor | None) -> BatchBiases:
+    return BatchBiases(biases.biases, biases.has_parse, padding=padding)
+
+
+def random_bias(batch: int, n: int, masks: int = 2, has_parse: list[bool] | None = None) -> BatchBiases:
+    """Random masks, some entries 0."""
+    m = torch.rand(batch, masks, n, n, generator=torch.Generator().manual_seed(3))
     m = torch.where(m < 0.4, torch.zeros(()), m)
     m[:, :, range(n), range(n)] = 1
-    return BatchBiases.of(m.log(), torch.ones(batch, masks, dtype=torch.bool))
+    parsed = torch.tensor(has_parse or [True] * batch)[:, None].expand(-1, masks)
+    return BatchBiases.of(m.log(), parsed)
 
 
-@pytest.mark.parametrize("implementation", ["plain", "shared"])
-def test_attention_is_the_papers_formula(implementation):
-    net = attention(implementation=implementation).double()
-    x = torch.randn(5, 3, 16, dtype=torch.float64)
-    bias = random_bias(3, 5)
-    output, weights = net(x, x, x, syntax=bias)
-
-    gates = net.gate(x, None)[:, 1:]
-    expected = torch.zeros(3, 5, 5, dtype=torch.float64)
-    outputs = []
-    q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
-    for b in range(3):
-        heads = []
-        for h in range(4):
-            part = slice(4 * h, 4 * h + 4)
-            exps = (q[:, b, part] @ k[:, b, part].T / 2).exp()  # sqrt(4) = 2
-            a = (1 - gates[b, :, h].sum()) * exps / exps.sum(-1, keepdim=True)
-            for mask in range(2):
-                masked = bias.log_masks[b, mask].exp() * exps
-                a = a + gates[b, mask, h] * masked / masked.sum(-1, keepdim=True)
-            expected[b] += a / 4
-            heads.append(a @ v[:, b, part])
-        outputs.append(torch.cat(heads, dim=-1))
-    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(output, net.out_proj(torch.stack(outputs, dim=1)), rtol=1e-5, atol=1e-6)
-
-
-def mixed_bias(n: int) -> tuple[BatchBiases, torch.Tensor]:
-    """Real masks and padding of a batch of width n: a whole sentence, a padded one, one without a parse, and two
-    sentences on a line, with infinite distances between them."""
+def mixed_bias(n: int) -> BatchBiases:
+    """Biases of a batch of width n: a whole sentence, a padded one, one without a parse, two sentences on a line."""
     random = Random(n)
     sentences: list = [1] * 4  # of a sentence of one subword, `</s>`, there is nothing to parse
     if n > 1:
@@ -73,82 +141,215 @@ def mixed_bias(n: int) -> tuple[BatchBiases, torch.Tensor]:
         two["distance"][n // 2] = INFINITE
         short = max(1, n // 3)
         sentences = [random_features(random, max(1, n // 2), n - 1), random_features(random, short, short), n, two]
-    net_input = small.batch(sentences)
-    masks = BiasBuilder(MASKS)
-    return masks(net_input["src_syntax"]), net_input["src_tokens"].eq(small.dictionary().pad())
+    return built(MASKS, small.batch(sentences))
 
 
-@pytest.mark.parametrize("syntax_heads", [4, 3])
-@pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
-@pytest.mark.parametrize("implementation", ["shared", "fused"])
-def test_fast_paths_equal_the_plain_one_in_value_and_gradient(implementation, n, syntax_heads):
-    bias, padding = mixed_bias(n)
-    plain = attention(implementation="plain", syntax_heads=syntax_heads)
-    fast = copy.deepcopy(plain)
-    fast.implementation = implementation
+def built(masks, net_input, *, position: bool = False) -> BatchBiases:
+    padding = net_input["src_tokens"].eq(small.dictionary().pad())
+    return BiasBuilder(masks, position=position_buckets if position else None)(
+        net_input["src_syntax"], padding=padding if padding.any() else None
+    )
+
+
+def padded_batch():
+    random = Random(3)
+    return small.batch([random_features(random, 5, 7), random_features(random, 3, 4), 5])
+
+
+def real(output: torch.Tensor, syntax: BatchBiases) -> torch.Tensor:
+    """The output of positions that are no padding."""
+    output = output.transpose(0, 1)
+    return output if syntax.padding is None else output[~syntax.padding]
+
+
+KINDS = {
+    "factor": [Gaussian()],
+    "bias of each head": [Slopes()],
+    "parameters": [OwnTable()],
+    "all": [Gaussian(), Slopes(), OwnTable(), SyntacticLocalRange()],
+    "relative position": [RelativePosition()],
+    "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
+    "trees": [TreeHeight(), TreePath()],
+    "shared": MASKS,
+    "near words": [SyntaxAwareLocalAttention(distance=1)],
+    "parent": [ParentScaling()],
+    "parser": [PredictedParent()],
+    "papers": [SyntacticLocalRange(), PredictedParent(), ParentScaling(), SyntaxAwareLocalAttention()],
+    "none": [],
+}
+COMBINATIONS = ["gate", "token-gate", "query-gate", "average", "pure", "product"]
+
+
+def can_be(kind: str, combination: str, implementation: str, heads: int, position_bias: bool) -> bool:
+    if not KINDS[kind]:
+        return position_bias and not combination.endswith("gate")
+    # A bias of each head is of all of them; of queries and keys nothing would be left under a parser of all heads.
+    return heads == 4 if kind in ("bias of each head", "all") else heads == 3 or kind not in ("parser", "papers")
+
+
+@pytest.mark.parametrize(
+    ("kind", "combination", "implementation", "heads", "position_bias"),
+    pairwise(list(KINDS), COMBINATIONS, ["auto", *IMPLEMENTATIONS], [4, 3], [False, True], valid=can_be)
+    + [row for i in IMPLEMENTATIONS for c in COMBINATIONS for row in [("shared", c, i, 3, False)]],
+)
+def test_attention_is_the_formula_in_value_and_gradient(kind, combination, implementation, heads, position_bias):
+    masks = KINDS[kind]
+    net = attention(
+        masks, implementation=implementation, syntax_heads=heads, combination=combination, position_bias=position_bias
+    ).double()
+    syntax = built(masks, padded_batch(), position=position_bias)
+    for bias in syntax.biases:  # gradients of biases, too
+        if isinstance(bias, AttentionBias) and bias.bias is not None:
+            bias.bias = bias.bias.double().requires_grad_()
+    torch.manual_seed(6)
+    x = torch.randn(8, 3, 16, dtype=torch.float64, requires_grad=True)
+    inputs = [x, *net.parameters(), *syntax.differentiable]
     results = []
-    for net in (plain, fast):
+    for compute in (lambda: net(x, syntax)[0], lambda: by_the_formula(net, x, masks, syntax)):
+        output = real(compute(), syntax)
+        upstream = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+        results.append([output, *torch.autograd.grad(output, inputs, upstream, allow_unused=True)])
+    assert all(
+        gradient.any() for (name, _), gradient in zip(net.named_parameters(), results[0][2:], strict=False)
+        if name.endswith("weight")
+    )  # fmt: skip
+    for found, expected in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def by_the_formula(net, x, masks, syntax):
+    """softmax(f ⊙ x + b + padding) for each expert, weighted and summed, sentence by sentence and head by head."""
+    q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))
+    weights = weights_by_hand(net, x, len(masks), syntax)
+    modifiers = [
+        net.experts[mask.name](bias, x) if mask.name in net.experts else bias
+        for mask, bias in zip(masks, syntax.biases, strict=True)
+    ]
+    modifiers = [g if valid is None else g.where(valid) for g, valid in zip(modifiers, syntax.valid_pairs, strict=True)]
+    sentences = []
+    for b in range(x.shape[1]):
+        heads = []
+        for h in range(4):
+            part = slice(4 * h, 4 * h + 4)
+            x_ = q[:, b, part] @ k[:, b, part].T / 2
+            if net.position_bias is not None:
+                x_ = x_ + net.position_bias.weight[h][syntax.position.numbers[0]]
+            padding = torch.zeros(8, dtype=x.dtype).masked_fill(syntax.padding[b], -torch.inf)
+            factors, biases = [], []
+            for modifier in modifiers if h < net.syntax_heads else []:
+                factor, bias = (
+                    None if part is None else part[b % len(part), h % part.shape[1]].double()
+                    for part in (modifier.factor, modifier.bias)
+                )
+                factors.append(torch.ones_like(x_) if factor is None else factor.expand_as(x_))
+                biases.append(torch.zeros_like(x_) if bias is None else bias)
+            if net.combination == "product" and factors:
+                factors, biases = [torch.stack(factors).prod(0)], [torch.stack(biases).sum(0)]
+            experts = [x_, *(factor * x_ + bias for factor, bias in zip(factors, biases, strict=True))]
+            of_head = weights[b, :, h] if h < net.syntax_heads else weights[b, :0, 0]
+            w = of_head if weights.dim() == 4 else of_head[:, None]  # (masks, n or 1)
+            w = torch.cat([1 - w.sum(0, keepdim=True), w])
+            mixed = sum(w[i][:, None] * (expert + padding).softmax(-1) for i, expert in enumerate(experts))
+            heads.append(mixed @ v[:, b, part])
+        sentences.append(torch.cat(heads, dim=-1))
+    return net.out_proj(torch.stack(sentences, dim=1))
+
+
+def weights_by_hand(net, x, masks, syntax):
+    if net.gate is not None:
+        return net.gate(x, small.hides(syntax.padding))[:, 1:]
+    parts = {"gate": 1, "average": masks + 1, "pure": masks, "product": 1}[net.combination]
+    experts = min(1, masks) if net.combination == "product" else masks
+    return torch.full((x.shape[1], experts, net.syntax_heads), 1 / max(1, parts), dtype=x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "precision", "n", "syntax_heads"),
+    pairwise(["shared", "sdpa"], ["float32", "float16", "bfloat16", "autocast"], [1, 2, 3, 64, 192], [4, 3]),
+)
+def test_implementations_equal_the_reference_at_any_length_and_precision(implementation, precision, n, syntax_heads):
+    """The sentences are whole, padded, without a parse, and two on a line."""
+    autocast = precision == "autocast"
+    dtype = torch.float32 if autocast else getattr(torch, precision)
+    syntax = mixed_bias(n)
+    results = []
+    for name in ("reference", implementation):
+        net = attention(implementation=name, syntax_heads=syntax_heads).to(dtype)
         torch.manual_seed(4)
-        x = torch.randn(n, 4, 16, requires_grad=True)
-        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
-        real = output.transpose(0, 1)[~padding]
-        (real * torch.randn(real.shape)).sum().backward()
-        results.append([real, x.grad, *(p.grad for p in net.parameters())])
+        x = torch.randn(n, 4, 16).to(dtype).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            output = real(net(x, syntax)[0], syntax)
+        assert output.dtype == (torch.bfloat16 if autocast else dtype)
+        (output.float() * torch.randn(output.shape)).sum().backward()
+        learned = [p.grad for name, p in net.named_parameters() if name != "k_proj.bias"]  # whose gradient is 0
+        results.append([output, x.grad, *learned])
+    tolerance = TOLERANCE.get(torch.bfloat16 if autocast else dtype, 1e-5)
     for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, expected.abs().max().item()))
 
 
-@pytest.fixture(params=[1, 3])
-def groups(request, monkeypatch) -> list[int]:
-    """Sentences are taken one or three at a time; how many were each time."""
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@every_implementation
+def test_the_operations_for_a_gpu_give_what_those_for_a_cpu_give(implementation, dtype, monkeypatch):
+    syntax = mixed_bias(23)
+    results = []
+    for asynchronous in (False, True):
+        monkeypatch.setattr(numerics, "is_asynchronous", lambda device, on=asynchronous: on)
+        net = attention(implementation=implementation).to(dtype)
+        torch.manual_seed(4)
+        x = torch.randn(23, 4, 16).to(dtype).requires_grad_()
+        output = real(net(x, syntax)[0], syntax).float()
+        (output * torch.randn(output.shape)).sum().backward()
+        results.append([output, x.grad, *(p.grad for p in net.parameters())])
+    tolerance = TOLERANCE.get(dtype, 1e-5)
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, expected.abs().max().item()))
+
+
+@pytest.fixture
+def groups(monkeypatch) -> list[int]:
+    """Sentences are computed three at a time; how many were each time."""
     taken: list[int] = []
+    weights = shared.SharedAttention.weights
 
-    def noted(x, *args, **kwargs):
+    def noted(self, x, mixture):
         taken.append(len(x))
-        return shared(x, *args, **kwargs)
+        return weights(self, x, mixture)
 
-    monkeypatch.setattr(syntax_attention, "at_a_time", lambda of_each: request.param)
-    monkeypatch.setattr(syntax_attention, "shared", noted)
+    monkeypatch.setattr(shared, "group_size", lambda scores: 3)
+    monkeypatch.setattr(shared.SharedAttention, "weights", noted)
     return taken
 
 
-@pytest.mark.parametrize("kind", ["padded", "without padding", "the same for all", "hides almost all"])
-@pytest.mark.parametrize("combination", ["gate", "token-gate", "average", "pure"])
-def test_sentences_taken_some_at_a_time_equal_those_of_one_batch(groups, combination, kind):
-    masks, padding = mixed_bias(9)
+@pytest.mark.parametrize(
+    ("kind", "combination", "dtype", "syntax_heads", "contents"),
+    pairwise(
+        ["padded", "without padding", "the same for all", "hides almost all"],
+        ["gate", "token-gate", "average", "pure"], DTYPES, [4, 3], [(), ("attention", "scores")],
+    ),
+)  # fmt: skip
+def test_evaluation_equals_the_reference_also_in_groups_of_sentences(
+    groups, kind, combination, dtype, syntax_heads, contents
+):
+    syntax = mixed_bias(9)
     if kind == "without padding":
-        padding = None
+        syntax = with_padding(syntax, None)
     elif kind == "the same for all":
-        masks = BatchBiases.of(torch.rand(1, 2, 9, 9).log(), masks.parsed)
-    elif kind == "hides almost all":  # of a sentence, which falls back to a softmax for each mask
+        syntax = BatchBiases.of(torch.rand(1, 2, 9, 9).log(), syntax.has_parse, syntax.padding)
+    elif kind == "hides almost all":  # of a sentence, which falls back to the reference
         log_masks = torch.where(torch.eye(9, dtype=torch.bool), -60.0, -90.0).expand(1, 2, -1, -1)
-        masks = BatchBiases.of(torch.cat([log_masks, masks.log_masks[1:]]), masks.parsed)
-    whole, grouped = (attention(combination=combination, syntax_heads=3).eval() for _ in range(2))
-    whole.implementation = "plain"
-    x = torch.randn(9, 4, 16)
-    given = {"key_padding_mask": padding, "need_weights": False, "syntax": masks}
-    with torch.no_grad():
-        expected = whole(x, x, x, **given)[0]
-        for _ in range(2):  # layers, which share the groups
-            torch.testing.assert_close(grouped(x, x, x, **given)[0], expected, rtol=1e-4, atol=1e-6)
-    assert groups in ([1, 1, 1, 1] * 2, [3, 1] * 2)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("syntax_heads", [3, 4])
-@pytest.mark.parametrize("combination", ["gate", "token-gate", "average", "pure"])
-def test_in_evaluation_experts_are_summed_to_what_plain_gives(combination, syntax_heads, dtype):
-    masks, padding = mixed_bias(9)
-    nets = [attention(combination=combination, syntax_heads=syntax_heads).to(dtype).eval() for _ in range(2)]
-    nets[0].implementation, nets[1].implementation = "plain", "shared"
+        log_masks = torch.cat([log_masks, syntax.log_masks[1:]])
+        syntax = BatchBiases.of(log_masks, syntax.has_parse, syntax.padding)
+    options = {"combination": combination, "syntax_heads": syntax_heads}
+    reference, grouped = (attention(implementation=i, **options).to(dtype).eval() for i in ("reference", "auto"))
     x = torch.randn(9, 4, 16).to(dtype)
+    tolerance = TOLERANCE.get(dtype, 1e-5)
     with torch.no_grad():
-        plain, summed = (
-            net(x, x, x, key_padding_mask=padding, syntax=masks, contents=("attention", "scores")) for net in nets
-        )
-    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(dtype, 1e-5)
-    for expected, found in zip(plain, summed, strict=True):
-        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+        expected = reference(x, syntax, contents=contents)
+        for _ in range(2):  # layers, which share the groups
+            found = grouped(x, syntax, contents=contents)
+            torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    assert groups == ([4] * 2 if contents else [3, 1] * 2)
 
 
 @pytest.mark.parametrize(
@@ -156,84 +357,19 @@ def test_in_evaluation_experts_are_summed_to_what_plain_gives(combination, synta
 )
 def test_training_takes_all_sentences_at_once(groups, dropouts):
     """Without gradients too: activation checkpointing computes first without them, then with them."""
-    masks, padding = mixed_bias(9)
-    net = attention(**dropouts)
-    x = torch.randn(9, 4, 16)
+    syntax, net, x = mixed_bias(9), attention(**dropouts), torch.randn(9, 4, 16)
     outputs = []
     for gradients in (False, True):
         torch.manual_seed(5)
         with torch.set_grad_enabled(gradients):
-            outputs.append(net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=masks)[0])
+            outputs.append(net(x, syntax)[0])
     assert groups == [4, 4]
     assert torch.equal(*outputs)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 64, 192])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("implementation", ["shared", "fused"])
-def test_fast_paths_equal_the_plain_one_in_half_precision(implementation, dtype, n):
-    bias, padding = mixed_bias(n)
-    plain = attention(implementation="plain").to(dtype)
-    fast = copy.deepcopy(plain)
-    fast.implementation = implementation
-    results = []
-    for net in (plain, fast):
-        torch.manual_seed(4)
-        x = torch.randn(n, 4, 16).to(dtype).requires_grad_()
-        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
-        real = output.transpose(0, 1)[~padding]
-        (real * torch.randn(real.shape).to(dtype)).float().sum().backward()
-        results.append([real, x.grad, net.v_proj.weight.grad, net.q_proj.weight.grad])
-    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
-    for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.abs().max())))
-
-
-@pytest.mark.parametrize(
-    ("dtype", "autocast", "tolerance"),
-    [
-        (torch.float32, False, 1e-5),
-        (torch.float16, False, 2e-3),
-        (torch.bfloat16, False, 2e-2),
-        (torch.float32, True, 2e-2),
-    ],
-)
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
-def test_what_a_gpu_is_asked_equals_what_a_cpu_is(implementation, dtype, autocast, tolerance, monkeypatch):
-    bias, padding = mixed_bias(23)
-    results = []
-    for at_once in (False, True):
-        monkeypatch.setattr(numerics, "is_asynchronous", lambda device, at_once=at_once: at_once)
-        net = attention(implementation=implementation).to(dtype)
-        torch.manual_seed(4)
-        x = torch.randn(23, 4, 16).to(dtype).requires_grad_()
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
-        real = output.transpose(0, 1)[~padding].float()
-        (real * torch.randn(real.shape)).sum().backward()
-        results.append([real, x.grad, *(p.grad for p in net.parameters())])
-    for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.abs().max())))
-
-
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
-@pytest.mark.parametrize("n", [5, 140])
-def test_autocast_computes_in_half_precision_what_is_computed_without(implementation, n):
-    bias, padding = mixed_bias(n)
-    net = attention(implementation=implementation)
-    x = torch.randn(n, 4, 16, requires_grad=True)
-    expected, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
-    with torch.autocast("cpu", torch.bfloat16):
-        output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
-    assert output.dtype == torch.bfloat16
-    output.float().square().sum().backward()
-    assert all(p.grad.isfinite().all() for p in (x, *net.parameters()))
-    torch.testing.assert_close(output.float(), expected, rtol=2e-2, atol=2e-2)
-
-
 @pytest.mark.parametrize("n", [7, 8, 23])
-def test_masks_of_fused_attention_lie_as_a_gpu_wants_them(n, monkeypatch):
-    """Rows a multiple of 8 numbers apart: others its kernel copies in each layer."""
+def test_biases_of_fused_attention_are_aligned_for_a_gpu(n, monkeypatch):
+    """Rows begin a multiple of 8 numbers apart: others its kernel copies in each layer."""
     seen = []
     fused_attention = torch.nn.functional.scaled_dot_product_attention
 
@@ -242,64 +378,27 @@ def test_masks_of_fused_attention_lie_as_a_gpu_wants_them(n, monkeypatch):
         return fused_attention(*args, attn_mask=attn_mask, **kwargs)
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", look)
-    bias, padding = mixed_bias(n)
-    x = torch.randn(n, 4, 16)
-    attention(implementation="fused")(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    attention(implementation="sdpa")(torch.randn(n, 4, 16), mixed_bias(n))
     (mask,) = seen
     assert mask.shape == (4, 1, 3 * n, n)
     assert all(stride % 8 == 0 for stride in mask.stride()[:-1])
 
 
-def test_another_padding_is_not_the_one_before():
-    bias, padding = mixed_bias(9)
-    net = attention(implementation="fused")
-    x = torch.randn(9, 4, 16)
-    other = torch.zeros_like(padding)
-    outputs = [net(x, x, x, key_padding_mask=p, need_weights=False, syntax=bias)[0] for p in (padding, other)]
-    alone = net(x, x, x, key_padding_mask=other, need_weights=False, syntax=mixed_bias(9)[0])[0]
-    torch.testing.assert_close(outputs[1], alone)
-    assert not torch.allclose(outputs[0], outputs[1])
-
-
-def test_shared_equals_plain_under_dropout_of_the_same_random_numbers():
-    bias, padding = mixed_bias(16)
-    x = torch.randn(16, 4, 16)
-    outputs = []
-    for implementation in ("plain", "shared"):
-        net = attention(implementation=implementation, syntax_dropout=0.3, dropout=0.2)
-        torch.manual_seed(5)
-        outputs.append(net(x, x, x, key_padding_mask=padding, syntax=bias)[0])
-    torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
-
-
-def test_gradients_are_those_of_the_function():
-    bias, padding = mixed_bias(6)
-    finite = -torch.rand_like(bias.log_masks, dtype=torch.float64).mul(3).requires_grad_()
-    for implementation in ("plain", "shared", "fused"):
-        net = attention(implementation=implementation).double()
-        x = torch.randn(6, 4, 16, dtype=torch.float64, requires_grad=True)
-
-        def real(x: torch.Tensor, log_masks: torch.Tensor, *_: torch.Tensor, net=net) -> torch.Tensor:
-            syntax = BatchBiases.of(log_masks, bias.parsed)
-            output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=syntax)
-            return output.transpose(0, 1)[~padding]
-
-        for log_masks in (bias.log_masks.double(), finite):
-            assert torch.autograd.gradcheck(real, (x, log_masks, *net.parameters()), fast_mode=True)
-
-
-@pytest.mark.parametrize("logit", [-1e4, -100.0, 0.0, 30.0, 100.0, 1e4])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@pytest.mark.parametrize(
+    ("implementation", "dtype", "logit"),
+    pairwise(
+        list(IMPLEMENTATIONS),
+        [torch.float32, torch.float16, torch.bfloat16],
+        [-1e4, -100.0, 0.0, 30.0, 100.0, 1e4],
+    ),
+)
 def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, logit):
     """One key, hidden by masks from some, has logits far above, or below, all others."""
     net = attention(implementation=implementation)
-    n = 12
-    bias, padding = mixed_bias(n)
-    assert (bias.log_masks[:, :, :, 2] == -torch.inf).any()
-    heads = range(
-        0, 16, 4
-    )  # of each head the first dimension is its query's, the second its key's, the others its value's
+    syntax = mixed_bias(12)
+    assert (syntax.log_masks[:, :, :, 2] == -torch.inf).any()
+    # Of each head the first dimension is its query's, the second its key's, the others its value's.
+    heads = range(0, 16, 4)
     with torch.no_grad():
         for projection in (net.q_proj, net.k_proj):
             projection.weight.zero_()
@@ -308,26 +407,26 @@ def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, log
         net.k_proj.weight[heads, [h + 1 for h in heads]] = 1
         net.v_proj.weight[:, ::4] = 0
         net.v_proj.weight[:, 1::4] = 0
-    x = torch.randn(n, 4, 16)
+    x = torch.randn(12, 4, 16)
     x[:, :, ::4] = 1
     x[:, :, 1::4] = 0
     x[2, :, 1::4] = 2 * logit  # the logits are x_i·x_j/√4
     x = x.to(dtype).requires_grad_()
     net = net.to(dtype)
-    output, _ = net(x, x, x, key_padding_mask=padding, need_weights=False, syntax=bias)
+    (output,) = net(x, syntax)
     assert output.dtype == dtype
     output.float().square().mean().backward()
     assert output.isfinite().all()
     assert x.grad.isfinite().all()
     reference = copy.deepcopy(net).float()
-    reference.implementation = "plain"
-    expected, _ = reference(*[x.detach().float()] * 3, key_padding_mask=padding, need_weights=False, syntax=bias)
+    reference.implementation = "reference"
+    (expected,) = reference(x.detach().float(), syntax)
     tolerance = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
     torch.testing.assert_close(output.float(), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
+@every_implementation
 def test_no_nan_for_any_mask_and_logits(implementation, dtype):
     random = Random(3)
     for trial in range(15):
@@ -339,7 +438,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         net = attention(
             implementation=implementation,
             combination=random.choice(["gate", "average", "pure"]),
-            gate={**GATE, "batch_norm": random.choice([None, "running", "batch"])},
+            gate={"batch_norm": trial % 3 > 0, "statistics": ("running", "batch")[trial % 2], "eps": 0.1},
             syntax_heads=random.choice([2, 4]),
             syntax_dropout=random.choice([0.0, 0.3]),
         )
@@ -350,35 +449,83 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         x = torch.randn(n, 3, 16)
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        syntax = BatchBiases.of(masks.log(), torch.ones(3, 2, dtype=torch.bool))
-        output, _ = net(x, x, x, need_weights=False, syntax=syntax)
+        (output,) = net(x, BatchBiases.of(masks.log(), torch.ones(3, 2, dtype=torch.bool)))
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
             assert tensor.isfinite().all(), trial
 
 
-@pytest.mark.parametrize("implementation", ["plain", "shared"])
-def test_syntax_dropout_acts_on_syntactic_attention_of_parsed_sentences_in_training_only(implementation):
-    net = attention(syntax_dropout=0.5, masks=MASKS[:1], implementation=implementation)
-    x = torch.randn(6, 2, 16)
-    bias = random_bias(2, 6, masks=1)
-    bias = BatchBiases.of(bias.log_masks, torch.tensor([[True], [False]]))
-    net.eval()
-    quiet = net(x, x, x, syntax=bias)[1]
-    torch.testing.assert_close(net(x, x, x, syntax=bias)[1], quiet)
-    net.train()
-    dropped = net(x, x, x, syntax=bias)[1]
-    assert not torch.allclose(dropped[0], quiet[0])
-    torch.testing.assert_close(dropped[1], quiet[1])
-    many = torch.stack([net(x, x, x, syntax=bias)[1] for _ in range(3000)])
-    torch.testing.assert_close(many.mean(0), quiet, rtol=0.1, atol=0.02)
+@every_implementation
+def test_a_bias_too_large_to_be_a_mask_and_a_factor_of_zero_leave_finite_numbers(implementation):
+    padding = built([Gaussian()], padded_batch()).padding
+    loud = torch.zeros(3, 1, 8, 8)
+    loud[..., 0] = 90.0  # exp of it is infinite in float32
+    x = torch.randn(8, 3, 16)
+    found = [
+        attention([Slopes()], implementation=i)(
+            x, BatchBiases([AttentionBias(bias=loud)], torch.ones(3, 1), padding=padding)
+        )[0]
+        for i in ("reference", implementation)
+    ]
+    assert found[0].isfinite().all()
+    torch.testing.assert_close(found[1], found[0])
+    nothing = BatchBiases([AttentionBias(factor=torch.zeros(3, 1, 8, 8))], torch.ones(3, 1), padding=padding)
+    net = attention([Gaussian()], combination="pure", implementation=implementation)
+    _, weights = net(x, nothing, contents=("attention",))
+    expected = (~padding).float() / (~padding).sum(1, keepdim=True)
+    torch.testing.assert_close(weights, expected[:, None, None].expand_as(weights))
+
+
+@pytest.mark.parametrize("kind", ["factor", "bias of each head", "parameters", "all", "trees", "shared"])
+def test_a_sentence_without_a_parse_has_global_attention_under_every_kind_of_bias(kind):
+    """Whatever a bias is at unknown positions: they see, and are seen, as in a plain Transformer."""
+    masks = KINDS[kind]
+    net_input = padded_batch()
+    for feature in net_input["src_syntax"].values():
+        feature[2] = UNKNOWN
+    net = attention(masks, combination="pure")
+    plain = attention([])
+    plain.load_state_dict(net.state_dict(), strict=False)
+    x = torch.randn(8, 3, 16)
+    syntactic, expected = (module(x, built(of, net_input))[0] for module, of in ((net, masks), (plain, [])))
+    torch.testing.assert_close(syntactic[:, 2], expected[:, 2])
+    assert not torch.allclose(syntactic[:, 0], expected[:, 0])
+
+
+def test_shared_equals_the_reference_under_dropout_of_the_same_random_numbers():
+    syntax, x, outputs = mixed_bias(16), torch.randn(16, 4, 16), []
+    for implementation in ("reference", "shared"):
+        net = attention(implementation=implementation, syntax_dropout=0.3, dropout=0.2)
+        torch.manual_seed(5)
+        outputs.append(net(x, syntax)[0])
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("syntax_heads", [2, 4])
+@every_implementation
+def test_dropout_acts_in_training_alone_and_changes_no_mean(implementation, syntax_heads, dropout):
+    """Attention dropout of each expert; and syntax dropout, which leaves sentences without a parse as they are."""
+    options = {"dropout": dropout, "dropout_on": "experts", "syntax_dropout": 0.3}
+    net = attention(implementation=implementation, syntax_heads=syntax_heads, **options)
+    n = 6
+    x = torch.randn(n, 2, 16)
+    syntax = random_bias(2, n, has_parse=[True, bool(dropout)])
+    quiet = net.eval()(x, syntax)[0]
+    torch.testing.assert_close(net(x, syntax)[0], quiet)
+    first, second = (net.train()(x, syntax)[0] for _ in range(2))
+    assert not torch.allclose(first[:, 0], second[:, 0])
+    assert torch.allclose(first[:, 1], quiet[:, 1]) == (not dropout)
+    many = BatchBiases.of(syntax.log_masks.repeat(4000, 1, 1, 1), syntax.has_parse.repeat(4000, 1))
+    outputs = net(x.repeat(1, 4000, 1), many)[0]
+    torch.testing.assert_close(outputs.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
 
 
 @pytest.mark.parametrize("syntax_dropout", [0.0, 0.3])
 @pytest.mark.parametrize("has_global_expert", [True, False])
-@pytest.mark.parametrize("way", ["plain", "shared", "fused"])
-def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, has_global_expert, syntax_dropout):
-    """The batch is of draws; v is the unit matrix, so that the output of fused attention is A."""
+@every_implementation
+def test_dropout_of_experts_has_the_derived_mean_and_variance(implementation, has_global_expert, syntax_dropout):
+    """The batch is of draws; v is the unit matrix, so that the output is A."""
     n, draws, p = 5, 30_000, 0.4
     torch.manual_seed(6)
     q, k = torch.randn(2, 1, 2, n, 4).unbind()
@@ -386,22 +533,20 @@ def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, 
     weights = torch.tensor([[0.5, 0.2], [0.3, 0.7], [0.2, 0.1]])[None]  # (1, experts, heads)
     weights = weights if has_global_expert else weights[:, 1:] / weights[:, 1:].sum(dim=1, keepdim=True)
 
-    def mixture(batch: int, **dropouts: FairseqDropout | None) -> Mixture:
-        masks = BatchBiases.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
+    def mixture(batch: int, **dropouts: FairseqDropout | None) -> ExpertMixture:
+        biases = BatchBiases.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
         of_all = weights.unsqueeze(-1).expand(batch, -1, -1, -1)
-        return Mixture(masks, of_all, None, dropouts.get("ignore"), has_global_expert, dropouts.get("dropout"))
+        return ExpertMixture(biases, of_all, has_global_expert, dropout_on="experts", **dropouts)
 
     def dropout(p: float) -> FairseqDropout | None:
         return FairseqDropout(p, "test") if p else None  # in training
 
-    dropped = mixture(draws, ignore=dropout(syntax_dropout), dropout=dropout(p))
-    x = q @ k.transpose(2, 3) / 2
-    if way == "fused":
-        many = [part.expand(draws, -1, -1, -1) for part in (q, k, torch.eye(n).expand(1, 2, -1, -1))]
-        found = fused(*many, dropped)
-    else:
-        found = {"plain": plain, "shared": shared}[way](x.expand(draws, -1, -1, -1), dropped)
-    attention = plain(x, mixture(1))[0]
+    dropped = mixture(draws, syntax_dropout=dropout(syntax_dropout), dropout=dropout(p))
+    many = [part.expand(draws, -1, -1, -1) for part in (q, k, torch.eye(n).expand(1, 2, -1, -1))]
+    assert IMPLEMENTATIONS[implementation].supports(dropped)
+    found = IMPLEMENTATIONS[implementation].attend(*many, dropped).output
+    x = scores(q, k)
+    attention = ReferenceAttention().weights(x, mixture(1))[0]
     parts = (log_masks.unsqueeze(1) + x.unsqueeze(2)).softmax(dim=-1)[0]  # (heads, masks, n, n)
     parts = torch.cat([x[0].softmax(dim=-1).unsqueeze(1), parts], dim=1) if has_global_expert else parts
     variances = torch.tensor([1 / (1 - p) - 1] * has_global_expert + [1 / ((1 - p) * (1 - syntax_dropout)) - 1] * 2)
@@ -414,65 +559,50 @@ def test_dropout_of_experts_has_the_mean_and_the_variance_that_are_derived(way, 
         assert 0.999 / (2 + has_global_expert) < share.min() < share.max() < 1.001
 
 
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
-@pytest.mark.parametrize("syntax_heads", [2, 4])
-def test_dropout_may_act_on_each_expert(implementation, syntax_heads):
-    net = attention(
-        implementation=implementation, syntax_heads=syntax_heads, dropout=0.3, syntax_dropout=0.2, dropout_on="experts"
-    )
-    n = 6
-    x = torch.randn(n, 2, 16)
-    syntax = random_bias(2, n)
-    net.eval()
-    quiet = net(x, x, x, need_weights=False, syntax=syntax)[0]
-    net.train()
-    seen = [net(x, x, x, need_weights=False, syntax=syntax)[0] for _ in range(2)]
-    assert not torch.allclose(*seen)
-    draws = BatchBiases.of(syntax.log_masks.repeat(4000, 1, 1, 1), torch.ones(8000, 2, dtype=torch.bool))
-    many = net(*[x.repeat(1, 4000, 1)] * 3, need_weights=False, syntax=draws)[0]
-    torch.testing.assert_close(many.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("reference", {}),  # dropout of a sum
+        ("sdpa", {"dropout_on": "experts"}),
+        ("sdpa", {"dropout_on": "experts", "syntax_dropout": 0.1}),
+        ("reference", {"dropout_on": "experts", "syntax_dropout": 0.1, "has_parse": [True, False]}),
+        ("reference", {"syntax_dropout": 0.1}),
+        ("sdpa", {"combination": "product", "syntax_dropout": 0.1}),  # one expert: A is its attention
+        ("sdpa", {"combination": "pure", "masks": 1}),
+        ("reference", {"combination": "pure"}),
+        ("reference", {"dropout_on": "experts", "contents": ("attention",)}),
+        ("shared", {"implementation": "auto"}),
+        ("shared", {"implementation": "auto", "n": 200}),
+        ("sdpa", {"implementation": "auto", "n": 200, "dropout": 0.0}),
+        ("shared", {"implementation": "auto", "n": 200, "dropout": 0.0, "evaluates": True}),
+        ("reference", {"implementation": "auto", "combination": "product"}),
+        ("sdpa", {"implementation": "auto", "dropout_on": "experts", "device": "cuda"}),
+        ("reference", {"implementation": "auto", "device": "cuda"}),
+    ],
+)
+def test_the_first_implementation_that_supports_a_mixture_is_chosen(expected, options, monkeypatch):
+    chosen = []
+    device = torch.device(options.pop("device", "cpu"))
+    masks, n, evaluates = options.pop("masks", 2), options.pop("n", 5), options.pop("evaluates", False)
+    syntax = random_bias(2, n, masks=masks, has_parse=options.pop("has_parse", None))
+    contents = options.pop("contents", ())
+
+    def remember(name, mixture, **given):
+        chosen.append(choose(name, mixture, **{**given, "device": device}))
+        return IMPLEMENTATIONS["reference"]
+
+    monkeypatch.setattr(encoder_attention, "choose", remember)
+    net = attention(MASKS[:masks], **{"implementation": "sdpa", "dropout": 0.1, **options}).train(not evaluates)
+    with torch.set_grad_enabled(not evaluates):
+        net(torch.randn(n, 2, 16), syntax, contents=contents)
+    assert chosen == [IMPLEMENTATIONS[expected]]
 
 
-@pytest.mark.parametrize("implementation", ["plain", "shared", "fused"])
-def test_sentences_without_a_parse_have_no_syntax_dropout_beside_dropout_of_experts(implementation):
-    net = attention(syntax_dropout=0.5, dropout_on="experts", implementation=implementation)
-    x = torch.randn(6, 2, 16)
-    syntax = BatchBiases.of(random_bias(2, 6).log_masks, torch.tensor([[True, True], [False, False]]))
-    dropped = net(x, x, x, need_weights=False, syntax=syntax)[0]
-    net.eval()
-    quiet = net(x, x, x, need_weights=False, syntax=syntax)[0]
-    torch.testing.assert_close(dropped[:, 1], quiet[:, 1])
-    assert not torch.allclose(dropped[:, 0], quiet[:, 0])
-
-
-def test_training_is_fused_where_no_dropout_acts_on_a_sum(monkeypatch):
-    """As on a GPU, where fused attention is first."""
-    ways = []
-
-    def remember(*args: object, **kwargs: object) -> str:
-        ways.append(choose(*args, **kwargs))
-        return ways[-1]
-
-    monkeypatch.setattr(syntax_attention, "choose", remember)
-    x = torch.randn(5, 2, 16)
-
-    def way(masks: int = 2, parsed: bool = True, **options: object) -> str:
-        net = attention(implementation="fused", dropout=0.1, masks=MASKS[:masks], **options)
-        syntax = BatchBiases.of(random_bias(2, 5, masks=masks).log_masks, torch.full((2, masks), parsed))
-        net(x, x, x, need_weights=False, syntax=syntax)
-        return ways[-1]
-
-    assert way() == "plain"
-    assert way(dropout_on="experts") == "fused"
-    assert way(dropout_on="experts", syntax_dropout=0.1) == "fused"
-    assert way(dropout_on="experts", syntax_dropout=0.1, parsed=False) == "plain"
-    assert way(syntax_dropout=0.1) == "plain"
-    assert way(combination="product", syntax_dropout=0.1) == "fused"  # one expert: A is what it gives
-    assert way(combination="pure", masks=1) == "fused"
-    assert way(combination="pure") == "plain"
-
-
-def test_attention_mask_is_refused():
-    x = torch.randn(5, 3, 16)
-    with pytest.raises(ValueError, match="attn_mask"):
-        attention()(x, x, x, attn_mask=torch.zeros(5, 5), syntax=random_bias(3, 5))
+def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
+    syntax = built(MASKS[:1], padded_batch())
+    net = attention(MASKS[:1], combination="query-gate")
+    x = torch.randn(8, 3, 16)
+    _, gates = net(x, syntax, contents=("gates",))
+    of_queries = net.gate(x, None)[:, 1:]
+    expected = torch.stack([of_queries[b][..., ~syntax.padding[b]].mean(-1) for b in range(3)])
+    torch.testing.assert_close(gates, expected)

@@ -9,7 +9,7 @@ from fairseq.data import Dictionary
 
 from fairseq_syntax.inference.parse_sources import WithoutParses
 from fairseq_syntax.inference.reader import SourceReader, source_reader
-from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.data_bin.signature import Signature
 from syntax_data.features.aligned import Settings
 

@@ -10,7 +10,7 @@ import pytest
 
 from bracketed import bracketed
 from fairseq_syntax.inference.reader import source_reader
-from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
+from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features.aligned import Settings
 from syntax_data.parsers import Line, Parser
@@ -31,7 +31,7 @@ FREE_TEXT = {**RECORDED, "name": "stanza 1.10"}
 
 
 class StandIn(Parser):
-    """Stands in for stanza: is started from a description, and says what it was told."""
+    """Stand-in for stanza that is started from a description, and describes itself by it."""
 
     restartable = True
     kinds = ("conllu", "trees")
@@ -48,13 +48,13 @@ class StandIn(Parser):
         return cls(dict(description))
 
     def describe(self):
-        told = {
+        found = {
             "version": "1.10",
             "processors": ["pos", "constituency"],  # as few as are wanted
             "pretokenized": False,
             "models": {"pos": {"model": "4f"}, "ner": {"model": "5a"}},
         }
-        return {**told, **{key: self.given[key] for key in ("name", "lang", "pretokenized") if key in self.given}}
+        return {**found, **{key: self.given[key] for key in ("name", "lang", "pretokenized") if key in self.given}}
 
     def parse(self, lines):
         raise NotImplementedError
@@ -138,7 +138,7 @@ def test_where_nothing_is_recorded_nothing_can_differ_and_that_is_said_once(star
 
 
 def test_free_text_is_no_parser_and_the_error_says_what_to_do(start):
-    with pytest.raises(ValueError, match=r"found 'stanza 1\.10'; --parser NAME runs one of these, with whatever else "):
+    with pytest.raises(ValueError, match=r"found 'stanza 1\.10'; --parser NAME runs one of these, with everything"):
         start(both(FREE_TEXT))
 
 

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 import systems
 from fairseq_syntax.modules.gate_norm import GateBatchNorm
 from fairseq_syntax.testing import CopiesOfDevice, random_features
+from pairwise import pairwise
 from small import batch, model
 
 
@@ -53,17 +54,28 @@ def step(arch, dtype, training, **options):
     return logits, net, answers.asked, copies.count
 
 
+#: Once a pass, is there padding: in the encoder, and in the decoder. fairseq's encoder asks again in each layer.
+WAITS = 2
+
+
 @cache
 def of_stock(dtype, training, dropout):
     """How often fairseq's Transformer waits, and what it copies."""
     return step("transformer", dtype, training, attention_dropout=dropout)[2:]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize(("training", "dropout"), [(True, 0.0), (True, 0.1), (False, 0.1)])
-@pytest.mark.parametrize("syntax_attention", ["plain", "fused"])  # what auto takes on CUDA
-def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dropout, syntax_attention):
-    options = {"attention_dropout": dropout, "syntax_attention": syntax_attention, "syntax_dropout": dropout}
+@pytest.mark.parametrize(
+    ("dtype", "passes", "implementation"),
+    pairwise(
+        [torch.float32, torch.float16],
+        [(True, 0.0), (True, 0.1), (False, 0.1)],
+        ["reference", "sdpa"],  # what auto takes on CUDA
+    ),
+    ids=str,
+)
+def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, passes, implementation):
+    training, dropout = passes
+    options = {"attention_dropout": dropout, "syntax_attention_impl": implementation, "syntax_dropout": dropout}
     for more in (
         {"syntax_masks": "slr"},
         {"syntax_masks": "slr,sdoi"},
@@ -84,23 +96,37 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, training, dr
                 assert norm.running_mean.device.type == "meta"
                 assert norm.running_mean.dtype == torch.float32
         # Syntax dropout waits once: are all sentences parsed?
-        waits, copies_of_stock = of_stock(dtype, training, dropout)
-        assert copies == copies_of_stock
-        assert asked - waits == (training and dropout > 0 and more["syntax_masks"] != "none")
+        assert copies == of_stock(dtype, training, dropout)[1]
+        assert asked - WAITS == (training and dropout > 0 and more["syntax_masks"] != "none")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("system", systems.SYSTEMS)
 def test_so_is_all_of_every_system(system, training, dtype):
-    options = {**systems.SYSTEMS[system], "attention_dropout": 0.1, "syntax_dropout": 0.0, "syntax_attention": "plain"}
+    options = {
+        **systems.SYSTEMS[system],
+        "attention_dropout": 0.1,
+        "syntax_dropout": 0.0,
+        "syntax_attention_impl": "reference",
+    }
     if system == "pascal_transformer":
         options["parent_ignoring"] = 0.3
-    logits, net, *asked = step(system, dtype, training, **options)
+    logits, net, asked, copies = step(system, dtype, training, **options)
     assert logits.device.type == "meta"
     assert logits.dtype == dtype
     assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
-    assert tuple(asked) == of_stock(dtype, training, 0.1)
+    assert asked == WAITS
+    assert copies == of_stock(dtype, training, 0.1)[1]
+
+
+@pytest.mark.parametrize("layers", [2, 6])
+def test_the_encoder_waits_less_often_than_fairseqs(layers):
+    counts = [
+        step(arch, torch.float32, True, encoder_layers=layers, syntax_attention_impl="reference")[2]
+        for arch in ("transformer", "gated_syntax_transformer_tiny")
+    ]
+    assert counts == [WAITS + layers, WAITS]
 
 
 def test_copies_of_a_device_are_counted():

@@ -329,7 +329,7 @@ def test_masks_do_not_depend_on_padding(left):
     for form, subwords in (("soft", "share"), ("hard", "share"), ("strict", "share"), ("soft", "first")):
         build = BiasBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
         together = build(batch)
-        assert together.parsed.all()
+        assert together.has_parse.all()
         for row, line in enumerate(lines):
             n = len(line["word"])
             alone = build({name: torch.tensor([values]) for name, values in line.items()})
@@ -345,13 +345,13 @@ def test_sentence_without_a_parse_sees_everything():
     build = BiasBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()])
     bias = build({"distance": nothing, "head": nothing, "word": torch.arange(5)[None]})
     assert (bias.log_masks == 0).all()
-    assert not bias.parsed.any()
+    assert not bias.has_parse.any()
     assert build.features == ("word", "head", "distance")
 
 
 def test_a_mask_is_the_exponential_of_its_logarithm_and_a_normal_one_0_where_that_is_tiny():
     log_mask = torch.tensor([0.0, -1.0, -50.0, -59.0, -61.0, -90.0, -1000.0, -torch.inf])
     expert = AttentionBias(bias=log_mask.view(1, 1, 1, -1))
-    assert torch.equal(expert.mask.flatten(), log_mask.exp())
+    assert torch.equal(expert.matrix.flatten(), log_mask.exp())
     torch.testing.assert_close(expert.normal_mask.flatten()[:4], log_mask[:4].exp(), atol=0, rtol=1e-6)
     assert not expert.normal_mask.flatten()[4:].any()

@@ -11,6 +11,7 @@ from fairseq_syntax.modules.biases import (
     POSITIONS,
     UNKNOWN,
     BiasBuilder,
+    BiasTable,
     Buckets,
     RelativePosition,
     TreeHeight,
@@ -19,7 +20,6 @@ from fairseq_syntax.modules.biases import (
     path_buckets,
     position_buckets,
 )
-from fairseq_syntax.modules.biases.table import BiasTable
 from fairseq_syntax.testing import random_features
 from small import padded
 from syntax_data.features import INFINITE
@@ -156,7 +156,7 @@ def test_buckets_do_not_depend_on_padding(left):
     batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
     build = BiasBuilder(LEARNED, position=position_buckets)
     together = build(batch)
-    assert together.parsed.all()
+    assert together.has_parse.all()
     assert [expert.numbers.shape[0] for expert in together.biases] == [1, 3, 3]
     for k, line in enumerate(lines):
         n = len(line["word"])
@@ -179,7 +179,7 @@ def test_without_a_parse_a_tree_gives_no_bias_and_position_stays():
     position, *of_trees = (expert.numbers for expert in built.biases)
     assert position.ge(0).all()
     assert all(numbers.eq(UNKNOWN).all() for numbers in of_trees)
-    assert built.parsed.tolist() == [[True, False, False]] * 2
+    assert built.has_parse.tolist() == [[True, False, False]] * 2
 
 
 def test_position_alone_needs_tokens_and_nothing_else():
@@ -188,7 +188,7 @@ def test_position_alone_needs_tokens_and_nothing_else():
     for syntax in (None, {}):
         built = build(syntax, torch.zeros(3, 4, dtype=torch.long))
         assert built.biases[0].numbers.shape == (1, 4, 4)
-        assert built.parsed.tolist() == [[True]] * 3
+        assert built.has_parse.tolist() == [[True]] * 3
 
 
 def test_a_table_gives_each_head_its_number():

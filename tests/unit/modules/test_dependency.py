@@ -262,4 +262,4 @@ def test_padding_and_sentences_without_a_parse_change_nothing(mask, left):
         if ours is not None:
             torch.testing.assert_close(ours[0, 0][real, real], theirs[0, 0])
             assert (ours[1] == neutral).all()
-    assert made.parsed.tolist() == [[True], [False]]
+    assert made.has_parse.tolist() == [[True], [False]]

@@ -14,7 +14,7 @@ from torch import nn
 import small
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
-from fairseq_syntax.modules.gates import SyntaxGate, TokenGate, _maximum
+from fairseq_syntax.modules.gates import SyntaxGate, TokenGate, fast_amax
 
 
 def gate(**options):
@@ -54,16 +54,16 @@ def test_the_maximum_has_torchs_gradient(asynchronous, monkeypatch):
     monkeypatch.setattr(numerics, "is_asynchronous", lambda device: asynchronous)
     x = torch.randn(7, 3, 8, requires_grad=True)
     incoming = torch.randn(3, 8)
-    found, expected = _maximum(x), x.max(dim=0).values
+    found, expected = fast_amax(x), x.max(dim=0).values
     assert torch.equal(found, expected)
     assert torch.equal(*(torch.autograd.grad(pooled, x, incoming)[0] for pooled in (found, expected)))
 
 
-def test_on_a_cpu_equal_places_share_the_gradient_of_the_maximum():
+def test_on_a_cpu_equal_places_share_the_gradient_of_thefast_amax():
     x = torch.tensor([1.0, 3.0, 3.0, 2.0]).view(4, 1, 1).requires_grad_()
-    for pooled in (_maximum(x), x.amax(dim=0)):
+    for pooled in (fast_amax(x), x.amax(dim=0)):
         assert torch.autograd.grad(pooled.sum(), x)[0].flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
-    of_function = torch.func.grad(lambda x: _maximum(x).sum())(x.detach())
+    of_function = torch.func.grad(lambda x: fast_amax(x).sum())(x.detach())
     assert of_function.flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
 
 

@@ -11,6 +11,7 @@ from test_dependency import HEADS, SPLIT, WHOLE, features
 from fairseq_syntax.modules.biases import UNKNOWN, PredictedParent
 from fairseq_syntax.modules.heads import (
     DISTANCE_CLASSES,
+    ParentScorer,
     Prediction,
     PredictionOptions,
     Predictor,
@@ -18,7 +19,6 @@ from fairseq_syntax.modules.heads import (
     parent_targets,
     predicted_parents,
 )
-from fairseq_syntax.modules.parent_scorer import ParentScorer
 from fairseq_syntax.modules.tree_mixing import descendant_depths
 
 

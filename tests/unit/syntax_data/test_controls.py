@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bracketed import bracketed
 from fairseq_syntax.testing import random_tree
-from syntax_data.controls import FROM_LENGTH, KINDS, Control, Others, control_heads, control_trees
+from syntax_data.controls import FROM_LENGTH, KINDS, Control, SentencePool, control_heads, control_trees
 from syntax_data.controls.noise import noisy_heads, noisy_tree
-from syntax_data.controls.others import MOST, NO_OTHER
+from syntax_data.controls.shuffled import MOST, NO_OTHER
 from syntax_data.features.distance import greatest_distance, syntactic_distances
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.conllu import format_conllu, parse_conllu
@@ -24,7 +24,7 @@ ALL = [Control.read(f"{kind}:50" if kind == "noise" else kind) for kind in KINDS
 
 
 def random_heads(random: Random, size: int, first: int = 0) -> list[int]:
-    """The heads of a random tree over `size` words that stand behind `first` others; they may cross."""
+    """The heads of a random tree over `size` words that stand behind `first` pool; they may cross."""
     order = random.sample(range(first, first + size), size)
     heads = dict.fromkeys(order[:1], 0)
     for i, word in enumerate(order[1:], start=1):
@@ -68,7 +68,7 @@ def brackets(tree: Tree) -> set[tuple[str, ...]]:
 )
 def test_parses_drawn_by_hand(kind, tree, heads):
     own = [Tree("S", [Tree("Y", ["a", "b"]), "c", "d"])], DependencyTree(list("abcd"), [2, 0, 2, 2])
-    (found,), dependencies = Control.read(kind).parses(*own, text="seed", others=None)
+    (found,), dependencies = Control.read(kind).parses(*own, text="seed", pool=None)
     assert bracketed(found) == tree
     assert dependencies.heads == heads
 
@@ -83,11 +83,11 @@ def test_one_word(kind):
 def test_laws(sizes, seed, control):
     trees, real = line(sizes, seed)
     assert sum(sentence_sizes(real.heads)) == sum(sizes)
-    others = Others()
+    pool = SentencePool()
     for number in range(4):
-        others.add(number, *line(sizes, f"{seed} {number}", word=f"{number}v"))
-    made, heads = control.parses(trees, real, text=seed, others=others)
-    assert (made, heads) == control.parses(trees, real, text=seed, others=others)
+        pool.add(number, *line(sizes, f"{seed} {number}", word=f"{number}v"))
+    made, heads = control.parses(trees, real, text=seed, pool=pool)
+    assert (made, heads) == control.parses(trees, real, text=seed, pool=pool)
     if control.kind == "no-parse":
         assert made == heads == NoParse("--control no-parse")
         return
@@ -104,24 +104,24 @@ def test_laws(sizes, seed, control):
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from(ALL))
 def test_what_is_not_parsed_stays_so(sizes, control):
     trees, _ = line(sizes, "seed")
-    others = Others()
-    others.add(1, line(sizes, "other", word="v")[0], None)
-    made, none = control.parses(trees, NoParse("failed"), text="", others=others)
+    pool = SentencePool()
+    pool.add(1, line(sizes, "other", word="v")[0], None)
+    made, none = control.parses(trees, NoParse("failed"), text="", pool=pool)
     assert none == NoParse("failed")
     assert isinstance(made, NoParse if control.kind == "no-parse" else list)
-    assert control.parses(NoParse("failed"), None, text="", others=None) == (NoParse("failed"), None)
+    assert control.parses(NoParse("failed"), None, text="", pool=None) == (NoParse("failed"), None)
 
 
 @pytest.mark.parametrize("kind", ["random", "shuffled", "noise:60"])
 def test_draws_follow_text_and_seed_alone(kind):
     trees, real = line([12], "real")
-    others = Others()
+    pool = SentencePool()
     for number in range(50):
-        others.add(number, *line([12], number, word="v"))
-        others.add(number + 50, *line([12], number, word="w"))  # the same words: never drawn
+        pool.add(number, *line([12], number, word="v"))
+        pool.add(number + 50, *line([12], number, word="w"))  # the same words: never drawn
 
     def drawn(control: str, text: str) -> tuple[str, list[int]]:
-        (tree,), heads = Control.read(control).parses(trees, real, text=text, others=others)
+        (tree,), heads = Control.read(control).parses(trees, real, text=text, pool=pool)
         return bracketed(tree), heads.heads
 
     found = [drawn(kind, "a"), drawn(kind, "b"), drawn(f"{kind}@1", "a"), drawn(f"{kind}@2", "a")]
@@ -150,7 +150,7 @@ def test_noise_makes_the_share_of_heads_wrong():
         assert len(wrong[share]) / 2000 == pytest.approx(share, abs=0.03)
     assert not wrong[0]
     assert len(wrong[1]) > 1990
-    for less, more in ((0.1, 0.4), (0.4, 0.7)):  # those of a smaller share, and others
+    for less, more in ((0.1, 0.4), (0.4, 0.7)):  # those of a smaller share, and pool
         assert len(set(wrong[less]) - set(wrong[more])) <= 0.02 * len(wrong[less])
 
 
@@ -168,7 +168,7 @@ def test_new_heads_are_all_equally_frequent():
 
 def test_heads_without_another_choice_stay():
     assert noisy_heads([0], 1, "") == [0]
-    # With both drawn anew the root changes; the word below the root has no other head than the root.
+    # With both drawn again the root changes; the word below the root has no other head than the root.
     found = {(share, tuple(noisy_heads([0, 1], share, str(seed)))) for share in (0.5, 1) for seed in range(20)}
     assert found == {(0.5, (0, 1)), (0.5, (2, 0)), (1, (2, 0))}
 
@@ -211,11 +211,11 @@ def test_a_wrong_bracket_drawn_by_hand():
 
 def test_shuffled_takes_the_other_line_whole():
     own = [Tree("S", ["a", "b"]), Tree("S", ["c"])], DependencyTree(list("abc"), [0, 1, 0], sentences=2)
-    others = Others()
-    others.add(1, *own)
+    pool = SentencePool()
+    pool.add(1, *own)
     columns = [["_"] * 3 + ["U"] + ["_"] * 3 + [label] + ["_"] * 2 for label in ("root", "obj", "det")]
-    others.add(2, [Tree("S", ["x", Tree("N", ["z", "y"])])], DependencyTree(list("xzy"), [0, 3, 1], columns))
-    trees, heads = Control.read("shuffled").parses(*own, text="", others=others)
+    pool.add(2, [Tree("S", ["x", Tree("N", ["z", "y"])])], DependencyTree(list("xzy"), [0, 3, 1], columns))
+    trees, heads = Control.read("shuffled").parses(*own, text="", pool=pool)
     assert [bracketed(tree) for tree in trees] == ["(X a (X b c))"]
     assert (heads.tokens, heads.heads, heads.sentences, heads.depth) == (list("abc"), [0, 3, 1], 1, 3)
     assert heads.deprel == ["root", "obj", "det"]
@@ -223,25 +223,25 @@ def test_shuffled_takes_the_other_line_whole():
 
 
 def test_shuffled_never_takes_the_same_words():
-    others = Others()
-    others.add(1, [Tree("S", ["A", "b"])], None)
-    others.add(2, [Tree("S", ["a", "b", "c"])], None)
-    others.add(3, None, DependencyTree(["x", "y"], [0, 1]))  # no tree
-    parses = Control.read("shuffled").parses([Tree("S", ["a", "B"])], None, text="", others=others)
+    pool = SentencePool()
+    pool.add(1, [Tree("S", ["A", "b"])], None)
+    pool.add(2, [Tree("S", ["a", "b", "c"])], None)
+    pool.add(3, None, DependencyTree(["x", "y"], [0, 1]))  # no tree
+    parses = Control.read("shuffled").parses([Tree("S", ["a", "B"])], None, text="", pool=pool)
     assert parses == (NoParse(NO_OTHER), None)
     with pytest.raises(ValueError, match="--control shuffled: expected other sentences to draw from, found none"):
-        Control.read("shuffled").parses([Tree("S", ["a", "B"])], None, text="", others=None)
+        Control.read("shuffled").parses([Tree("S", ["a", "B"])], None, text="", pool=None)
 
 
 def test_shuffled_trees_are_as_deep_as_the_corpus():
     lines = [line([12], number, word=f"{number}w") for number in range(600)]
-    others = Others()
+    pool = SentencePool()
     for number, (trees, heads) in enumerate(lines):
-        others.add(number, trees, heads)
+        pool.add(number, trees, heads)
     found: dict[str, Counter[int]] = {"true": Counter(), "shuffled": Counter()}
     for number, (trees, heads) in enumerate(lines):
         found["true"][greatest_distance(syntactic_distances(trees))] += 1
-        made, _ = Control.read("shuffled").parses(trees, heads, text=str(number), others=others)
+        made, _ = Control.read("shuffled").parses(trees, heads, text=str(number), pool=pool)
         assert syntactic_distances(made) != syntactic_distances(trees) or len(brackets(made[0])) < 4
         found["shuffled"][greatest_distance(syntactic_distances(made))] += 1
     for depth, count in found["true"].items():
@@ -250,7 +250,7 @@ def test_shuffled_trees_are_as_deep_as_the_corpus():
 
 def test_no_more_lines_are_kept_than_are_drawn_from():
     lines = [line([3], number, word=f"{number}w") for number in range(MOST + 100)]
-    whole, halves, half = Others(), Others(), Others()
+    whole, halves, half = SentencePool(), SentencePool(), SentencePool()
     for number, parses in enumerate(lines):
         whole.add(number, *parses)
         (halves if number < 100 else half).add(number, *parses)
@@ -266,7 +266,6 @@ def test_no_more_lines_are_kept_than_are_drawn_from():
     ("text", "control"),
     [
         ("flat", Control("flat")),
-        ("linear", Control("right-branching")),  # of an earlier data-bin
         ("noise:20", Control("noise", percent=20)),
         ("noise:100@7", Control("noise", percent=100, seed=7)),
         ("random@2", Control("random", seed=2)),
@@ -275,7 +274,7 @@ def test_no_more_lines_are_kept_than_are_drawn_from():
 def test_names(text, control):
     assert Control.read(text) == control
     assert Control.read(str(control)) == control
-    assert str(control) == text.replace("linear", "right-branching")
+    assert str(control) == text
 
 
 @pytest.mark.parametrize("text", ["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"])
@@ -286,5 +285,5 @@ def test_other_names_are_refused(text):
 
 @pytest.mark.parametrize("text", ["noise", "noise:101", "flat:3"])
 def test_percentages_out_of_place_are_refused(text):
-    with pytest.raises(ValueError, match="--control: expected a percentage, a whole number from 0 to 100, after"):
+    with pytest.raises(ValueError, match="--control: expected a percentage, an integer from 0 to 100, after"):
         Control.read(text)

@@ -9,7 +9,7 @@ from syntax_data.trees.counts import ParseCounts, TextCounts
 
 def test_reports():
     counts = ParseCounts(2, Counter(empty=1, failed=3))
-    assert counts.units == 6
+    assert counts.total == 6
     assert str(counts) == "2 parsed (33.33%), without a parse: 3 failed, 1 empty"
     assert str(ParseCounts(1)) == "1 parsed (100.00%), without a parse: 0"
     assert str(ParseCounts()) == "0 parsed (0.00%), without a parse: 0"

@@ -115,7 +115,7 @@ def test_words_without_a_subword_are_contracted():
     assert distance_feature(word_of, [1, 5, 3, 2]) == [5, 0, 3, INFINITE, INFINITE]
     assert distance_feature(word_of, [1, INFINITE, 3, 2])[0] == INFINITE
     tree = DependencyTree(list("abcde"), [2, 3, 4, 5, 0])
-    assert head_feature(word_of, tree) == [2, 3, 3, 0, 0]  # a hangs on c, over b; c on e, over d
+    assert head_feature(word_of, tree) == [2, 3, 3, 0, 0]  # a depends on c, over b; c on e, over d
     tree = DependencyTree(list("abcde"), [4, 4, 4, 0, 4])
     assert head_feature(word_of, tree) == [0, 0, 0, 0, 0]  # the root has none: its children are roots
 

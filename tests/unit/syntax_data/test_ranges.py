@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from syntax_data.errors import InputError
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import conllu_unit_ranges, line_unit_ranges
-from syntax_data.trees.conllu import conllu_units
+from syntax_data.text.ranges import conllu_ranges, line_ranges
+from syntax_data.trees.conllu import conllu_entries
 from syntax_data.trees.parallel_files import parallel_ranges
 
 LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b", "c\r"]), max_size=12)
@@ -20,16 +20,16 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
     path = tmp_path_factory.mktemp("ranges") / "x"
     path.write_bytes(("\n".join(lines) + "\n" * closed).encode())
     whole = list(read_lines(str(path)))
-    ranges = list(line_unit_ranges(str(path), units))
+    ranges = list(line_ranges(str(path), units))
     assert [line for r in ranges for line in r.lines()] == whole
     assert [r.count for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
         len(whole) % units
     )
-    blocks = list(conllu_units(whole))
-    ranges = list(conllu_unit_ranges(str(path), units))
-    assert [unit for r in ranges for unit in conllu_units(r.lines())] == blocks
+    blocks = list(conllu_entries(whole))
+    ranges = list(conllu_ranges(str(path), units))
+    assert [unit for r in ranges for unit in conllu_entries(r.lines())] == blocks
     assert sum(r.count for r in ranges) == len(blocks)
-    assert all(len(list(conllu_units(r.lines()))) == r.count for r in ranges)
+    assert all(len(list(conllu_entries(r.lines()))) == r.count for r in ranges)
 
 
 @given(LINES.filter(lambda lines: "c\r" not in lines), st.integers(1, 4), st.integers(0, 3))

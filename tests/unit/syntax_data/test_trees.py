@@ -15,7 +15,7 @@ from syntax_data.errors import InputError
 from syntax_data.text.folding import unescape_brackets
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import format_brackets, parse_brackets
-from syntax_data.trees.conllu import conllu_units, format_conllu, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, format_conllu, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree, merge_leaves, without_traces
 
 
@@ -24,7 +24,7 @@ def read_brackets(path):
 
 
 def read_conllu(path):
-    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_units(read_lines(path))]
+    return [(n, parse_conllu(block, path=path, line=n)) for n, block in conllu_entries(read_lines(path))]
 
 
 def row(number, form, head):

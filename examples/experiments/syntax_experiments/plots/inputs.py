@@ -149,7 +149,7 @@ class Inputs:
         bad = BadParses(
             self._args.on_bad_parse, lambda error: print(f"skipped ({error.reason}): {error}", file=sys.stderr)
         )
-        units = FORMATS[name].units(read_lines(path))
+        units = FORMATS[name].entries(read_lines(path))
         found = [bad.read(FORMATS[name].parse, unit, path=path, line=line) for line, unit in units]
         if self.references:
             self._check_length(path, len(found), "parses")

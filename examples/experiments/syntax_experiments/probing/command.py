@@ -24,7 +24,7 @@ from fairseq_syntax.commands.trained import (
     read_checkpoint,
 )
 from fairseq_syntax.data.features import load_features
-from syntax_data.data_bin.places import TokenFiles
+from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature
 from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
@@ -227,23 +227,13 @@ def _tokenized(
     folder = utils.split_paths(data)[0]
     words: Any = None
     settings = Settings()
-    files = TokenFiles.find(folder, split, cfg.source_lang, cfg.target_lang, dataset_impl=cfg.dataset_impl)
+    files = TokenFiles.find(folder, split, cfg.source_lang, cfg.target_lang)
     if files is not None and os.path.exists(files.signature):
         made = Signature.read(files.signature).splits.get(split)
         if made is not None:
             settings = Settings(**made.settings)
             if "word" in made.features:
-                words = load_features(
-                    folder,
-                    split,
-                    cfg.source_lang,
-                    cfg.target_lang,
-                    dictionary=dictionary,
-                    names=["word"],
-                    combine=False,
-                    dataset_impl=cfg.dataset_impl,
-                    upsample_primary=1,
-                )["word"]
+                words = load_features(cfg, split, ["word"]).rows["word"]
     found: dict[int, TokenizedSentence] = {}
     for number in numbers:
         ids = [i for i in dataset[number]["source"].tolist() if i not in (dictionary.eos(), dictionary.pad())]

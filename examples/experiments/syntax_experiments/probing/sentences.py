@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.features.aligned import AlignedSentence, Settings, align_sentence
+from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, Subwords, first_marked_line
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses
@@ -153,7 +154,7 @@ def _units(
 ) -> Iterator[tuple[int, dict[str, tuple[int, object]]]]:
     """For each chosen one of `count` sentences the unit of each file, read, with the number of its first line;
     a bad one that is skipped is its :class:`BadParse`."""
-    readers = {kind: iter(FORMATS[kind].units(read_lines(path))) for kind, path in parses.items()}
+    readers = {kind: iter(FORMATS[kind].entries(read_lines(path))) for kind, path in parses.items()}
     for number in range(count):
         units = {}
         for kind, reader in readers.items():

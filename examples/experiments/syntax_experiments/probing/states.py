@@ -58,7 +58,7 @@ def encode(model: nn.Module, net_input: Mapping[str, Any], layers: Sequence[int]
     """
     last = encoder_layers(model)
     inputs = {"src_tokens": net_input["src_tokens"], "src_lengths": net_input["src_lengths"]}
-    if syntax_of(model).syntax_features:
+    if (syntax := syntax_of(model)) and syntax.syntax_features:
         inputs["src_syntax"] = net_input["src_syntax"]
     encoder: Any = model.encoder
     with torch.no_grad():

@@ -1,12 +1,10 @@
-"""Where the files of a data-bin lie."""
+"""Paths of a data-bin's files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-
-from syntax_data.data_bin.tokens import tokens_exist
+from dataclasses import dataclass
 
 
 def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
@@ -16,13 +14,13 @@ def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
 
 @dataclass(frozen=True)
 class TokenFiles:
-    """A split's tokens in one language, and what lies beside them.
+    """A split's token files in one language, and the feature files beside them.
 
     Attributes:
         data: the data-bin.
         split: ``train``, ``valid1`` …
-        pair: the languages as the names of the files have them.
-        lang: that of the tokens.
+        pair: the languages in the order of the files' names.
+        lang: the language of the tokens.
     """
 
     data: str
@@ -31,17 +29,11 @@ class TokenFiles:
     lang: str
 
     @classmethod
-    def find(
-        cls, data: str, split: str, lang: str, other_lang: str, *, dataset_impl: str | None = None
-    ) -> TokenFiles | None:
-        """The tokens of a split in `lang`, whichever language fairseq-preprocess called the source.
-
-        ``None`` if there are none in the format `dataset_impl`; see
-        :func:`~syntax_data.data_bin.tokens.tokens_exist`.
-        """
+    def find(cls, data: str, split: str, lang: str, other_lang: str) -> TokenFiles | None:
+        """The token files of a split in `lang`, whichever language is the source of the data-bin; ``None``: none."""
         for pair in ((lang, other_lang), (other_lang, lang)):
             files = cls(data, split, pair, lang)
-            if tokens_exist(files.prefix, dataset_impl):
+            if all(map(os.path.exists, files.tokens)):
                 return files
         return None
 
@@ -57,7 +49,7 @@ class TokenFiles:
 
     @property
     def dictionary(self) -> str:
-        """Path of the dictionary that numbers the tokens."""
+        """Path of the dictionary of the tokens."""
         return os.path.join(self.data, f"dict.{self.lang}.txt")
 
     @property
@@ -66,18 +58,14 @@ class TokenFiles:
         return signature_path(self.data, self.pair, self.lang)
 
     @property
-    def text_hashes(self) -> str:
-        """Path of the hashes of the text that was parsed."""
-        return f"{self.prefix}.text_hashes.bin"
+    def tokens(self) -> list[str]:
+        """Paths of the token files."""
+        return [f"{self.prefix}.{ending}" for ending in ("bin", "idx")]
 
     def feature(self, name: str) -> str:
         """Path of a feature, without ending."""
         return f"{self.prefix}.{name}"
 
-    def of_features(self, names: Iterable[str]) -> list[str]:
-        """Paths of all files of some features, and of the text's hashes."""
-        return [*(f"{self.feature(name)}.{ending}" for name in names for ending in ("bin", "idx")), self.text_hashes]
-
-    def inside(self, folder: str) -> TokenFiles:
-        """The same names in another folder."""
-        return replace(self, data=folder)
+    def features(self, names: Iterable[str]) -> list[str]:
+        """Paths of the files of some features."""
+        return [f"{self.feature(name)}.{ending}" for name in names for ending in ("bin", "idx")]

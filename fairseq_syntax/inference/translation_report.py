@@ -1,4 +1,4 @@
-"""What fairseq-interactive says at the end of its input, and the status that it ends with."""
+"""Summary of the lines that fairseq-interactive translated, and its exit code."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fairseq_syntax.inference.parse_sources import ParseSource
 from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
 from syntax_data.errors import InputError
 
-#: Exit status of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
+#: Exit code of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
 PARSER_FAILED = 3
 
 
 @dataclass
-class Outcome:
-    """What became of lines that were to be translated: numbers of lines.
+class TranslationReport:
+    """Numbers of lines that were read, translated without a parse, or not translated.
 
     Attributes:
         lines: all of them.
-        too_long: for the model, so they were not translated.
+        too_long: not translated, too long for the model.
         without_parse: translated without a parse, though they have words.
-        reasons: why; a line with several reasons counts at each.
+        reasons: for having none; a line with several reasons counts at each.
     """
 
     lines: int = 0
@@ -42,30 +42,30 @@ class Outcome:
                 self.reasons.update(reasons)
 
     def __str__(self) -> str:
-        """What is to be said of them; nothing where all were translated with their parses."""
-        said = []
+        """The summary line; empty where all lines were translated with their parses."""
+        parts = []
         if self.without_parse:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in self.reasons.most_common())
-            said.append(f"{self._of_lines(self.without_parse)} translated without a parse ({reasons})")
+            parts.append(f"{self._of_lines(self.without_parse)} translated without a parse ({reasons})")
         if self.too_long:
-            said.append(f"{self._of_lines(self.too_long)} not translated (too long for the model)")
-        return "; ".join(said)
+            parts.append(f"{self._of_lines(self.too_long)} not translated (too long for the model)")
+        return "; ".join(parts)
 
     def _of_lines(self, count: int) -> str:
         return f"{count} of {self.lines} lines {'was' if count == 1 else 'were'}"
 
 
-def finish(source: ParseSource, outcome: Outcome) -> None:
-    """Says on stderr what is to be said of all of the input, where fairseq-interactive has translated its last line.
+def report_and_exit(source: ParseSource, report: TranslationReport) -> None:
+    """Prints the summary line on stderr and ends fairseq-interactive, if not with exit code 0.
 
     Raises:
         SystemExit: with a message where `source` goes on after the input; :data:`PARSER_FAILED` where a parser failed.
     """
-    if said := str(outcome):
-        print(f"fairseq-interactive: {said}", file=sys.stderr)
+    if summary := str(report):
+        print(f"fairseq-interactive: {summary}", file=sys.stderr)
     try:
         source.end()
     except InputError as error:
         raise SystemExit(f"fairseq-interactive: error: {error}") from None
-    if any(outcome.reasons[reason] for reason in source.failures):
+    if any(report.reasons[reason] for reason in source.failures):
         raise SystemExit(PARSER_FAILED)

@@ -1,4 +1,4 @@
-"""The signature of the features that a task's configuration leads to."""
+"""Signature of the training data's features: their settings, parser and labels."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from syntax_data.data_bin.places import signature_path
+from syntax_data.data_bin.paths import signature_path
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features import FEATURES
 
 
 def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
-    """The path of the signature of the source side, and what it says of the training data."""
+    """Return the path of the source side's signature, and its record of the training data."""
     for path, signature in _signatures(cfg):
         splits = signature.splits
         return path, splits.get("train") or next(iter(splits.values()), None)
@@ -20,35 +20,36 @@ def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
 
 
 def label_vocabulary(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
-    """What the values of those features that are labels number in the data-bin, from number 0.
+    """Return the labels that the values of features number in the data-bin, from number 0; other features have none.
 
     Args:
-        needed: whether labels must be there; otherwise those of parses that the data-bin lacks are left out.
+        cfg: the options of the task.
+        needed: labels must be there; otherwise those of parses that the data-bin lacks are left out.
 
     Raises:
-        ValueError: labels are not there; or there are several data-bins, in which a number means different labels.
+        ValueError: labels are missing; or there are several data-bins, in which a number means different labels.
     """
     known = {name: FEATURES[name].labels for name in features}
     found: dict[str, Sequence[str]] = {name: labels for name, labels in known.items() if labels}
     of_parses = [name for name, labels in known.items() if labels == ()]
     signatures = list(_signatures(cfg)) if of_parses else []
     for name in of_parses:
-        told = [(path, signature.labels[name]) for path, signature in signatures if name in signature.labels]
-        if not told and needed:
+        recorded = [(path, signature.labels[name]) for path, signature in signatures if name in signature.labels]
+        if not recorded and needed:
             path = signatures[0][0] if signatures else cfg.data
             raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
-        for path, labels in told:
-            if labels != told[0][1]:
+        for path, labels in recorded:
+            if labels != recorded[0][1]:
                 raise ValueError(
-                    f"{path}: expected the labels of {name} numbered as in {told[0][0]}; binarize the first shard, and "
-                    "the others into copies of its signature"
+                    f"{path}: expected the labels of {name} numbered as in {recorded[0][0]}; binarize the first shard, "
+                    "and the others into copies of its signature"
                 )
             found[name] = labels
     return found
 
 
 def _signatures(cfg: Any) -> Iterator[tuple[str, Signature]]:
-    """The signatures of the source side, and where they are."""
+    """Yield the paths and signatures of the source side."""
     for data in str(cfg.data).split(os.pathsep):
         for pair in ((cfg.source_lang, cfg.target_lang), (cfg.target_lang, cfg.source_lang)):
             path = signature_path(data, pair, cfg.source_lang)

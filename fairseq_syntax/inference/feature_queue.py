@@ -1,4 +1,4 @@
-"""Features that travel beside fairseq-interactive."""
+"""Features beside fairseq-interactive, which drops them from its batches."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
+
 
 class FeatureQueue:
-    """Hands each batch's features from where it is made to where it is translated.
+    """Keeps each batch's features from where it is made to where it is translated.
 
     ``fairseq_cli.interactive.make_batches`` keeps of a batch its sentences' numbers, tokens, lengths and constraints,
-    and fairseq-interactive builds another one of the tokens and lengths. So the features are put aside here when the
-    batch is made, and taken when it is translated. Both happen in the same order. That the tokens are the same is
-    checked, so that no sentence gets another text's parse.
+    and fairseq-interactive builds another one from the tokens and lengths. Batches are made and translated in the same
+    order. The tokens are compared, so that no sentence gets another text's parse.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Tensor, dict[str, Tensor]]] = deque()
+        self._waiting: deque[tuple[Tensor, SyntaxBatch]] = deque()
 
-    def restart(self) -> None:
-        """Forgets batches that were made and not translated: others will be."""
+    def clear(self) -> None:
+        """Drops batches that were made and not translated: others will be."""
         self._waiting.clear()
 
-    def put(self, batch: dict[str, Any]) -> None:
+    def push(self, batch: dict[str, Any]) -> None:
         """Takes the features out of a batch that was made."""
         net_input = batch["net_input"]
         self._waiting.append((net_input["src_tokens"], net_input.pop("src_syntax")))
 
-    def take(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """A batch that is to be translated, with its features, on its device; as it is, if it has them or none wait.
+    def pop(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Return a batch that is to be translated with its features, on its device.
+
+        It is returned as it is if it has features or none wait.
 
         Raises:
-            RuntimeError: it is another batch's turn.
+            RuntimeError: another batch is next.
         """
         net_input = batch["net_input"]
         if "src_syntax" in net_input or not self._waiting:
@@ -44,24 +47,23 @@ class FeatureQueue:
         found = net_input["src_tokens"]
         if not _equal(expected, found):
             raise RuntimeError("batches of new text are to be translated in the order in which they were made")
-        moved = {name: feature.to(found.device) for name, feature in features.items()}
-        return {**batch, "net_input": {**net_input, "src_syntax": moved}}
+        return {**batch, "net_input": {**net_input, "src_syntax": features.to(found.device)}}
 
-    def through(self, batches: Any) -> Any:
-        """fairseq's iterator over batches, each of which is :meth:`put` before it comes."""
+    def wrap(self, batches: Any) -> Any:
+        """Return fairseq's iterator over batches, each of which is pushed before it comes."""
         return _Batches(batches, self)
 
 
 class _Batches:
-    """As much of fairseq's ``EpochBatchIterator`` as its inference uses."""
+    """The part of fairseq's ``EpochBatchIterator`` that its inference uses."""
 
-    def __init__(self, batches: Any, handover: FeatureQueue):
+    def __init__(self, batches: Any, queue: FeatureQueue):
         self._batches = batches
-        self._handover = handover
+        self._queue = queue
 
     def next_epoch_itr(self, *args: Any, **kwargs: Any) -> Iterator[dict[str, Any]]:
         for batch in self._batches.next_epoch_itr(*args, **kwargs):
-            self._handover.put(batch)
+            self._queue.push(batch)
             yield batch
 
 

@@ -1,12 +1,12 @@
 """``shuffled``: the tree and the heads of another sentence with as many words.
 
-What a line has stays together: its sentences, where it has several; and its tree and heads are of the same other line.
-Relations (DEPREL) come with the heads, everything else of CoNLL-U stays with the word. Never is it a line of the same
-words, whatever their case.
+Both are of the same other line, whole, with all its sentences. Relations (DEPREL) come with the heads, everything else
+of CoNLL-U stays with the word. The other line never has the same words, case aside.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from array import array
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from random import Random
 
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
-#: So many lines of each length are kept to draw from.
+#: Lines of each length that are kept to draw from.
 MOST = 200
 
 #: Why a line has no parse under ``shuffled`` that had one.
@@ -32,7 +32,7 @@ class Shape:
     """A line's parses without their words.
 
     Attributes:
-        words: a number that lines of the same words share.
+        words: a hash of the line's words.
         trees: of each node the number of its children, depth first, from the left; 0 of a word.
         heads: as :class:`DependencyTree` has them.
         deprel: likewise.
@@ -46,17 +46,17 @@ class Shape:
     sentences: int
 
 
-class Others:
-    """The lines of a split from which another one's parses are drawn, at most :data:`MOST` of each length.
+class SentencePool:
+    """The lines of a split that parses are drawn from, at most :data:`MOST` of each length.
 
-    Where there are more, these are a random sample, which depends on nothing but the lines.
+    If there are more, they are a random sample, which depends on nothing but the lines.
     """
 
     def __init__(self) -> None:
         self._by_size: dict[Size, list[tuple[int, int, Shape]]] = {}  # heaps
 
     def add(self, number: int, trees: list[Tree] | None, dependencies: DependencyTree | None) -> None:
-        """Adds line `number` of the split."""
+        """Add line `number` of the split."""
         words = _words(trees, dependencies)
         if words:
             shape = Shape(
@@ -68,8 +68,8 @@ class Others:
             )
             self._add(_size(trees, dependencies), (_hash(f"{number} {words}"), number, shape))
 
-    def update(self, other: Others) -> None:
-        """Adds what another one has, of other lines."""
+    def update(self, other: SentencePool) -> None:
+        """Add the lines of another pool."""
         for size, lines in other._by_size.items():
             for line in lines:
                 self._add(size, line)
@@ -77,7 +77,7 @@ class Others:
     def parses(
         self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str
     ) -> tuple[list[Tree] | NoParse | None, DependencyTree | NoParse | None]:
-        """Another line's parses, over the words of these; :class:`NoParse` if there is no other of this length."""
+        """Another line's parses over these words; :class:`NoParse` if there is no other line of this length."""
         words = _words(trees, dependencies)
         if not words:
             return trees, dependencies
@@ -114,12 +114,9 @@ def _size(trees: list[Tree] | None, dependencies: DependencyTree | None) -> Size
 
 
 def _child_counts(trees: list[Tree]) -> Iterator[int]:
-    stack: list[Tree | str] = [*reversed(trees)]
-    while stack:
-        node = stack.pop()
-        children = [] if isinstance(node, str) else node.children
-        yield len(children)
-        stack += reversed(children)
+    for node, step in itertools.chain.from_iterable(tree.walk() for tree in trees):
+        if step >= 0:
+            yield 0 if isinstance(node, str) else len(node.children)
 
 
 def _trees(counts: array[int], words: list[str]) -> list[Tree]:

@@ -1,0 +1,324 @@
+"""Options of an encoder with syntax, apart from those of the model that it is part of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fairseq_syntax.modules.attention import CHOICES, DROPOUT_ON
+from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
+from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
+from fairseq_syntax.modules.fusion import FusionOptions
+from fairseq_syntax.modules.gates import COMBINATIONS, GATED
+from fairseq_syntax.modules.heads import PredictionOptions
+from fairseq_syntax.modules.tree_mixing import TreeMixingOptions
+from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of
+
+#: The name of the layer above the encoder in ``--syntax-layers``.
+TOP = "top"
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """Gates of the combination ``gate`` (Hou 2024), and their training."""
+
+    hidden_dim: int | None = option(
+        None,
+        name="gate_hidden_dim",
+        at_least=1,
+        help="hidden width of the gate network (d' of Hou 2024 eq. 5); default: encoder embed dim / 8",
+    )
+    output_bias: bool = option(
+        True, name="gate_output_bias", help="a bias in the gate network's second layer (b2 of Hou 2024 eq. 5)"
+    )
+    batch_norm: bool = option(
+        True, name="gate_batch_norm", help="batch normalisation of the gate's logits (Hou 2024 eq. 6)"
+    )
+    statistics: str = option(
+        "running",
+        name="gate_batch_norm_statistics",
+        choices=("running", "batch"),
+        help="statistics by which batch normalisation of the gate's logits divides in training: running ones, as in "
+        "evaluation, or the batch's, as usual",
+    )
+    eps: float = option(
+        1e-5, name="gate_batch_norm_eps", above=0, help="constant that it adds to the variance, a floor under it"
+    )
+    warmup_epochs: int = option(
+        0,
+        name="gate_warmup_epochs",
+        at_least=0,
+        help="pre-warmup: the gate's parameters stay frozen for N epochs (Hou 2024 §4.5), counted from fairseq's "
+        "epoch 1",
+    )
+
+
+@dataclass(frozen=True)
+class SyntaxEncoderOptions:
+    """Options of an encoder with syntax: attention biases of chosen layers and heads, and the other places of syntax.
+
+    They do not depend on fairseq's configuration of the model, so that an encoder of any model can be built from them.
+
+    Attributes:
+        biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
+        gate, embeddings, mixing, fusion, predictions: options of gates, embeddings of features, mixtures that layers
+            read, the join of the layer on top, and predictions from the encoder's output.
+        encoder_layers: the number of the encoder's layers, before pruning.
+        encoder_heads: the number of its attention heads.
+    """
+
+    masks: str = option(
+        "slr",
+        name="syntax_masks",
+        help="comma-separated syntax masks that are mixed with global attention; none, with --position-bias",
+    )
+    combination: str = option(
+        "gate",
+        name="syntax_combination",
+        choices=COMBINATIONS,
+        help="gated sum of global and syntactic attention, by a gate for each head (Hou 2024 eq. 10) or for each token "
+        "(token-gate, Li et al. 2021), their mean (average), the mean of the syntactic ones alone, without global "
+        "attention (pure, Hou 2024 Table 6), or one attention under the product of all masks, that is the sum of their "
+        "biases",
+    )
+    layers: str | None = option(
+        None,
+        name="syntax_layers",
+        help="encoder layers with syntax masks, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); top is one "
+        "more layer, above the encoder, whose output joins the encoder's (SG-Net); default: all, without top",
+    )
+    heads: int | None = option(
+        None,
+        name="syntax_heads",
+        help="number of heads with syntax masks, the first ones (Hou 2024 §5.3); default: all",
+    )
+    dropout: float = option(
+        0.0,
+        name="syntax_dropout",
+        at_least=0,
+        below=1,
+        help="syntax ignoring: dropout probability of syntactic attention weights (Hou 2024 §4.5)",
+    )
+    implementation: str = option(
+        "auto",
+        name="syntax_attention_impl",
+        choices=CHOICES,
+        help="implementation of attention, all the same up to rounding: a softmax for each mask (reference), one for "
+        "all (shared), torch's fused attention where no dropout acts on the sum of several (sdpa), or the one that is "
+        "likely the fastest (auto)",
+    )
+    dropout_on: str = option(
+        "mixture",
+        name="syntax_attention_dropout_on",
+        choices=DROPOUT_ON,
+        help="where --attention-dropout acts in layers with syntax: on the sum of global and syntactic attention, once "
+        "(mixture); or on each of them, drawn apart (experts), a weaker dropout, under which training can use torch's "
+        "fused attention",
+    )
+    position_bias: bool = option(
+        False,
+        help="a learned bias by relative position in the scores of all heads, global and syntactic attention alike, of "
+        "the layers with syntax (the mask called position, as in T5)",
+    )
+    biases: tuple[SyntaxBias, ...] = ()
+    gate: GateOptions = field(default_factory=GateOptions)
+    embeddings: FeatureEmbeddingOptions = field(default_factory=FeatureEmbeddingOptions)
+    mixing: TreeMixingOptions = field(default_factory=TreeMixingOptions)
+    fusion: FusionOptions = field(default_factory=FusionOptions)
+    predictions: PredictionOptions = field(default_factory=PredictionOptions)
+    encoder_layers: int = 1
+    encoder_heads: int = 1
+
+    @classmethod
+    def read(cls, values: Any, *, encoder_layers: int, encoder_heads: int) -> SyntaxEncoderOptions:
+        """Read the options from a command line's namespace, or from the keys of fairseq-hydra-train.
+
+        Args:
+            values: holds options by their keys; a missing one has its default.
+            encoder_layers, encoder_heads: see above.
+
+        Raises:
+            ValueError: an option has an invalid value; names it.
+        """
+
+        def given(options: Iterable[Option]) -> dict[str, Any]:
+            found = ((o, getattr(values, o.key) if o.key in values else o.default) for o in options)
+            return {o.field: o.checked(value) for o, value in found}
+
+        own = given(options_of(cls))
+        of_masks = {name: given(bias_options(name)) for name in bias_names()}  # checked also where not chosen
+        chosen = [name for name in names_in(own["masks"], bias_names()) if name in of_masks]
+        options = cls(
+            **own,
+            **{name: part(**given(options_of(part))) for name, part in PARTS.items()},
+            biases=tuple(bias_type(name)(**of_masks[name]) for name in chosen),
+            encoder_layers=encoder_layers,
+            encoder_heads=encoder_heads,
+        )
+        options._check()
+        return options
+
+    def __post_init__(self) -> None:
+        if not self.biases:
+            names = names_in(self.masks, bias_names())
+            object.__setattr__(self, "biases", tuple(bias_type(name)() for name in names if name in bias_names()))
+
+    def _check(self) -> None:
+        """Raises :class:`ValueError` for options that exclude each other, or do not fit the encoder."""
+        check_names("--syntax-masks", self.masks, bias_names())
+        elsewhere = self.has_top or self.mixing.on or self.embeddings.names or self.predictions.parents
+        if not self.biases and not self.position_bias and not elsewhere:
+            raise ValueError(
+                f"--syntax-masks: expected some of {','.join(bias_names())}, found none, which needs --position-bias, "
+                f"or syntax in another place: --feature-embeddings, --tree-mixing, --parent-prediction, "
+                f"--syntax-layers {TOP}"
+            )
+        if "lisa" in self.mask_names and self.combination == "product":
+            raise ValueError(
+                "--syntax-combination product: expected without the mask lisa, which leaves no scores to bias"
+            )
+        if self.predictions.distances and not self.mixing.on:
+            raise ValueError("--distance-prediction: expected with --tree-mixing, whose distances it hides")
+        if self.heads is not None and not 1 <= self.heads <= self.encoder_heads:
+            raise ValueError(
+                f"--syntax-heads: expected 1 to {self.encoder_heads} (--encoder-attention-heads), found {self.heads}"
+            )
+        _ = self.chosen_layers
+
+    @property
+    def mask_names(self) -> list[str]:
+        """Names of the syntax masks, in the order of the gates, which is not the user's."""
+        return [bias.name for bias in self.biases]
+
+    @property
+    def gated(self) -> bool:
+        """Masks are mixed by gates."""
+        return self.combination in GATED and bool(self.biases)
+
+    @property
+    def gated_by_head(self) -> bool:
+        """Masks are mixed by gates that :class:`GateOptions` apply to."""
+        return self.gated and self.combination == "gate"
+
+    @property
+    def has_top(self) -> bool:
+        """There is one more layer, above the encoder."""
+        return TOP in self._layer_parts
+
+    @property
+    def _layer_parts(self) -> list[str]:
+        written = self.layers or f"1-{self.encoder_layers}"
+        return [part.strip() for part in str(written).split(",")]  # a number, if YAML says 2
+
+    @property
+    def chosen_layers(self) -> set[int]:
+        """``--syntax-layers`` spelled out: numbers from 1 to the number of encoder layers, before pruning."""
+        layers: set[int] = set()
+        for part in dict.fromkeys(self._layer_parts):
+            if part == TOP:
+                continue
+            match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+            if not match:
+                raise ValueError(f"--syntax-layers: expected numbers, ranges such as 3-4, and {TOP}, found {part!r}")
+            first, last = int(match[1]), int(match[2] or match[1])
+            if not 1 <= first <= last <= self.encoder_layers:
+                raise ValueError(f"--syntax-layers: expected layers within 1-{self.encoder_layers}, found {part!r}")
+            layers.update(range(first, last + 1))
+        return layers
+
+    @property
+    def syntax_layers(self) -> set[int]:
+        """Numbers, from 1, of the layers with attention biases; none where there are no biases."""
+        return self.chosen_layers if self.biases or self.position_bias else set()
+
+    def with_labels(self, labels: Mapping[str, Sequence[str]]) -> SyntaxEncoderOptions:
+        """Return the options with the labels, from number 0, of embedded features.
+
+        Raises:
+            ValueError: a label has white space in it, which the option could not hold.
+        """
+        for name, known in labels.items():
+            if wrong := [label for label in known if len(label.split()) != 1]:
+                raise ValueError(f"--{name}-labels: expected labels without white space, found {wrong[0]!r}")
+        written: dict[str, Any] = {f"{name}_labels": " ".join(known) for name, known in labels.items()}
+        return replace(self, embeddings=replace(self.embeddings, **written))
+
+    def recorded(self) -> dict[str, Any]:
+        """Return all options by their keys, as a checkpoint records them.
+
+        Those with their defaults are there, too, since a later version may have others; layers are spelled out, masks
+        in the order of the gates.
+        """
+        parts = [self, *(getattr(self, name) for name in PARTS)]
+        found = {o.key: getattr(part, o.field) for part in parts for o in options_of(type(part))}
+        found |= {o.key: getattr(bias, o.field) for bias in self.biases for o in bias_options(bias.name)}
+        found["syntax_masks"] = ",".join(self.mask_names) or NONE
+        found["syntax_layers"] = self.spell_layers(self.chosen_layers)
+        return found
+
+    def spell_layers(self, numbers: set[int]) -> str:
+        """Write ``--syntax-layers`` for layers of these numbers, and for that on top, if there is one."""
+        return ",".join([*map(str, sorted(numbers)), *([TOP] if self.has_top else [])])
+
+    def semantics(self, activation: str) -> dict[str, Any]:
+        """Return the options that give weights a meaning beyond their names and shapes, and have an effect.
+
+        Args:
+            activation: that of the feed-forward networks.
+        """
+        found: dict[str, Any] = {
+            "syntax_masks": ",".join(self.mask_names) or NONE,
+            "syntax_combination": self.combination,
+            "position_bias": self.position_bias,
+            "syntax_layers": self.spell_layers(self.chosen_layers),
+            "syntax_heads": "all" if self.heads in (None, self.encoder_heads) else self.heads,
+            "feature_embeddings": ",".join(self.embeddings.names),
+            "tree_mixing": self.mixing.on,
+        }
+        for bias in self.biases:
+            found |= bias.effective_options()
+        if self.has_top:
+            found["fusion"] = self.fusion.kind
+            if self.fusion.kind == "sum" and not self.fusion.learned:
+                found["fusion_weight"] = self.fusion.weight
+        if self.embeddings.names:
+            found["feature_merge"] = self.embeddings.merge
+            found |= {f"{name}_labels": " ".join(labels) for name, labels in self.embeddings.labels.items()}
+        if self.mixing.on:
+            found["tree_mixing_activation"] = self.mixing.activation or activation
+        if self.gated_by_head and self.gate.batch_norm:
+            found["gate_batch_norm_eps"] = self.gate.eps
+        return found
+
+
+#: Places where syntax enters beside attention: attributes of :class:`SyntaxEncoderOptions` that declare options.
+PARTS: dict[str, type] = {
+    "gate": GateOptions,
+    "embeddings": FeatureEmbeddingOptions,
+    "mixing": TreeMixingOptions,
+    "fusion": FusionOptions,
+    "predictions": PredictionOptions,
+}
+
+
+def encoder_options() -> list[Option]:
+    """Return all options: the encoder's, its parts', and each registered mask's."""
+    return list(_declared())
+
+
+def _declared() -> Iterator[Option]:
+    masks = "; ".join(f"{name}: {_summary(bias_type(name))}" for name in bias_names())
+    choice, *others = options_of(SyntaxEncoderOptions)
+    yield replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
+    yield from others
+    for part in PARTS.values():
+        yield from options_of(part)
+    for name in bias_names():
+        yield from bias_options(name)
+
+
+def _summary(mask: type[SyntaxBias]) -> str:
+    """Return the first line of a mask's docstring, without its full stop."""
+    return (mask.__doc__ or "").strip().partition("\n")[0].removesuffix(".")

@@ -1,0 +1,297 @@
+"""The attention biases of one batch, and how they are built from its features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from fairseq_syntax.modules import numerics
+from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
+from fairseq_syntax.modules.biases.registry import SyntaxBias
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
+
+
+class BatchBiases:
+    """The attention biases of one batch, with its padding: what all layers share, each part computed once.
+
+    Args:
+        biases: of each kind the result of :meth:`SyntaxBias.bias`.
+        has_parse: true for a sentence with the features that the kind needs, ``(batch, kinds)``; or a function that
+            computes that.
+        valid_pairs: of each kind, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where
+            the bias takes account of that itself, or needs none.
+        padding: true at padding, ``(batch, n)``; ``None`` where there is none.
+        position: relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
+        parent: the batch's biases, of which these are one layer's; it has the same padding.
+    """
+
+    def __init__(
+        self,
+        biases: Sequence[Any],
+        has_parse: Tensor | Callable[[], Tensor],
+        valid_pairs: Sequence[Tensor | None] = (),
+        *,
+        padding: Tensor | None = None,
+        position: Buckets | None = None,
+        parent: BatchBiases | None = None,
+    ):
+        self.biases = tuple(biases)
+        self._has_parse = has_parse
+        self.valid_pairs = tuple(valid_pairs)
+        self.padding: Tensor | None = padding if parent is None else parent.padding
+        self.position = position
+        self._parent = parent
+        self._cache: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of(cls, log_masks: Tensor, has_parse: Tensor, padding: Tensor | None = None) -> BatchBiases:
+        """Biases that are logarithms of masks which all heads share, ``(batch, masks, n, n)``."""
+        return cls([AttentionBias(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], has_parse,
+                   padding=padding)  # fmt: skip
+
+    @property
+    def log_masks(self) -> Tensor:
+        """Logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
+        return torch.cat([bias.bias for bias in self.biases], dim=1)
+
+    @property
+    def masks(self) -> Tensor:
+        """The matrix of each bias, ``(batch, biases, n, n)``: a mask from 0 to 1, or a factor.
+
+        Raises:
+            ValueError: one of them is no matrix that all heads share.
+        """
+        return torch.cat([bias.matrix for bias in self.biases], dim=1)
+
+    def with_biases(self, biases: Sequence[Any]) -> BatchBiases:
+        """The same in one layer, whose biases these are."""
+        return BatchBiases(
+            biases, lambda: self.has_parse, self.valid_pairs, position=self.position, parent=self._parent or self
+        )
+
+    @property
+    def differentiable(self) -> tuple[Tensor, ...]:
+        """The tensors of biases that have a gradient: predicted syntax.
+
+        Activation checkpointing keeps the gradient of a layer's arguments that are tensors, and of nothing within other
+        objects. So layers get these as arguments of their own, and put them back by :meth:`with_differentiable`.
+        """
+        found: list[Tensor] = []
+        self._replace(found.append)
+        return tuple(found)
+
+    def with_differentiable(self, tensors: Sequence[Tensor]) -> BatchBiases:
+        """These biases with other tensors instead of :attr:`differentiable`."""
+        if not tensors:
+            return self
+        remaining = iter(tensors)
+        return self.with_biases(self._replace(lambda _: next(remaining)))
+
+    def _replace(self, function: Callable[[Tensor], Any]) -> list[Any]:
+        """Biases with the result of a function instead of each tensor that has a gradient."""
+
+        def replaced(part: Any) -> Any:
+            return function(part) if isinstance(part, Tensor) and part.requires_grad else part
+
+        return [bias.map(replaced) if isinstance(bias, AttentionBias) else replaced(bias) for bias in self.biases]
+
+    @cached_property
+    def has_parse(self) -> Tensor:
+        """True for a sentence with the features that the kind of bias needs, ``(batch, kinds)``."""
+        return self._has_parse if isinstance(self._has_parse, Tensor) else self._has_parse()
+
+    @cached_property
+    def all_have_parse(self) -> bool:
+        """True if all sentences have all parses; finding out makes a GPU wait, once a batch."""
+        return bool(self.has_parse.all()) if self._parent is None else self._parent.all_have_parse
+
+    @cached_property
+    def _any_parse(self) -> BatchBiases:
+        return BatchBiases((), lambda: self.has_parse.any(dim=1, keepdim=True), padding=self.padding)
+
+    @cached_property
+    def product(self) -> BatchBiases:
+        """One bias instead of all, each an :class:`AttentionBias` here: the sum of biases and product of factors."""
+        biases = [bias.bias for bias in self.biases if bias.bias is not None]
+        factors = [bias.factor for bias in self.biases if bias.factor is not None]
+        product = AttentionBias(bias=reduce(torch.add, biases) if biases else None,
+                                factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
+        return (self._parent or self)._any_parse.with_biases([product])
+
+    def padding_bias(self, dtype: torch.dtype) -> Tensor | None:
+        """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding."""
+        bias = self._aligned_padding_bias(dtype)
+        return None if bias is None or self.padding is None else bias[..., : self.padding.shape[1]]
+
+    def _aligned_padding_bias(self, dtype: torch.dtype) -> Tensor | None:
+        """As :meth:`padding_bias`; as wide as aligned :meth:`expert_biases` are in memory."""
+        if self._parent is not None:
+            return self._parent._aligned_padding_bias(dtype)
+        if (padding := self.padding) is None:
+            return None
+        width = _aligned(padding.shape[1])
+        return self._cached(
+            ("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=width)[:, None, None, :]
+        )
+
+    def expert_biases(self, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
+        """b of all experts, -inf for keys that are padding, ``(batch, 1 or heads, experts, n, n)``.
+
+        Args:
+            with_global: the first expert is the global one, whose b is 0.
+            aligned: rows begin a multiple of 8 numbers apart, as kernels of fused attention on a GPU want them: they
+                copy others, in each layer.
+        """
+
+        def compute() -> Tensor:
+            padding = self._aligned_padding_bias(dtype) if aligned else self.padding_bias(dtype)
+            parts = [bias.bias for bias in self.biases]
+            bias = self._of_experts(parts, 0.0, with_global=with_global, aligned=aligned).to(dtype)
+            bias = bias if padding is None else bias + padding.unsqueeze(2)
+            return bias[..., : bias.shape[-2]]
+
+        return self._cached(("biases", dtype, with_global, aligned), compute)
+
+    def expert_factors(self, *, with_global: bool) -> Tensor | None:
+        """f of all experts, in the shape of :meth:`expert_biases`; ``None`` if all are 1."""
+        factors = [bias.factor for bias in self.biases]
+        if all(factor is None for factor in factors):
+            return None
+        return self._cached(("factors", with_global), lambda: self._of_experts(factors, 1.0, with_global=with_global))
+
+    def split(self, size: int) -> list[BatchBiases]:
+        """Biases, each an :class:`AttentionBias` without a factor, of groups of `size` sentences."""
+
+        def compute() -> list[BatchBiases]:
+            has_parse = self.has_parse.split(size)
+            paddings = [None] * len(has_parse) if self.padding is None else self.padding.split(size)
+            biases = [
+                [AttentionBias(bias=part) for part in bias.bias.split(size)]
+                if len(bias.bias) > 1
+                else [bias] * len(has_parse)
+                for bias in self.biases
+            ]
+            groups = zip(zip(*biases, strict=True), has_parse, paddings, strict=True)
+            return [BatchBiases(group, known, padding=padding) for group, known, padding in groups]
+
+        return self._cached(("groups", size), compute)
+
+    def _of_experts(
+        self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool, aligned: bool = False
+    ) -> Tensor:
+        """Stack parts of all experts, `neutral` where one has none: ``(batch, 1 or heads, experts, n, n)``.
+
+        If `aligned`, there are more columns, up to a multiple of 8.
+        """
+        present = [part for bias in self.biases for part in (bias.bias, bias.factor) if part is not None]
+        shape = torch.broadcast_shapes(*(part.shape for part in present))
+        whole = [(present[0].new_full((), neutral) if part is None else part).expand(shape) for part in parts]
+        stacked = _stack(whole, dim=2)
+        more = _aligned(shape[-1]) - shape[-1] if aligned else 0
+        if not (with_global or more):
+            return stacked
+        return F.pad(stacked, (0, more, 0, 0, int(with_global), 0), value=neutral)
+
+    def _cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The result of `compute`, which runs once."""
+        if key not in self._cache:
+            self._cache[key] = compute()
+        return self._cache[key]
+
+
+class BiasBuilder:
+    """Builder of a batch's attention biases from its features, once for all layers.
+
+    Args:
+        masks: the kinds, in the order of the gates.
+        position: computes the buckets of a bias by relative position, of positions' indices ``(1, n)``, if there is
+            one.
+    """
+
+    def __init__(self, masks: Sequence[SyntaxBias], *, position: Callable[[Tensor], Buckets] | None = None):
+        self.masks = tuple(masks)
+        self.position = position
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the kinds."""
+        return tuple(mask.name for mask in self.masks)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that they need, each once."""
+        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
+
+    @property
+    def parsed_indices(self) -> tuple[int, ...]:
+        """The indices of the kinds that need a parse."""
+        return tuple(k for k, mask in enumerate(self.masks) if mask.features)
+
+    @property
+    def label_features(self) -> tuple[str, ...]:
+        """The features that only their losses need, each once."""
+        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.label_features))
+
+    def __call__(
+        self,
+        features: Mapping[str, Tensor] | None,
+        tokens: Tensor | None = None,
+        *,
+        padding: Tensor | None = None,
+        teaches: bool = False,
+    ) -> BatchBiases:
+        """Build the biases of a batch.
+
+        Args:
+            features: each ``(batch, n)``; may be ``None`` where no kind needs any.
+            tokens: ``(batch, n)``, whose values are ignored; by default one of the features.
+            padding: true at padding, ``(batch, n)``; ``None`` where there is none.
+            teaches: kinds get their :attr:`SyntaxBias.label_features`, if the batch has them.
+
+        Raises:
+            ValueError: features are missing; the model does not run without them instead.
+        """
+        syntax = SyntaxBatch.of(features)
+        syntax.require(self.features, part=f"the model with the syntax masks {', '.join(self.names)}")
+        if tokens is None:
+            tokens = next(iter(syntax.values()))
+        indices = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
+        valid: list[Tensor] = []  # of each kind, positions that have its features
+        biases: list[Any] = []
+        valid_pairs: list[Tensor | None] = []
+        for mask in self.masks:
+            has_labels = teaches and all(name in syntax for name in mask.label_features)
+            labels = {name: syntax[name] for name in mask.label_features} if has_labels else {}
+            of_mask = [syntax[name] for name in mask.features]
+            bias, pairs = mask.bias(*(of_mask or [indices]), **labels), None
+            if of_mask:
+                at = syntax.known(*mask.features)
+                valid.append(at)
+                pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
+                if isinstance(bias, (AttentionBias, Buckets)):
+                    bias, pairs = bias.where(pairs), None
+            else:
+                valid.append(torch.ones_like(tokens, dtype=torch.bool))
+            biases.append(bias)
+            valid_pairs.append(pairs)
+
+        def has_parse() -> Tensor:
+            return _stack(valid, dim=1).any(dim=2) if valid else torch.ones_like(tokens[:, :0], dtype=torch.bool)
+
+        position = None if self.position is None else self.position(indices)
+        return BatchBiases(biases, has_parse, valid_pairs, padding=padding, position=position)
+
+
+def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
+    """As ``torch.stack``, which copies even a single tensor."""
+    return torch.stack(tuple(tensors), dim) if len(tensors) > 1 else tensors[0].unsqueeze(dim)
+
+
+def _aligned(n: int) -> int:
+    """The next multiple of 8."""
+    return n + -n % 8

@@ -1,7 +1,0 @@
-#!/usr/bin/env python3
-"""The command fairseq-syntax-binarize, as a script in a checkout: the package lies beside it."""
-
-from syntax_data.commands.binarize import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,114 @@
+"""Checks of a data-bin's features: at load, and in full by ``fairseq-syntax-binarize --verify``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+from tqdm import tqdm
+
+from syntax_data.data_bin.mmap import MmapValues, ranges
+from syntax_data.data_bin.paths import TokenFiles, signature_path
+from syntax_data.data_bin.signature import Signature, check_files
+from syntax_data.errors import InputError
+from syntax_data.features import FEATURES
+from syntax_data.features.feature import Rows
+
+
+def open_features(
+    files: TokenFiles, names: Iterable[str], signature: Signature, *, hashes: bool = True
+) -> dict[str, MmapValues]:
+    """Features of a split that the signature has, by name.
+
+    The token files must be those that the features were written for; their hashes are always compared.
+
+    Args:
+        hashes: whether to compare the hashes of the feature files, beside their sizes.
+
+    Raises:
+        InputError: a file is not as in the signature; or a feature has not as many values for each sentence as there
+            are tokens. Names the file, or the first such sentence.
+    """
+    described = signature.splits[files.split].files
+    check_files(files.tokens, described)
+    check_files(files.features(names), described, hashes=hashes)
+    lengths = MmapValues(files.prefix).lengths
+    return {name: _open_feature(files, name, lengths) for name in names}
+
+
+def _open_feature(files: TokenFiles, name: str, expected: np.ndarray) -> MmapValues:
+    feature = MmapValues(files.feature(name), FEATURES[name].dtype)
+    found = feature.lengths
+    if len(found) != len(expected):
+        message = f"expected the features of {len(expected)} sentences, as there are tokens of, found {len(found)}"
+        raise InputError(feature.prefix, None, message)
+    no_parse = (found == 0) & (FEATURES[name].source is not None)
+    wrong = np.flatnonzero((found != expected) & ~no_parse)
+    if len(wrong):
+        raise InputError(
+            feature.prefix,
+            None,
+            f"expected {expected[wrong[0]]} values for sentence {wrong[0]} (counted from 0), one for each token, found "
+            f"{found[wrong[0]]}; {len(wrong)} sentences differ",
+        )
+    return feature
+
+
+def verify(data: str, source_lang: str, target_lang: str) -> None:
+    """Check the features of all splits of a data-bin, in constant memory, and print a line for each split.
+
+    Size and hash of every file, against the signature; each sentence's length, against the tokens; every value, against
+    :mod:`syntax_data.features`.
+
+    Args:
+        data: a data-bin.
+        source_lang: the language that has features.
+        target_lang: the other one.
+
+    Raises:
+        InputError: no signature lists any split; or, after all splits, the first fault with its file and sentence.
+    """
+    pairs = [(source_lang, target_lang), (target_lang, source_lang)]
+    signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in pairs}
+    listed = {split: pair for pair in pairs for split in signatures[pair].splits}
+    if not listed:
+        path = signature_path(data, pairs[0], source_lang)
+        found = "none in it" if os.path.exists(path) else "no file"
+        raise InputError(path, None, f"expected a signature with splits, found {found}")
+    faults = []
+    for split, pair in listed.items():
+        try:
+            print(f"{split}: {_verify_split(TokenFiles(data, split, pair, source_lang), signatures[pair])}")
+        except InputError as fault:
+            print(f"{split}: wrong: {fault}")
+            faults.append(fault)
+    for split in ("train", "valid", "test"):
+        if split not in listed and TokenFiles.find(data, split, source_lang, target_lang):
+            print(f"{split}: tokens without features")
+    if faults:
+        raise faults[0]
+
+
+def _verify_split(files: TokenFiles, signature: Signature) -> str:
+    names = signature.splits[files.split].features
+    features = open_features(files, names, signature)
+    lengths = MmapValues(files.prefix).lengths
+    with tqdm(desc=files.split, total=len(lengths), unit=" sentences", leave=False, disable=None) as progress:
+        for first, last in ranges(lengths):
+            rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
+            for name in names:
+                labels = signature.labels[name] if FEATURES[name].labels == () else FEATURES[name].labels or ()
+                for wrong, expected in FEATURES[name].wrong(rows[name], rows, labels):
+                    if wrong.any():
+                        at = int(wrong.argmax())
+                        sentence, position = rows[name].place(at)
+                        raise InputError(
+                            f"{features[name].prefix}.bin",
+                            None,
+                            f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, "
+                            f"position {position} (both counted from 0)",
+                        )
+            progress.update(last - first)
+    count = len(files.tokens) + len(files.features(names))
+    return f"{count} files as in the signature; {len(lengths)} sentences with valid {', '.join(names)}"

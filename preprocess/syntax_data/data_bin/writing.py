@@ -1,0 +1,80 @@
+"""Writing features into a data-bin: all of a run's files at its end, or none, wherever it is killed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from syntax_data.data_bin.paths import TokenFiles
+from syntax_data.data_bin.signature import Signature, describe_files
+from syntax_data.errors import InputError
+from syntax_data.io.workers import signals_afterwards
+
+
+@contextmanager
+def staging_folder(target: str) -> Iterator[str]:
+    """Yield an empty folder for new files, which :func:`commit` moves; no other run writes features meanwhile.
+
+    The lock is an empty file, which stays: a lock that is deleted could be taken twice. The folder is deleted at the
+    end, and with it the files of a run that was killed.
+
+    Args:
+        target: path of the data-bin's signature.
+
+    Raises:
+        InputError: another run is writing features.
+    """
+    from filelock import FileLock, Timeout  # not for --help
+
+    hidden = os.path.join(os.path.dirname(target), f".{os.path.basename(target).removesuffix('.json')}")
+    folder = f"{hidden}.tmp"
+    try:
+        lock = FileLock(f"{hidden}.lock", timeout=0, mode=0o666).acquire()
+    except Timeout:
+        message = "expected no other fairseq-syntax-binarize on this data-bin, found one at work: wait for its end"
+        raise InputError(f"{hidden}.lock", None, message) from None
+    with lock:
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            shutil.rmtree(folder)
+        with suppress(FileNotFoundError):
+            os.unlink(folder)
+        os.mkdir(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
+    """Move the feature files of some splits from a staging folder into their data-bin, and sign them.
+
+    Args:
+        new: the signature with these splits, which have no files yet, and with others of the data-bin.
+        files: of these splits.
+        folder: of :func:`staging_folder`.
+    """
+    target = files[0].signature
+    moved = {path: os.path.join(folder, os.path.basename(path)) for f in files for path in _features(new, f)}
+    for f in files:
+        new.splits[f.split].files = describe_files([*f.tokens, *(moved[path] for path in _features(new, f))])
+    written = {f.split for f in files}
+    others = {name: split for name, split in new.splits.items() if name not in written}
+    # The signature drops the old files before they are replaced: it never describes a mixture, wherever this is killed.
+    with signals_afterwards():
+        if os.path.exists(target):
+            _replace(Signature(others, new.labels), target, folder)
+        for path, hidden in moved.items():
+            os.replace(hidden, path)
+        _replace(new, target, folder)
+
+
+def _features(signature: Signature, files: TokenFiles) -> list[str]:
+    return files.features(signature.splits[files.split].features)
+
+
+def _replace(signature: Signature, target: str, folder: str) -> None:
+    path = os.path.join(folder, "signature")
+    signature.write(path)
+    os.replace(path, target)
