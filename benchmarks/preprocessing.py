@@ -21,15 +21,15 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from syntax_data.parsers import MAX_TOKENS, default_characters
 from syntax_data.parsers.stanza import StanzaParser
-from syntax_data.parsing.job import merge, open_parser, parse_batches
-from syntax_data.parsing.plan import ParsePlan
-from syntax_data.parsing.store import BatchStore
+from syntax_data.parsing.batches import open_parser
+from syntax_data.parsing.run import ParseRun
 from syntax_data.text.folding import unescape_moses
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
@@ -112,11 +112,8 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
         def ours(text: Path = text, parser: StanzaParser = parser) -> float:
             begin = time.perf_counter()
             limits = {"max_tokens": MAX_TOKENS, "max_characters": default_characters(MAX_TOKENS)}
-            plan = ParsePlan(str(text), str(text), batch_size=500, **limits)
-            store = BatchStore(plan)
-            with open_parser(1, lambda: parser) as placed, store.open(plan.work(placed.described), None) as work:
-                parse_batches(store, placed, range(len(plan.batches)), resume=False)
-                merge(store, work)
+            with tempfile.TemporaryDirectory() as folder, open_parser(1, lambda: parser) as parsers:
+                ParseRun(str(text), f"{folder}/x", batch_size=500, **limits).parse(parsers, None)
             return time.perf_counter() - begin
 
         ours()  # the first call of a pipeline is slower

@@ -15,7 +15,7 @@ import pytest
 from forked import ForkedCommand
 from places import EXPERIMENTS
 from syntax_experiments.__main__ import main
-from syntax_experiments.make import make, spec_path
+from syntax_experiments.make import is_made, make, spec_path
 
 
 def experiment(recipe: object, *options: object) -> dict[str, Any]:
@@ -28,33 +28,29 @@ def experiment(recipe: object, *options: object) -> dict[str, Any]:
 
 
 def run_here(recipe: str, *options: object, monkeypatch: pytest.MonkeyPatch, cwd: Path) -> None:
-    """Runs a recipe by this process and copies of it, which need not import everything again for each step.
+    """Run a recipe by this process and copies of it, which need not import everything again for each step.
 
-    A recursion stands for the engine, one step at a time; its options are not known here.
+    A recursion replaces Snakemake, one step at a time; its options are not known here.
     """
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as --smoke sets it; put back at the end
-    monkeypatch.setattr("syntax_experiments.engine.subprocess", SimpleNamespace(Popen=_Engine))
-    monkeypatch.setattr("syntax_experiments.commands.subprocess", SimpleNamespace(Popen=ForkedCommand))
+    monkeypatch.setattr("syntax_experiments.workflow.run_snakemake", _make_all)
+    forks = SimpleNamespace(call=lambda words, **streams: ForkedCommand(words, **streams).wait())
+    monkeypatch.setattr("syntax_experiments.make.subprocess", forks)
     with pytest.raises(SystemExit) as ended:
         main([recipe, *map(str, options)])
     assert ended.value.code == 0, ended.value.code
 
 
-class _Engine:
-    """Stands for :class:`subprocess.Popen` of Snakemake."""
-
-    def __init__(self, words: Sequence[str], **_: object):
-        (self._targets,) = (word.removeprefix("targets=") for word in words if word.startswith("targets="))
-
-    def wait(self) -> int:
-        for path in self._targets.split(","):
-            _make(path)
-        return 0
+def _make_all(words: Sequence[str]) -> int:
+    (targets,) = (word.removeprefix("targets=") for word in words if word.startswith("targets="))
+    for path in targets.split(","):
+        _make(path)
+    return 0
 
 
 def _make(path: str) -> None:
-    if not Path(path, "made.json").exists():
+    if not is_made(path):
         for needed in json.loads(spec_path(path).read_text())["inputs"].values():
             _make(needed)
         make(path)

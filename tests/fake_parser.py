@@ -1,4 +1,4 @@
-"""A parser as someone else would add one: every word hangs on the one before, and says in which call it was parsed."""
+"""A parser of another package: each word depends on the one before, and its columns name the call that parsed it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Forked:
             self.pid = fork(function, nothing, out, out)
 
     def end(self, seconds: float = 30) -> int:
-        """Its exit status, or minus the number of the signal that ended it; kills it after so many seconds."""
+        """Its exit status, or minus the number of the signal that ended it; kills it after that many seconds."""
         end = time.monotonic() + seconds
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)

@@ -9,19 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from places import EXPERIMENTS, TESTS
-from syntax_data.text.lines import read_lines
-from syntax_data.trees.conllu import conllu_entries, parse_conllu
-from syntax_data.trees.tree import DependencyTree, NoParse
+from syntax_data.trees.formats import CONLLU
+from syntax_data.trees.tree import DependencyTree
 
 
 def quickstart_parses(folder: Path, lines: int) -> list[DependencyTree]:
-    """Of sentences made by the quickstart's grammar."""
+    """Parses of sentences of the quickstart's grammar."""
     grammar = EXPERIMENTS / "corpora/grammar.py"
     options = ["--train", str(lines), "--held-out", "5", "--seed", "1", str(folder)]
     subprocess.run([sys.executable, grammar, *options], check=True, capture_output=True)
-    path = str(folder / "true/train.src.conllu")
-    found = [parse_conllu(unit, path=path, line=n) for n, unit in conllu_entries(read_lines(path))]
-    return [tree for tree in found if not isinstance(tree, NoParse)]
+    return [tree for _, tree in CONLLU.read(str(folder / "true/train.src.conllu")) if isinstance(tree, DependencyTree)]
 
 
 def train_spacy(trees: Sequence[DependencyTree], folder: Path) -> Path:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in here after so many seconds; a limit that is there already goes on afterwards."""
+    """Raise TimeoutError in this block after that many seconds; an outer limit goes on afterwards."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"not done within {seconds} seconds")

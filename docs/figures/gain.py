@@ -1,17 +1,16 @@
 """Draw docs/pictures/multi30k-gain-over-training.svg: the gain of the parser's trees on top of relative position.
 
-.venv/bin/python docs/figures/gain.py [examples/experiments/measured/multi30k_en_de.tar.xz]
+.venv/bin/python docs/figures/gain.py [examples/experiments/measured/multi30k_en_de/epochs.csv]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import tarfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from syntax_experiments.plots.figures.style import legend, looks, panels, save, styled
@@ -27,16 +26,10 @@ OTHERS = {
 }
 
 
-def losses(archive: Path) -> dict[str, np.ndarray]:
+def losses(path: Path) -> dict[str, np.ndarray]:
     """Return the validation losses of each system without label smoothing, in bits, ``(seeds, epochs)``."""
-    found: dict[str, dict[int, list[float]]] = {}
-    with tarfile.open(archive) as file:
-        for member in file:
-            content = file.extractfile(member) if member.name.endswith("/run.json") else None
-            if content and (run := json.load(content))["system"] in (TREES, *OTHERS):
-                of_epochs = [epoch["valid_nll_loss"] for epoch in run["epochs"]]
-                found.setdefault(run["system"], {})[run["seed"]] = of_epochs
-    return {system: np.array([of[seed] for seed in sorted(of)]) for system, of in found.items()}
+    epochs = pd.read_csv(path).pivot(index=["system", "seed"], columns="epoch", values="valid_nll_loss")
+    return {system: epochs.loc[system].to_numpy() for system in (TREES, *OTHERS)}
 
 
 def draw(of: dict[str, np.ndarray], first: int = 2) -> Figure:
@@ -59,11 +52,11 @@ def draw(of: dict[str, np.ndarray], first: int = 2) -> Figure:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    packed = ROOT / "examples/experiments/measured/multi30k_en_de.tar.xz"
-    parser.add_argument("archive", nargs="?", type=Path, default=packed)
+    measured = ROOT / "examples/experiments/measured/multi30k_en_de/epochs.csv"
+    parser.add_argument("epochs", nargs="?", type=Path, default=measured)
     prefix = str(ROOT / "docs/pictures/multi30k-gain-over-training")
     with styled():
-        save(draw(losses(parser.parse_args().archive)), prefix)
+        save(draw(losses(parser.parse_args().epochs)), prefix)
     os.remove(f"{prefix}.png")  # pages show the SVG
 
 

@@ -101,7 +101,7 @@ def readings(work: Path) -> list[Reading]:
 
 
 def _inputs(made: Path) -> dict[str, str]:
-    inputs: dict[str, str] = json.loads((made / "made.json").read_text(encoding="utf-8"))["inputs"]
+    inputs: dict[str, str] = json.loads((made / "metadata.json").read_text(encoding="utf-8"))["inputs"]
     return inputs
 
 

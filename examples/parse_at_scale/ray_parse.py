@@ -2,8 +2,8 @@
 
     python ray_parse.py --num-shards 64 [--cpus 1] [--gpus 0] -- --lang en --input /shared/raw/train.en …
 
-Options after -- are those of fairseq-syntax-parse; the input must lie where every machine sees it. What a task that was
-lost has parsed is kept: Ray starts the task again, and so may you the command.
+Options after -- are those of fairseq-syntax-parse; every machine must see the input. What a lost task has parsed is
+kept: Ray starts the task again, and you may give the command again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import ray
 
 
 def parse_shard(row: dict[str, int], command: list[str], num_shards: int) -> dict[str, int]:
-    """Parses the shard number `id` of `row`, or what is left of it."""
-    shard = ["--num-shards", str(num_shards), "--shard-id", str(row["id"]), "--resume"]
+    """Parse what is left of the shard whose number is the `id` of `row`."""
+    shard = ["--num-shards", str(num_shards), "--shard-id", str(row["id"])]
     subprocess.run([*command, *shard], check=True)
     return row
 

@@ -11,5 +11,5 @@ set -euo pipefail
 if [ "$1" = merge ]; then
     fairseq-syntax-parse "${@:2}" --merge
 else
-    fairseq-syntax-parse "${@:2}" --num-shards "$1" --shard-id "$SLURM_ARRAY_TASK_ID" --resume
+    fairseq-syntax-parse "${@:2}" --num-shards "$1" --shard-id "$SLURM_ARRAY_TASK_ID"
 fi

@@ -1,4 +1,4 @@
-"""What the recipe gate_normalisation measures, and the treatments of statistics that it trains with."""
+"""The measurement of the recipe gate_normalisation, and its treatments of statistics."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_model_without_its_epochs_is_refused(data_bin, plain, tmp_path, capsys
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize("name", ["slow_gates", "accumulated_gates"])
-def test_some_treatments_train_alike_and_have_other_statistics(data_bin, plain, tmp_path, name):
+def test_slow_and_accumulated_statistics_change_no_weights(data_bin, plain, tmp_path, name):
     in_a_process_of_its_own(lambda: train(data_bin, tmp_path, *PLAIN, "--user-dir", str(GATES / name)), tmp_path)
     for epoch in (1, 2):
         (weights, statistics), (expected, plain_statistics) = split(tmp_path, epoch), split(plain, epoch)
@@ -93,7 +93,7 @@ def test_some_treatments_train_alike_and_have_other_statistics(data_bin, plain, 
 
 
 def assert_statistics_of_the_training_set(model: Path) -> None:
-    """Of the first guided layer, whose logits no other gate has a part in: the mean over batches of their means."""
+    """Of the first syntax layer, whose logits depend on no other gate: the mean over batches of their means."""
     loaded, task = commands.load(model / "checkpoints/checkpoint2.pt")
     task.load_dataset("train")
     norm = next(iter(loaded.gates.values())).batch_norm
@@ -107,7 +107,7 @@ def assert_statistics_of_the_training_set(model: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_frozen_statistics_stand_still_and_normalise_training(data_bin, plain, tmp_path, monkeypatch):
+def test_frozen_statistics_are_constant_and_normalise_training(data_bin, plain, tmp_path, monkeypatch):
     def freeze() -> None:
         sys.path.insert(0, str(GATES))
         frozen = importlib.import_module("frozen_gates")

@@ -16,9 +16,7 @@ from syntax_data.commands import parse
 from syntax_data.parsers import Line, Parse, Parser
 from syntax_data.parsers.spacy import SpacyParser
 from syntax_data.parsers.udpipe import UdpipeParser
-from syntax_data.text.lines import read_lines
-from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_entries, parse_conllu
+from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import NoParse
 
 #: Lines, and why they have no parse.
@@ -56,12 +54,11 @@ def made(name: str, model: Path, **options: Any) -> Parser:
 def run(text: Path, name: str, model: Path, *more: str) -> list:
     """The dependency trees that the command makes."""
     parse.main(["--input", str(text), "--parser", name, "--model", str(model), "--batch-size", "2", *more])
-    path = f"{text}.conllu"
-    return [parse_conllu(unit, path=path, line=n) for n, unit in conllu_entries(read_lines(path))]
+    return [tree for _, tree in CONLLU.read(f"{text}.conllu")]
 
 
 @pytest.mark.parametrize("name", ["spacy", "udpipe"])
-def test_a_line_is_a_unit_whatever_is_in_it(tmp_path, models, name, capsys):
+def test_each_line_has_an_entry(tmp_path, models, name, capsys):
     text = tmp_path / "x.de"
     text.write_text("".join(f"{line}\n" for line in ODD), encoding="utf-8")
     trees = run(text, name, models[name], "--max-tokens", "40", "--max-characters", "250")
@@ -174,8 +171,7 @@ def test_constituents_by_benepars_component(tmp_path, models):
     subprocess.run([sys.executable, "-c", save], **program)
     (tmp_path / "x").write_text("the pilot saw ( the &quot;farmer )\n\nthe pilot\n")
     subprocess.run(["fairseq-syntax-parse", "--input", "x", "--parser", "spacy", "--model", "both"], **program)
-    trees = [parse_brackets(line, path="x.trees", line=n) for n, line in read_lines(str(tmp_path / "x.trees"))]
-    conllu = [parse_conllu(u, path="x", line=n) for n, u in conllu_entries(read_lines(str(tmp_path / "x.conllu")))]
+    trees, conllu = ([p for _, p in kind.read(kind.path(str(tmp_path / "x")))] for kind in (TREES, CONLLU))
     assert trees[1] == NoParse("empty")
     for of_line, tree in zip(trees[::2], conllu[::2], strict=True):
         assert [word for part in of_line for word in part.leaves()] == tree.tokens
@@ -188,7 +184,7 @@ def test_a_head_in_another_sentence_is_no_root(models):
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.load(models["spacy"])
     pipeline.add_pipe("sentencizer", config={"punct_chars": ["saw"], "overwrite": True})
-    with pytest.raises(RuntimeError, match="stands in another sentence"):
+    with pytest.raises(RuntimeError, match="is in another sentence"):
         SpacyParser(model="in memory", pipeline=pipeline).parse([Line(1, "the pilot saw the farmer with the lantern")])
 
 

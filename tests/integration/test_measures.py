@@ -1,4 +1,4 @@
-"""What recipes ask of trained models: the loss of a test set's references, and of parts of it."""
+"""The script of the recipes that measures trained models: the loss of references, of parts and of sentences."""
 
 from __future__ import annotations
 
@@ -17,35 +17,39 @@ PARTS = {"every second": [0, 2, 4], "all others": [1, 3, 5], "one": [3]}
 
 @pytest.fixture
 def measure(trained, capsys, monkeypatch, tmp_path):
-    """What a script of the experiments prints of the fixture's model."""
+    """Return the lines that the script prints of the fixture's model."""
     shutil.copy(trained.checkpoint, tmp_path / "checkpoint.pt")
 
-    def printed(script: str, *arguments: object) -> object:
-        monkeypatch.setattr(sys, "argv", [script, str(tmp_path), str(trained.data), *map(str, arguments)])
-        runpy.run_path(str(EXPERIMENTS / "measures" / script), run_name="__main__")
-        return json.loads(capsys.readouterr().out.splitlines()[-1])
+    def printed(*arguments: object) -> list:
+        monkeypatch.setattr(sys, "argv", ["loss.py", str(tmp_path), str(trained.data), *map(str, arguments)])
+        runpy.run_path(str(EXPERIMENTS / "measures/loss.py"), run_name="__main__")
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] in "{123456789"]
 
     return printed
 
 
-def of_fairseq(trained) -> dict[int, tuple[float, int]]:
-    """Of each line what fairseq-generate says of its reference: bits a token, and the number of tokens."""
+def test_losses_are_those_that_fairseq_gives_references(trained, measure, tmp_path):
     log = commands.generate_scored(trained.data, trained.checkpoint, more=("--score-reference", "--post-process=none"))
-    return {line: (-score, len(text.split()) + 1) for line, (score, text) in log.items()}  # </s>
+    of_fairseq = {line: (-score, len(text.split()) + 1) for line, (score, text) in log.items()}  # </s>
 
+    def mean(lines):
+        of = [of_fairseq[line] for line in lines]
+        return sum(bits * tokens for bits, tokens in of) / sum(tokens for _, tokens in of)
 
-def mean(scored: dict[int, tuple[float, int]]) -> float:
-    return sum(bits * tokens for bits, tokens in scored.values()) / sum(tokens for _, tokens in scored.values())
-
-
-def test_the_loss_of_a_test_set_is_what_fairseq_gives_its_references(trained, measure):
-    assert measure("test_loss.py") == pytest.approx(mean(of_fairseq(trained)), abs=1e-3)
-
-
-def test_the_loss_of_a_part_is_that_of_its_lines_alone(trained, measure, tmp_path):
+    assert measure()[-1] == pytest.approx(mean(of_fairseq), abs=1e-3)
     (tmp_path / "parts.json").write_text(json.dumps(PARTS))
-    found = measure("loss_of_parts.py", tmp_path / "parts.json")
-    scored = of_fairseq(trained)
-    expected = {f"loss, {name}": mean({line: scored[line] for line in lines}) for name, lines in PARTS.items()}
-    assert found == pytest.approx(expected, abs=1e-3)
-    assert len({round(value, 3) for value in expected.values()}) == len(PARTS)
+    sentences, found = measure("--parts", tmp_path / "parts.json", "--sentences")
+    assert found == pytest.approx({f"loss, {name}": mean(lines) for name, lines in PARTS.items()}, abs=1e-3)
+    assert len({round(value, 3) for value in found.values()}) == len(PARTS)
+    for name, lines in PARTS.items():
+        expected = [[bits * tokens, tokens] for bits, tokens in (of_fairseq[line] for line in lines)]
+        for [bits, tokens], [of_bits, of_tokens] in zip(sentences["sentences"][f"loss, {name}"], expected, strict=True):
+            assert (bits, tokens) == (pytest.approx(of_bits, abs=1e-2), of_tokens)
+
+
+def test_several_subsets_count_as_one(measure):
+    valid, test, both = (measure("--subsets", of, "--sentences") for of in ("valid", "test", "valid,test"))
+    expected = [*valid[0]["sentences"]["loss, valid"], *test[0]["sentences"]["loss, test"]]
+    assert both[0]["sentences"]["loss, valid and test"] == expected
+    bits, tokens = (sum(column) for column in zip(*expected, strict=True))
+    assert both[1]["loss, valid and test"] == pytest.approx(bits / tokens, abs=1e-4)

@@ -1,13 +1,12 @@
-"""An experiment that is stopped, wherever it is, ends; killed again and again, with the table of one left alone."""
+"""An experiment that is stopped at any point ends with the table of one that is not."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
+import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 
 from experiment import experiment
 from places import EXPERIMENTS
-from syntax_experiments.make import spec_path
 
 TIMES = {"words_per_second", "hours"}
 
@@ -24,7 +22,7 @@ TIMES = {"words_per_second", "hours"}
 def recipe(tmp_path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(f"""
-extends: {EXPERIMENTS}/recipes/quickstart.yaml
+extends: quickstart
 corpus:
   command: python {EXPERIMENTS}/corpora/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
 train: {{max-update: 12, warmup-updates: 2}}
@@ -35,9 +33,15 @@ baselines: [transformer]
     return path
 
 
-def start(recipe: Path, work: Path) -> subprocess.Popen[str]:
-    command = experiment(recipe, "--work", work, "--cores", 2)
+def start(recipe: Path, work: Path, *options: object) -> subprocess.Popen[str]:
+    command = experiment(recipe, "--work", work, "--cores", 2, *options)
     return subprocess.Popen(**command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+
+def finish(running: subprocess.Popen[str]) -> str:
+    said = running.communicate()
+    assert running.returncode == 0, said
+    return said[0]
 
 
 def numbers(work: Path) -> set[tuple[str, ...]]:
@@ -46,83 +50,76 @@ def numbers(work: Path) -> set[tuple[str, ...]]:
 
 
 def made(work: Path) -> set[Path]:
-    return set(work.glob("*/*/made.json"))
+    return set(work.glob("*/*/metadata.json"))
+
+
+def wait_for(running: subprocess.Popen[str], work: Path, steps: int) -> None:
+    while len(made(work)) < steps:
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
 
 
 def test_killed_again_and_again(recipe, tmp_path):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
-    running = start(recipe, alone)
-    output = running.communicate()
-    assert running.returncode == 0, output
-    steps = len(made(alone))
+    finish(start(recipe, alone))
 
     running = start(recipe, killed)
-    while len(made(killed)) < 2 and running.poll() is None:
-        time.sleep(0.1)
-    running.terminate()  # the command alone, which passes it on
+    wait_for(running, killed, 2)
+    running.terminate()  # the command alone: Snakemake waits for the jobs
     said = running.communicate()[1]
-    assert running.returncode == 143
-    assert said.endswith("fairseq-syntax-experiment: terminated; the same command goes on where it was\n")
+    assert running.returncode == 1
+    assert "Will exit after finishing currently running jobs" in said
     with pytest.raises(ProcessLookupError):
         os.killpg(running.pid, 0)
 
-    stops = [3, 7, 9]  # steps that are made when it is killed
-    while stops:
+    for steps in (4, 7):
         running = start(recipe, killed)
-        while len(made(killed)) < stops[0] and running.poll() is None:
-            time.sleep(0.1)
+        wait_for(running, killed, steps)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+    running = start(recipe, killed)
+    while not list(killed.glob("models/*/train.log")):
         assert running.poll() is None, running.communicate()
-        del stops[0]
-        if not stops:  # the last time its trainings go on without it
-            os.kill(running.pid, signal.SIGKILL)
-        else:
-            os.killpg(running.pid, signal.SIGKILL)
-        running.communicate() if stops else running.wait()
-    orphan = running.pid
-
-    # What outlives it still holds the folder: a second one at the same time is refused, and harms nothing.
-    second = start(recipe, killed)
-    said = second.communicate()
-    assert second.returncode == 1
-    assert "another experiment works in this folder" in said[1]
-    os.killpg(orphan, signal.SIGKILL)
+        time.sleep(0.1)
+    os.kill(running.pid, signal.SIGKILL)  # its trainings go on without it, and are waited for
+    running.wait()
 
     running = start(recipe, killed)
-    output = running.communicate()
-    assert running.returncode == 0, output
-    assert len(made(killed)) == steps
+    while not list(killed.glob(".snakemake/locks/*.lock")):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    second = start(recipe, killed)  # refused, and harms nothing
+    said = second.communicate()[1]
+    assert second.returncode == 1
+    assert "Directory cannot be locked" in said
+    finish(running)
+    assert {path.parent for path in made(killed)} == {killed / path.parent.relative_to(alone) for path in made(alone)}
     assert numbers(killed) == numbers(alone)
     assert len(numbers(alone)) > 10
+    for log in killed.glob("models/*/train.log"):
+        assert log.read_text().count("| done training in ") == 1
+
+    # Whole targets are not made again; what is deleted is.
+    before = {path: path.stat().st_mtime_ns for path in made(killed)}
+    (table,) = killed.glob("tables/*/metadata.json")
+    shutil.rmtree(table.parent)
+    printed = finish(start(recipe, killed))
+    assert "gated syntax Transformer" in printed
+    assert {path for path in made(killed) if before[path] != path.stat().st_mtime_ns} == {table}
 
 
-#: Snakemake that SIGTERM reaches when it has the lock of its scheduler.
-TERMINATED = """
-import os, signal
-from snakemake.cli import main
-from snakemake.workflow import JobScheduler
-
-def finish_jobs(self, finish_jobs=JobScheduler._finish_jobs):
-    assert self._lock.locked()
-    if self._tofinish:
-        os.kill(os.getpid(), signal.SIGTERM)
-    finish_jobs(self)
-
-JobScheduler._finish_jobs = finish_jobs
-main()
-"""
+def test_partial_beside_a_run_has_the_finished_runs(recipe, tmp_path):
+    running = start(recipe, tmp_path)
+    while not list(tmp_path.glob("runs/*/metadata.json")):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.1)
+    printed = finish(start(recipe, tmp_path, "--partial"))
+    assert "| Transformer (fairseq) " in printed
+    finish(running)
+    assert (tmp_path / "recipes/small.partial/table.csv").exists()
 
 
-def test_terminated_where_the_engine_has_its_lock(tmp_path):
-    steps = [f"generated/{i}" for i in range(4)]
-    spec = {"kind": "generated", "settings": {}, "places": {"command": "true"}, "threads": 1, "priority": 0, "gpus": 0}
-    (tmp_path / spec_path(steps[0])).parent.mkdir(parents=True)
-    for step, before in zip(steps, [None, *steps], strict=False):
-        (tmp_path / spec_path(step)).write_text(json.dumps({**spec, "inputs": {"before": before} if before else {}}))
-    options = ["--snakefile", EXPERIMENTS / "Snakefile", "--config", f"targets={steps[-1]}", "--cores", "1"]
-    env = {**os.environ, "PYTHONPATH": str(EXPERIMENTS.parent)}
-    command = [sys.executable, "-c", TERMINATED, *options]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
-    assert "Will exit after finishing currently running jobs" in done.stderr, done.stderr
-    assert done.returncode == 1
-    assert (tmp_path / steps[0] / "made.json").exists()
-    assert not (tmp_path / steps[-1] / "made.json").exists()
+def test_two_dry_runs_at_once(recipe, tmp_path):
+    for running in [start(recipe, tmp_path / "work", "-n") for _ in range(3)]:
+        running.communicate()
+        assert running.returncode == 0

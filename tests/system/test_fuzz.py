@@ -141,9 +141,8 @@ def clean(tmp_path_factory) -> Path:
         capture_output=True,
     )
     assert binarize(folder, "train") is None
-    for shard in ("0", "1"):
-        source = folder / "bare.de.conllu"
-        parse_file(folder, "conllu", source, "stopped.de", "--num-shards", "2", "--shard-id", shard)
+    for more in ([], *(["--num-shards", "2", "--shard-id", shard] for shard in "01")):
+        command(syntax_data.commands.parse.main, *stopped_run(folder, "stopped" if more else "whole"), *more)
     log = "".join(f"S-{i}\t{line}\nH-{i}\t-0.5\t{line}\n" for i, line in enumerate(WORDS.splitlines()))
     (folder / "generate.log").write_text(log, encoding="utf-8")
     valid = "epoch 001 | valid on 'valid' subset | loss 7.598 | gate_slr_l1 0.4 | num_updates 251\n"
@@ -372,19 +371,24 @@ def test_every_entry_of_a_record(clean, tmp_path):
         assert values(folder) == expected
 
 
-@pytest.mark.parametrize("name", ["work.json", "0000001.json"])
-def test_batches_of_a_run_that_was_stopped(name, attack, clean):
-    expected = (clean / "train.de.conllu").read_bytes()
+def stopped_run(folder: Path, name: str) -> list[str]:
+    options = ["--batch-size", "2", "--max-tokens", "20", "--parser", "control", "--control", "random"]
+    return ["--input", str(folder / "words.de"), "--output-prefix", str(folder / f"{name}.de"), *options]
+
+
+def test_batches_of_a_run_that_was_stopped(attack, clean):
+    expected = (clean / "whole.de.conllu").read_bytes()
 
     def law(folder: Path) -> None:
-        message = parse_file(folder, "conllu", folder / "bare.de.conllu", "stopped.de", "--resume")
-        if message is None:
-            assert (folder / "stopped.de.conllu").read_bytes() == expected
-        else:
-            assert_place(message, folder)
-            assert not (folder / "stopped.de.conllu").exists()
+        for more in (["--num-shards", "2", "--shard-id", "0"], ["--merge"]):
+            message = command(syntax_data.commands.parse.main, *stopped_run(folder, "stopped"), *more)
+            if message is not None:
+                assert_place(message, folder)
+                assert not (folder / "stopped.de.conllu").exists()
+                return
+        assert (folder / "stopped.de.conllu").read_bytes() == expected
 
-    attack(f"stopped.de.parts/{name}", law)
+    attack("stopped.de.parts/0-of-2.jsonl", law)
 
 
 def test_logs(attack):

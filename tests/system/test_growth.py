@@ -1,4 +1,4 @@
-"""Work on a line grows about as the line does, whatever the line looks like: nothing stalls, and nothing recurses."""
+"""Work on a line grows about as the line does, for all kinds of lines: nothing stalls, and nothing recurses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from syntax_data.controls import KINDS, Control, SentencePool, control_trees
 from syntax_data.errors import InputError
 from syntax_data.features.distance import syntactic_distances
 from syntax_data.features.heads import head_feature
-from syntax_data.parsers import Line, NoParse, parse_lines
+from syntax_data.parsers import Line, parse_lines
 from syntax_data.parsers.files import ConlluParser, TreesParser
 from syntax_data.text.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
 from syntax_data.text.folding import fold, same_folded, unescape_moses
@@ -21,7 +21,7 @@ from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import format_brackets, parse_brackets
 from syntax_data.trees.conllu import format_conllu, parse_conllu
 from syntax_data.trees.formats import CONLLU
-from syntax_data.trees.tree import DependencyTree, Tree, merge_leaves, sentence_sizes
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree, merge_leaves, sentence_sizes
 
 CONTROLS = [Control(kind, percent) for kind in KINDS for percent in ([0, 30, 100] if kind == "noise" else [0])]
 #: Characters, words, brackets, … in a line.

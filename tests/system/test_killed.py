@@ -1,12 +1,10 @@
-"""Commands that are killed wherever they change the names of files: once more, and all is as if that had not been."""
+"""Commands killed or stopped wherever they parse a batch, or rename or delete a file: the next run puts all right."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import multiprocessing
 import os
-import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -15,64 +13,60 @@ from pathlib import Path
 
 import pytest
 
-from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, run, write
+from binarizing import CONLLU, TEXT, TREES, contents, run, write
+from fake_parser import FakeParser
 from forked import Forked
 from syntax_data.commands import binarize, parse
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+pytestmark = [pytest.mark.usefixtures("fake_parser"), pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
+
+FEATURES = ["--features", "word,distance,deprel"]
+STEPS = [(os, "replace"), (os, "rename"), (os, "unlink"), (FakeParser, "parse")]
 
 
-def at_renaming(call: int, when: str, act: Callable[[], object], command: Callable[[], object]) -> None:
-    """`command`, and `act` before or after it gives a file another name for the so many-th time."""
-    calls = 0
+def at_step(number: int, when: str, act: Callable[[], object], command: Callable[[], object]) -> None:
+    """`command`, and `act` before or after one of its steps."""
+    step = 0
 
-    def watched(rename: Callable[..., None]) -> Callable[..., None]:
-        def renamed(*args: object, **kwargs: object) -> None:
-            nonlocal calls
-            calls += 1
-            if (calls, when) == (call, "before"):
+    def watched(function: Callable[..., object]) -> Callable[..., object]:
+        def called(*args: object, **kwargs: object) -> object:
+            nonlocal step
+            step += 1
+            mine = step == number
+            if mine and when == "before":
                 act()
-            rename(*args, **kwargs)
-            if (calls, when) == (call, "after"):
+            result = function(*args, **kwargs)
+            if mine and when == "after":
                 act()
+            return result
 
-        return renamed
+        return called
 
-    for name in ("replace", "rename"):
-        setattr(os, name, watched(getattr(os, name)))
+    for place, name in STEPS:
+        setattr(place, name, watched(getattr(place, name)))
     command()
 
 
-def die(number: int = signal.SIGKILL) -> None:
-    os.kill(os.getpid(), number)
-
-
-def kill_workers() -> None:
-    for process in multiprocessing.active_children():
-        process.kill()
-        process.join()
-
-
-def killed(
-    folder: Path, command: Callable[[], object], *, least: int, by: int = signal.SIGKILL, ends: int = -signal.SIGKILL
-) -> Iterator[str]:
-    """`folder` after each way of being killed, which is yielded. At least so many calls are expected."""
-    start = shutil.copytree(folder, folder.with_name("start"))
-    for call in itertools.count(1):
+def killed(folder: Path, command: Callable[[], object], by: int) -> Iterator[str]:
+    """`folder` after each way of being killed, which is yielded."""
+    start, log = shutil.copytree(folder, folder.with_name("start")), folder.with_name("log")
+    for number in itertools.count(1):
         for when in ("before", "after"):
-            process = Forked(partial(at_renaming, call, when, partial(die, by), command), folder.with_name("log"))
+            process = Forked(partial(at_step, number, when, partial(signal.raise_signal, by), command), log)
             status = process.end()
             if status == 0:
-                assert call > least
+                assert number > 6
                 return
-            assert status == ends, process.said
-            yield f"{when} call {call}"
+            assert status == {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 143}[by], (
+                process.said
+            )
+            yield f"{when} step {number}"
             shutil.rmtree(folder)
             shutil.copytree(start, folder)
 
 
 def vouched_for(folder: Path) -> dict[str, dict[str, bytes]]:
-    """For each split of the signature, the feature files that belong to it."""
+    """For each split of a data-bin's signature, the feature files that belong to it."""
     path = folder / "bin/syntax.en-de.en.json"
     splits = json.loads(path.read_text())["splits"] if path.exists() else {}
     return {
@@ -85,113 +79,43 @@ def vouched_for(folder: Path) -> dict[str, dict[str, bytes]]:
     }
 
 
-FEATURES = ["--features", "word,distance,deprel"]
+def outputs(folder: Path) -> dict[str, bytes]:
+    return {path: content for path, content in contents(folder).items() if ".parts/" not in path}
 
 
-@pytest.mark.parametrize("before", [(), ("valid",), ("train", "valid", "test")])
-def test_binarizing(tmp_path, before):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    for name in before:
+def binarizing(folder: Path, before: bool) -> list[str]:
+    for name in ("train", "valid") if before else ():
         write(folder, name, text="x\n", trees="(S x)\n", conllu="1\tx\t_\tX\t_\t_\t0\tx\t_\t_\n\n")
         run(folder, *FEATURES, name=name)
     for name in ("train", "valid"):
         write(folder, name, text=TEXT * 2, trees=TREES * 2, conllu=(CONLLU + "\n") * 2)
     prefixes = [f"--{name}pref={folder}/{name}" for name in ("train", "valid")]
-    command = ["-s", "en", "-t", "de", "--destdir", f"{folder}/bin", *prefixes, *FEATURES]
-    old = vouched_for(folder)
-    unbroken = shutil.copytree(folder, tmp_path / "unbroken")
-    binarize.main([part.replace(str(folder), str(unbroken)) for part in command])
-    new = vouched_for(unbroken)
-    for place in killed(folder, partial(binarize.main, command), least=13):
-        for name, files in vouched_for(folder).items():
-            assert files == old.get(name) or files == new[name], place
-        binarize.main(command)
-        assert contents(folder) == contents(unbroken), place
-        assert not hidden_folders(folder / "bin")
+    return ["-s", "en", "-t", "de", "--destdir", f"{folder}/bin", *prefixes, *FEATURES]
 
 
-STOPPED = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
-
-
-@pytest.mark.parametrize(("by", "ends"), STOPPED)
-def test_binarizing_that_is_stopped_leaves_the_old_data_bin_or_the_new_one(tmp_path, by, ends):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    write(folder, "train", text="x\n", trees="(S x)\n", conllu="1\tx\t_\tX\t_\t_\t0\tx\t_\t_\n\n")
-    run(folder, *FEATURES)
-    write(folder)
-    command = ["-s", "en", "-t", "de", "--destdir", f"{folder}/bin", "--trainpref", f"{folder}/train", *FEATURES]
-    old = contents(folder)
-    unbroken = shutil.copytree(folder, tmp_path / "unbroken")
-    binarize.main([part.replace(str(folder), str(unbroken)) for part in command])
-    new = contents(unbroken)
-    for place in killed(folder, partial(binarize.main, command), least=8, by=by, ends=ends):
-        assert contents(folder) in (old, new), place
-        assert not hidden_folders(folder / "bin")
-
-
-def test_workers_that_die_when_their_work_is_done_are_not_missed(tmp_path):
-    run(write(tmp_path))
-    before = contents(tmp_path)
-    killings = multiprocessing.Value("i")
-
-    def kill() -> None:
-        killings.value += 1
-        kill_workers()
-
-    for call in itertools.count(1):
-        done = killings.value
-        command = partial(at_renaming, call, "before", kill, partial(run, tmp_path, "--workers", "2"))
-        process = Forked(command, tmp_path / "log")
-        assert process.end() == 0, process.said
-        (tmp_path / "log").unlink()
-        assert contents(tmp_path) == before
-        if killings.value == done:
-            break
-    assert call > 16  # there were as many renamings
-
-
-@pytest.mark.usefixtures("fake_parser")
-@pytest.mark.parametrize("before", [False, True])
-def test_parsing(tmp_path, before, monkeypatch):
-    folder = tmp_path / "work"
-    folder.mkdir()
+def parsing(folder: Path, before: bool) -> list[str]:
     text = folder / "x.en"
     text.write_text("".join(f"a{i} b\n" for i in range(6)))
-    command = ["--input", str(text), "--parser", "fake", "--batch-size", "3"]
+    command = ["--input", str(text), "--parser", "fake", "--batch-size", "2", "--overwrite"]
     if before:
-        monkeypatch.setenv("FAKE_VERSION", "0")
-        parse.main(command)
-        monkeypatch.delenv("FAKE_VERSION")
-    unbroken = shutil.copytree(folder, tmp_path / "unbroken")
-    parse.main([part.replace(str(folder), str(unbroken)) for part in command])
-    refused = 0
-    for place in killed(folder, partial(parse.main, command), least=7):
-        again = Forked(partial(parse.main, command), tmp_path / "log")
-        if again.end():
-            assert re.search(r"^fairseq-syntax-parse: error: .*--resume", again.said, re.M), again.said
-            refused += 1
-            parse.main([*command, "--resume"])
-        assert contents(folder) == contents(unbroken), place
-    assert refused > 5
+        parse.main([*command, "--max-tokens", "7"])
+    return command
 
 
-@pytest.mark.usefixtures("fake_parser")
-@pytest.mark.parametrize(("by", "ends"), STOPPED)
-def test_parsing_that_is_stopped_leaves_the_old_parses_or_the_new_ones(tmp_path, by, ends, monkeypatch):
+@pytest.mark.parametrize(("by", "before"), [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(("main", "prepare"), [(binarize.main, binarizing), (parse.main, parsing)])
+def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, main, prepare, by, before):
     folder = tmp_path / "work"
     folder.mkdir()
-    text = folder / "x.en"
-    text.write_text("".join(f"a{i} b\n" for i in range(6)))
-    command = ["--input", str(text), "--parser", "fake", "--batch-size", "3"]
-    monkeypatch.setenv("FAKE_VERSION", "0")
-    parse.main(command)
-    monkeypatch.delenv("FAKE_VERSION")
-    old = contents(folder)
+    command = prepare(folder, before)
+    old, old_splits = outputs(folder), vouched_for(folder)
     unbroken = shutil.copytree(folder, tmp_path / "unbroken")
-    parse.main([part.replace(str(folder), str(unbroken)) for part in command])
-    new = contents(unbroken)
-    for place in killed(folder, partial(parse.main, command), least=7, by=by, ends=ends):
-        outside = {path: content for path, content in contents(folder).items() if ".parts/" not in path}
-        assert outside in (old, new), place
+    main([part.replace(str(folder), str(unbroken)) for part in command])
+    new, new_splits = outputs(unbroken), vouched_for(unbroken)
+    for place in killed(folder, partial(main, command), by):
+        if by == signal.SIGTERM:
+            assert outputs(folder) in (old, new), place
+        for name, files in vouched_for(folder).items():
+            assert files in (old_splits.get(name), new_splits[name]), place
+        main(command)
+        assert contents(folder) == new, place

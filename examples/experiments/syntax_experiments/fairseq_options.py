@@ -1,4 +1,4 @@
-"""Asks fairseq, before anything is made, whether it knows a recipe's architectures and options."""
+"""Asks fairseq, before anything is made, whether it accepts a recipe's architectures and options."""
 
 from __future__ import annotations
 
@@ -13,66 +13,56 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from syntax_data.errors import InputError, one_line
-from syntax_experiments.commands import options
-from syntax_experiments.plan import Plan, existing
-from syntax_experiments.recipe import Recipe
+from syntax_experiments.make import is_made, options
+from syntax_experiments.plan import Plan
 
 
-def with_user_dir(settings: Mapping[str, Any], places: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
-    return {"user-dir": "fairseq_syntax", **settings, **places.get("options", {})}
+def with_user_dir(settings: Mapping[str, Any], local: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
+    return {"user-dir": "fairseq_syntax", **settings, **local.get("options", {})}
 
 
 def errors_of(commands: Sequence[Sequence[str]]) -> list[str | None]:
-    """What fairseq has against command lines, each with its kind, ``train`` or ``generate``, before it."""
+    """Return fairseq's errors about command lines, each after its kind, ``train`` or ``generate``."""
     return [_error(kind, words) for kind, *words in commands]
 
 
-def asked_elsewhere(commands: Sequence[Sequence[str]]) -> list[str | None]:
-    """The same, in another process, so that this one need not load fairseq for good."""
+def errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
+    """Return the same from another process, so that this one does not import fairseq."""
     command = [sys.executable, "-m", "syntax_experiments.fairseq_options"]
-    asked = json.dumps(commands)
-    answer = subprocess.run(command, input=asked, text=True, check=True, stdout=subprocess.PIPE).stdout
+    answer = subprocess.run(command, input=json.dumps(commands), text=True, check=True, stdout=subprocess.PIPE).stdout
     found: list[str | None] = json.loads(answer)
     return found
 
 
-def refuse_unknown(plan: Plan, *, ask: Callable[[Sequence[Sequence[str]]], list[str | None]] = asked_elsewhere) -> None:
-    """Refuses what fairseq would refuse hours later: of each system that is still to be trained, and of translating.
+def refuse_unknown(
+    plan: Plan, *, ask: Callable[[Sequence[Sequence[str]]], list[str | None]] = errors_by_process
+) -> None:
+    """Refuse what fairseq would refuse hours later, in a training that is still to be done or in translating.
 
     Raises:
         InputError: an architecture, an option or its value is unknown; with its place in the recipe.
     """
     recipe = plan.recipe
-    there = existing([of for run in plan.runs.values() for of in (run, run.inputs["model"])], ".")
-    if all(run.path in there for run in plan.runs.values()):
-        return
     asked: dict[str, dict[str, Any]] = {}
     for (name, _), run in plan.runs.items():
         model = run.inputs["model"]
-        if model.path not in there:
-            asked.setdefault(name, with_user_dir(model.settings["options"], model.places))
-    commands = [["train", *_words(recipe, given)] for given in asked.values()]
-    commands.append(["generate", "--path", "x", *_words(recipe, with_user_dir(recipe.generate, {}))])
-    for system, error in zip([*asked, None], ask(commands), strict=True):
-        if error is not None:
-            raise _refusal(recipe, system, error)
-
-
-def _words(recipe: Recipe, given: Mapping[str, Any]) -> list[str]:
+        if not is_made(run.path) and not is_made(model.path):
+            asked.setdefault(name, with_user_dir(model.settings["options"], model.local))
+    if all(is_made(run.path) for run in plan.runs.values()):
+        return
     languages = ["--source-lang", recipe.source, "--target-lang", recipe.target]
-    return ["data", "--task", "syntax_translation", *languages, *options(given)]
-
-
-def _refusal(recipe: Recipe, system: str | None, error: str) -> InputError:
-    """The error, at the key that it names."""
-    within = ["generate"] if system is None else [f"systems.{system}.options", f"systems.{system}.train", "train"]
-    for option in re.findall(r"(?<![\w-])--([\w-]+)", error):
-        places = [f"systems.{system}.architecture"] if option == "arch" else [f"{keys}.{option}" for keys in within]
-        for place in places:
-            if (line := recipe.lines.get(place)) is not None:
-                return InputError(*line, f"{place}: {error}")
-    return InputError(recipe.name, None, f"{within[0].removesuffix('.options')}: {error}")
+    common = ["data", "--task", "syntax_translation", *languages]
+    commands = [["train", *common, *options(given)] for given in asked.values()]
+    commands.append(["generate", "--path", "x", *common, *options(with_user_dir(recipe.generate, {}))])
+    keys = [[f"systems.{name}.options", f"systems.{name}.train", "train"] for name in asked]
+    for within, error in zip([*keys, ["generate"]], ask(commands), strict=True):
+        if error is not None:
+            named = re.findall(r"(?<![\w-])--([\w-]+)", error)
+            candidates = [f"{key}.{option}" for option in named for key in within]
+            candidates += [within[0].replace(".options", ".architecture")] if "arch" in named else []
+            key = next((key for key in candidates if key in recipe.lines), within[0].removesuffix(".options"))
+            raise InputError(*recipe.place(key), f"{key}: {error}")
 
 
 def _error(kind: str, words: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Formats of parallel text: a file to its lines, white space folded, in memory that does not grow with the file."""
+"""Formats of parallel text: lines of a file, white space folded; memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def lines(file: IO[bytes], language: str) -> Iterator[str]:
 
 
 def iwslt(file: IO[bytes], language: str) -> Iterator[str]:
-    """IWSLT's training text: lines that tell of a talk are left out; titles and descriptions are text."""
+    """Lines of IWSLT's training text, without metadata of talks; titles and descriptions are text."""
     for line in lines(file, language):
         if not _METADATA.match(line):
             yield _folded(_TEXT_TAG.sub("", line))
 
 
 def seg(file: IO[bytes], language: str) -> Iterator[str]:
-    """What stands between ``<seg>`` tags (SGML, XML), entities replaced. A test set: read as a whole."""
+    """The text of each ``<seg>`` (SGML, XML), entities replaced. A test set: read as a whole."""
     for match in _SEGMENT.finditer(file.read().decode()):
         yield _folded(html.unescape(match[1]))
 
 
 def tmx(file: IO[bytes], language: str) -> Iterator[str]:
-    """A language's side of a translation memory, an empty line where a unit lacks it."""
+    """One language of a translation memory, an empty line where an entry lacks it."""
     body = None
     for event, element in ElementTree.iterparse(file, events=("start", "end")):
         if event == "start":
@@ -44,7 +44,7 @@ def tmx(file: IO[bytes], language: str) -> Iterator[str]:
             side = sides.get(language.lower())
             yield "" if side is None else _folded("".join(side.itertext()))
             if body is not None:
-                body.clear()  # what has been read hangs there
+                body.clear()  # else it keeps all entries
 
 
 def _language(tuv: ElementTree.Element) -> str:
@@ -55,5 +55,5 @@ def _folded(line: str) -> str:
     return " ".join(line.split())
 
 
-#: By the name that recipes know them by; each is given the file and the language that is wanted of it.
+#: By name in recipes; of a file and the language to read.
 READERS: dict[str, Callable[[IO[bytes], str], Iterator[str]]] = {"lines": lines, "iwslt": iwslt, "seg": seg, "tmx": tmx}

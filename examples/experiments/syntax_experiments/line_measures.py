@@ -1,8 +1,8 @@
-"""Numbers of a source sentence by which lines are selected: its length, and how deep and how rich its parse is."""
+"""Measures of a source sentence by which lines are selected: its length, and the size of its parse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +11,8 @@ from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 from syntax_experiments.plots import properties
 
 
-def words(line: str, parses: Mapping[str, Any]) -> int:
-    """The number of tokens."""
-    return len(line.split())
-
-
-def height(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The height of the constituency tree, 1 of a word; of the sentences of a line the greatest."""
-    trees: Sequence[Tree] | NoParse | None = parses.get("trees")
-    return None if trees is None or isinstance(trees, NoParse) else properties.height(trees)
-
-
-def depth(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The depth of the dependency tree: the greatest number of words on the way from a root down."""
-    tree = _dependencies(parses)
-    return None if tree is None else tree.depth
-
-
-def attachments(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The number of prepositional phrases: words that have a preposition, and hang on another word."""
-    tree = _dependencies(parses)
-    if tree is None:
-        return None
+def attachments(tree: DependencyTree) -> int:
+    """Count prepositional phrases: words that have a preposition, and depend on another word."""
     relations = [relation.partition(":")[0] for relation in tree.deprel]
     with_preposition = {
         head for head, relation, tag in zip(tree.heads, relations, tree.upos, strict=True)
@@ -41,42 +21,37 @@ def attachments(line: str, parses: Mapping[str, Any]) -> int | None:
     return sum(i in with_preposition and r in ("nmod", "obl") for i, r in enumerate(relations, start=1))
 
 
-def clauses(line: str, parses: Mapping[str, Any]) -> int | None:
-    """The number of clauses, by Universal Dependencies."""
-    tree = _dependencies(parses)
-    return None if tree is None else properties.clauses(tree)
-
-
-def _dependencies(parses: Mapping[str, Any]) -> DependencyTree | None:
-    tree = parses.get("conllu")
-    return tree if isinstance(tree, DependencyTree) else None
-
-
-#: By the name that recipes know them by.
-MEASURES: dict[str, Callable[[str, Mapping[str, Any]], int | None]] = {
-    "words": words,
-    "height": height,
-    "depth": depth,
+_OF_TREES: dict[str, Callable[[Sequence[Tree]], int]] = {"height": properties.height}
+_OF_DEPENDENCIES: dict[str, Callable[[DependencyTree], int]] = {
+    "depth": lambda tree: tree.depth,
     "attachments": attachments,
-    "clauses": clauses,
+    "clauses": properties.clauses,
 }
 
 
 def measure(names: Sequence[str], text: Path, parses: Path | None) -> list[dict[str, int | None]]:
-    """Measures of each line of a text.
+    """Return measures of each line of a text; ``None`` where a line has no parse.
 
     Args:
-        names: of :data:`MEASURES`.
-        parses: prefix of its files of parses.
+        names: ``words`` (the number of tokens), ``height`` of the constituency trees (1 of a word; the greatest of the
+            line), ``depth`` of the dependency tree (words on the longest path from a root), ``attachments``
+            (prepositional phrases), ``clauses``.
+        parses: prefix of the files of parses.
     """
     lines = text.read_text(encoding="utf-8").splitlines()
     read: dict[str, list[Any]] = {}
     for kind, form in FORMATS.items():
-        if parses is not None and Path(form.path(str(parses))).exists():
-            read[kind] = [unit for _, unit in form.read(form.path(str(parses)))]
+        path = form.path(str(parses))
+        if parses is not None and Path(path).exists():
+            read[kind] = [entry for _, entry in form.read(path)]
             if len(read[kind]) != len(lines):
-                raise ValueError(f"{form.path(str(parses))}: expected {len(lines)} parses, found {len(read[kind])}")
-    return [
-        {name: MEASURES[name](line, {kind: units[i] for kind, units in read.items()}) for name in names}
-        for i, line in enumerate(lines)
-    ]
+                raise ValueError(f"{path}: expected {len(lines)} parses, found {len(read[kind])}")
+
+    def of_line(name: str, i: int) -> int | None:
+        if name == "words":
+            return len(lines[i].split())
+        kind, measures = ("trees", _OF_TREES) if name in _OF_TREES else ("conllu", _OF_DEPENDENCIES)
+        parse = read[kind][i] if kind in read else None
+        return None if parse is None or isinstance(parse, NoParse) else measures[name](parse)
+
+    return [{name: of_line(name, i) for name in names} for i in range(len(lines))]

@@ -1,82 +1,194 @@
-"""Makes one artefact: python -m syntax_experiments.make KIND/KEY, in the folder of all work.
+"""Makes one target: python -m syntax_experiments.make KIND/KEY THREADS, in the work directory.
 
-It is made in a hidden folder beside, KIND/.KEY, which is moved into place when it is whole. What was left there by a
-step that was stopped is gone on with, if the step can, or deleted. A lock keeps two processes from making the same.
+Its folder is whole when it has metadata.json, which is written last. What a stopped step left there is kept, if the
+step can go on with it, or deleted.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import platform
+import shlex
 import shutil
+import subprocess
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from syntax_data.errors import InputError
-from syntax_experiments.locks import held
+from syntax_data.io.atomic_write import atomic_write
+
+#: The file that a whole target has.
+METADATA = "metadata.json"
+#: Lines of a log that are shown where a command fails, and characters of each.
+_LINES, _WIDTH = 15, 300
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a step is told; see :class:`syntax_experiments.plan.Artefact`.
+    """Arguments of a step; see :class:`syntax_experiments.plan.Target`.
 
     Attributes:
-        folder: where to put what it makes.
+        inputs: folders by name.
+        threads: cores that it may use.
+        folder: where to write.
     """
 
     settings: dict[str, Any]
     inputs: dict[str, Path]
-    places: dict[str, Any]
+    local: dict[str, Any]
     threads: int
     folder: Path
 
 
 def spec_path(path: str) -> Path:
-    """The file that says what the artefact at `path` is made of."""
+    """Return the file with the specification of the target at `path`."""
     return Path("specs", f"{path}.json")
 
 
-def make(path: str) -> None:
-    """Makes the artefact `path`, unless it is made."""
+def is_made(path: str) -> bool:
+    """Return whether the target at `path` is whole."""
+    return Path(path, METADATA).exists()
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files that a step wrote into a folder, its log and metadata left out."""
+    return [path for path in folder.iterdir() if path.name not in (METADATA, "log") and path.name[0] != "."]
+
+
+def make(path: str, threads: int = 1) -> None:
+    """Make the target at `path`, unless it is made; wait for another process that makes it."""
     from syntax_experiments.steps import RESUMABLE, STEPS
 
-    spec = json.loads(spec_path(path).read_text())
-    final = Path(path)
-    hidden = final.with_name(f".{final.name}")
-    whole = hidden.with_name(f"{hidden.name}.json")  # a second made.json, of which the engine does not know
-    final.parent.mkdir(exist_ok=True)
-    busy = f"{hidden}: another process makes it; waiting for its end"
-    with held(f"{hidden}.lock", busy=busy, wait=True):
-        if (final / "made.json").exists():  # by whoever was there before
-            return
-        # The same, but the engine took its file away, in order to have it made.
-        if whole.exists() and final.is_dir() and any(final.iterdir()):
-            print(f"{final} is made already; to have it made anew, delete the folder")
-            shutil.copy(whole, final / "made.json")
+    spec = json.loads(spec_path(path).read_text(encoding="utf-8"))
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f".{folder.name}.lock")):
+        if is_made(path):
             return
         if spec["kind"] not in RESUMABLE:
-            shutil.rmtree(hidden, ignore_errors=True)
-        hidden.mkdir(exist_ok=True)
+            shutil.rmtree(folder)
+            folder.mkdir()
         inputs = {name: Path(of) for name, of in spec["inputs"].items()}
-        STEPS[spec["kind"]](Step(spec["settings"], inputs, spec["places"], spec["threads"], hidden))
-        # Last, since by this file one sees that it is made.
-        made = json.dumps({k: v for k, v in spec.items() if k != "places"}, indent=1)
-        (hidden / "made.json").write_text(made)
-        whole.write_text(made)
-        shutil.rmtree(final, ignore_errors=True)  # an empty folder, which the engine makes
-        os.rename(hidden, final)
+        STEPS[spec["kind"]](Step(spec["settings"], inputs, spec.pop("local"), threads, folder))
+        with atomic_write(str(folder / METADATA)) as part:
+            Path(part).write_text(json.dumps(spec, indent=1), encoding="utf-8")
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool | None]:
+    """Hold the lock file `path` inside the block; yield whether it is held, or ``None`` on a disk without locks.
+
+    Commands that are started inside hold it, too, until they end: one that outlives a killed process still counts.
+    """
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    os.set_inheritable(lock, True)
+    held: bool | None = True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        held = False
+    except OSError as error:
+        print(f"{path}: {error.strerror}: going on without a lock; start no second run", file=sys.stderr)
+        held = None
+    try:
+        yield held
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def on_a_gpu() -> Iterator[None]:
+    """Let commands in the block see one GPU, which no other job here has; wait for one; none where there is none."""
+    gpus = visible_gpus()
+    if not gpus:
+        yield
+        return
+    # Slurm may number the GPU of each of its jobs from 0.
+    machine = f"{platform.node()}-{os.environ.get('SLURM_JOB_ID', '')}"
+    while True:
+        for gpu in gpus:
+            with locked(f".gpu-{machine}-{gpu}.lock", wait=False) as held:
+                if held is not False:
+                    os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # for the rest of this process
+                    yield
+                    return
+        time.sleep(1)
+
+
+def visible_gpus() -> list[str]:
+    """Return the GPUs that jobs may use, as CUDA_VISIBLE_DEVICES names them."""
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if listed is None and shutil.which("nvidia-smi"):
+        query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+        listed = ",".join(subprocess.run(query, capture_output=True, text=True).stdout.split())
+    return [gpu for gpu in (listed or "").split(",") if gpu not in ("", "-1")]
+
+
+def run(
+    *command: str | os.PathLike[str],
+    log: Path,
+    stdin: Path | None = None,
+    stdout: Path | None = None,
+    threads: int = 1,
+) -> None:
+    """Run a command of this interpreter's environment; stderr, and stdout unless it is named, go to the end of `log`.
+
+    Raises:
+        InputError: it fails; with the end of the log.
+    """
+    words = [os.fspath(word) for word in command]
+    beside = os.path.join(os.path.dirname(sys.executable), words[0])
+    program = sys.executable if words[0] == "python" else shutil.which(beside) or shutil.which(words[0])
+    if program is None:
+        raise InputError(words[0], None, "expected this command, found none: install the package again")
+    with (
+        open(log, "ab", buffering=0) as err,
+        open(stdin or os.devnull, "rb") as source,
+        open(stdout or log, "wb" if stdout else "ab") as out,
+    ):
+        err.write(f"$ {shlex.join(words)}\n".encode())
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        arguments = [program, *words[1:]]
+        # It inherits the locks (close_fds).
+        status = subprocess.call(arguments, stdin=source, stdout=out, stderr=err, env=environment, close_fds=False)
+    if status:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES:]
+        tail = "\n".join(line if len(line) <= _WIDTH else f"{line[:_WIDTH]} …" for line in lines)
+        raise InputError(str(log), None, f"{words[0]} failed with exit status {status}:\n{tail}")
+
+
+def fill(command: str, paths: Mapping[str, str | os.PathLike[str]]) -> list[str]:
+    """Return the words of a command, ``{NAME}`` replaced by the path of that name."""
+    words = shlex.split(command)
+    for name, path in paths.items():
+        words = [word.replace(f"{{{name}}}", os.fspath(path)) for word in words]
+    return words
+
+
+def options(settings: Mapping[str, Any]) -> list[str]:
+    """Return options as words of a command line: ``true`` is a flag; ``false`` and ``None`` are left out."""
+    words: list[str] = []
+    for name, value in settings.items():
+        if value is not False and value is not None:
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
 
 
 def main() -> None:
-    """Runs the step that the command line names; broken input ends it with a message and exit status 1."""
+    """Run the step that the command line names; a failure is one message and exit status 1."""
     try:
-        make(sys.argv[1])
-    except (InputError, ValueError) as error:
+        make(sys.argv[1], int(sys.argv[2]))
+    except (ValueError, OSError) as error:
         sys.exit(f"{sys.argv[1]}: {error}")
     except KeyboardInterrupt:
-        sys.exit("stopped")
+        sys.exit(f"{sys.argv[1]}: stopped")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Whether two systems differ: within a seed by sacreBLEU's paired tests, over seeds by a paired t-test."""
+"""Tests of differences: within a seed sacreBLEU's paired tests, over seeds a paired t-test or a bootstrap."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -13,11 +13,11 @@ import numpy as np
 from syntax_data.scoring.metrics import ScoreSettings, paired_test
 from syntax_experiments.scores import same_length
 
-#: The level of the intervals, and of what is called significant.
+#: The level of intervals and tests.
 ALPHA = 0.05
 #: How p is adjusted for the number of comparisons.
 ADJUSTMENT = "Benjamini-Hochberg"
-#: The tests within a seed: names in a comparison, and sacreBLEU's.
+#: The tests within a seed: our names, and sacreBLEU's.
 WITHIN: dict[str, Literal["bs", "ar"]] = {"bootstrap": "bs", "randomisation": "ar"}
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -32,21 +32,23 @@ def compare(
     bootstrap: int = 1000,
     randomisation: int = 10000,
 ) -> dict[str, Any]:
-    """Two systems on one test set, as JSON: for each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores),
-    ``difference`` (system − baseline), ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each).
+    """Compare two systems on one test set.
+
+    Returns, as JSON has it, of each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores), ``difference`` (system −
+    baseline), ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each).
 
     1,000 sentences take 3 s of one core with 12 words each; with 25 words 10 s, most of it for TER. Deterministic: the
     seed is sacreBLEU's, which the signatures name.
 
     Args:
         system: hypotheses, detokenised, one a sentence.
-        baseline: those of the other system, of the same training seed.
+        baseline: hypotheses of the other system, of the same training seed.
         references: raw text, one a sentence.
         settings: sacreBLEU's.
         bootstrap: number of samples.
         randomisation: number of trials.
 
-    Raises :class:`ValueError` if there are no sentences or not as many of each, or no samples.
+    Raises :class:`ValueError` if there are no sentences or not equally many of each, or no samples.
     """
     same_length(system=system, baseline=baseline, references=references)
     samples = {"bootstrap": bootstrap, "randomisation": randomisation}
@@ -64,22 +66,6 @@ def compare(
             )
             entry[name] = {"p": result.p["system"], "signature": result.signature}
     return {"sentences": len(references), "metrics": metrics}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread:
-    """A quantity over seeds: mean, and standard deviation (n − 1; ``None`` for one seed) of `n` of them."""
-
-    mean: float
-    sd: float | None
-    n: int
-
-
-def spread(values: Sequence[float]) -> Spread | None:
-    """Mean and standard deviation; ``None`` of nothing."""
-    if not values:
-        return None
-    return Spread(mean=fmean(values), sd=stdev(values) if len(values) > 1 else None, n=len(values))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +124,8 @@ def over_seeds_and_sentences(
     """The bootstrap of a difference over the seeds that both have, and over sentences.
 
     A sample draws seeds, and independently of them sentences, which are the same for all seeds and both systems. Its
-    difference is the mean over its seeds of Σ(system's numerators − baseline's) / Σ denominators. So the interval tells
-    what other sentences of this kind would give, where that of :func:`over_seeds` takes the sentences as given. Of n
+    difference is the mean over its seeds of Σ(system's numerators − baseline's) / Σ denominators. So the interval is
+    that of other sentences of this kind, where that of :func:`over_seeds` takes the sentences as given. Of n
     seeds a sample varies by (n − 1)/n of the variance that seeds have: with five, what seeds add to the interval's
     width is 11% too narrow. Deterministic.
 

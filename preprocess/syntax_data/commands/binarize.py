@@ -42,7 +42,7 @@ from syntax_data.errors import InputError, describe_path
 from syntax_data.features import FEATURES
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
-from syntax_data.io.unmodified import unchanged
+from syntax_data.io.unmodified import assert_unmodified
 from syntax_data.io.workers import Workers, check_workers
 from syntax_data.parsers.record import check_unchanged, file_hash
 from syntax_data.text import symbols
@@ -211,7 +211,7 @@ def binarize(args: argparse.Namespace) -> None:
     with staging_folder(target) as folder, Workers(args.workers) as workers:
         signature = _signature_to_extend(target, splits)
         for split in splits:
-            with unchanged(split.inputs):  # its hash, too, is taken here
+            with assert_unmodified(split.inputs):  # its hash, too, is taken here
                 parser = describe_parsers(split, args.parser_name)
                 counts = write_split(split, folder, settings=settings, labels=signature.labels, workers=workers)
             print(f"{split.name}: {counts}")

@@ -1,4 +1,4 @@
-"""How all commands begin and end: well, or with one line that says why not."""
+"""Beginning and end of all commands, with one line for each error."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from syntax_data.io.workers import WorkerDied
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    """A SIGTERM."""
 
 
 class UsageError(Exception):
-    """Options that do not go together."""
+    """Options that exclude each other."""
 
 
 def command_line(name: str, description: str | None) -> ArgumentParser:
-    """The empty command line of a command; its module's docstring is its `description`, as it stands there."""
+    """Return an empty command line; its `description` is printed as it is."""
     return ArgumentParser(
         prog=name, description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -38,11 +38,12 @@ def run(
     advice: str = "",
     errors: tuple[type[Exception], ...] = (),
 ) -> None:
-    """The command `name`: does the `work` that the arguments ask for, and ends the process as :func:`command` does.
+    """Run a command, and end the process as :func:`command` does.
 
     Args:
-        get_parser: makes the command line.
-        work: may raise :class:`UsageError`, which ends the process as argparse does: usage, message, exit status 2.
+        get_parser: returns the command line.
+        work: takes the parsed arguments. :class:`UsageError` ends the process as argparse does: usage, message, exit
+            status 2.
         argv: the arguments; ``None``: those of the process.
     """
     with command(name, advice=advice, errors=errors):
@@ -53,8 +54,8 @@ def run(
             parser.error(str(error))
 
 
-def _told(error: Exception) -> str:
-    """What an exception says; of a file that cannot be opened, its name and why."""
+def _error_text(error: Exception) -> str:
+    """Return the message of an exception; of a file, its name and the reason."""
     if isinstance(error, OSError) and error.filename is not None and error.filename2 is None:
         return f"{error.filename or repr(error.filename)}: {error.strerror}"
     return str(error)
@@ -62,11 +63,11 @@ def _told(error: Exception) -> str:
 
 @contextmanager
 def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """What is done here ends the process, if it fails, with one line on stderr that begins with the command's `name`.
+    """End the process with one line on stderr if this block fails.
 
-    The exit status is 1 for broken input, files that cannot be read or written, too little memory, a worker that died,
-    and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM, where `advice` ends the line. Any other exception
-    is a fault of the program, and passes.
+    The line begins with the command's `name`. The exit status is 1 for broken input, files that cannot be read or
+    written, too little memory, a worker that died, and the exceptions `errors`; 130 for Ctrl-C and 143 for SIGTERM,
+    where `advice` ends the line. Any other exception is a fault of the program, and passes.
     """
     _open_missing_streams()
     failures: tuple[type[Exception], ...] = (ValueError, OSError, WorkerDied, *errors)
@@ -76,7 +77,7 @@ def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] 
     try:
         yield
     except failures as error:
-        sys.exit(f"{name}: error: {_told(error)}")
+        sys.exit(f"{name}: error: {_error_text(error)}")
     except MemoryError as error:
         sys.exit(f"{name}: error: {str(error) or 'there is not enough memory'}")
     except KeyboardInterrupt:
@@ -93,8 +94,8 @@ def command(name: str, *, advice: str = "", errors: tuple[type[Exception], ...] 
 def _open_missing_streams() -> None:
     """Open the null device as each of stdin, stdout and stderr that is closed.
 
-    A process may be started without them. Then the next file that is opened gets the free descriptor, and what
-    libraries and other processes print goes into that file. And Python has ``None`` where libraries expect a stream.
+    Without them, the next file that is opened gets the free descriptor, and the output of libraries and other processes
+    goes into that file. And Python has ``None`` where libraries expect a stream.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:

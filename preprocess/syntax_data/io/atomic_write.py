@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never over the files they are made from."""
+"""Files that are written whole or not at all, and never over their inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[str]:
-    """Yield the name of a temporary file, which becomes `path` at the end, or is deleted where writing fails."""
+    """Yield a temporary file's name, which becomes `path`, or is deleted after a failure."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise InputError(path, None, f"expected the folder {folder} to write to, found none")
@@ -34,7 +34,7 @@ def atomic_write(path: str) -> Iterator[str]:
 
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Add the name of a file to the error of a full disk, which has none when it comes from writing."""
+    """Add the name of a file to the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -44,7 +44,7 @@ def named_errors(path: str) -> Iterator[None]:
 
 
 def refuse_to_overwrite(output: str, inputs: Iterable[str]) -> None:
-    """Raise :class:`InputError` if `output` is one of the files `inputs`, also by a link or another path.
+    """Raise :class:`InputError` if `output` is one of `inputs`, also by a link.
 
     A file that does not exist is no input.
     """

@@ -10,8 +10,8 @@ from syntax_data.errors import InputError
 
 
 @contextmanager
-def unchanged(paths: Iterable[str]) -> Iterator[None]:
-    """Raises :class:`InputError` at the end if a file was replaced or written to meanwhile, be it with what it held."""
+def assert_unmodified(paths: Iterable[str]) -> Iterator[None]:
+    """Raise :class:`InputError` at the end if a file was written to meanwhile."""
     before = {path: _identity(path) for path in paths}
     yield
     for path, identity in before.items():
@@ -20,8 +20,8 @@ def unchanged(paths: Iterable[str]) -> Iterator[None]:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    # Unlike a second hash, this also sees what was changed and changed back, and costs nothing. A file is opened for
-    # it, because only then does NFS ask its server.
+    # Unlike a second hash, this also detects a change that was undone, and costs nothing. The file is opened because
+    # NFS asks its server only then.
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())

@@ -1,4 +1,4 @@
-"""Reading JSON files of which one knows what should be in them."""
+"""JSON files with a known structure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from syntax_data.errors import InputError, one_line, short_repr
 T = TypeVar("T")
 
 
-class EarlierVersion(InputError):
-    """A file of an earlier version of its format."""
-
-
 def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
-    """What `build` makes of the content of a JSON file.
+    """Return `build` of the content of a JSON file.
 
-    Raises :class:`InputError` for what is no JSON, or if `build` raises, as it may for what is not `what`.
+    Raises :class:`InputError` for invalid JSON, or if `build` raises, as it may where the content is not `what`.
     """
     with open(path, encoding="utf-8") as file:
         try:
@@ -35,9 +31,9 @@ def read_json(path: str, what: str, build: Callable[[Any], T]) -> T:
 
 
 def check_types(what: str, content: Any, types: Mapping[str, type]) -> None:
-    """Raises :class:`ValueError` unless `content` is a table of exactly these keys, with values of these types."""
+    """Raise :class:`ValueError` unless `content` has exactly these keys and types."""
     if not isinstance(content, dict):
-        raise ValueError(f"{short_repr(content)} in the place of {what}")
+        raise ValueError(f"{short_repr(content)} instead of {what}")
     for key in types:
         if key not in content:
             raise ValueError(f"no {key!r} in {what}")
@@ -49,10 +45,10 @@ def check_types(what: str, content: Any, types: Mapping[str, type]) -> None:
 def read_versioned(
     path: str, version: int, what: str, build: Callable[[dict[str, Any]], T], *, earlier: str = "an earlier one"
 ) -> T:
-    """What `build` makes of the content of a JSON file whose ``format_version`` is `version`.
+    """Return `build` of the content of a JSON file whose ``format_version`` is `version`.
 
-    Raises :class:`InputError` for another version, and for whatever else is not `what`; :class:`EarlierVersion`, which
-    says `earlier`, for an earlier version.
+    Raises :class:`InputError` for another version, with the remark `earlier` for an earlier one, and for anything else
+    that is not `what`.
     """
 
     def build_versioned(content: Any) -> T:
@@ -61,8 +57,7 @@ def read_versioned(
         found = content["format_version"]
         if type(found) is int and found == version:
             return build(content)
-        if type(found) is int and found < version:
-            raise EarlierVersion(path, None, f"expected format version {version}, found {found}, {earlier}")
-        raise InputError(path, None, f"expected format version {version}, found {short_repr(found)}")
+        remark = f", {earlier}" if type(found) is int and found < version else ""
+        raise InputError(path, None, f"expected format version {version}, found {short_repr(found)}{remark}")
 
     return read_json(path, what, build_versioned)

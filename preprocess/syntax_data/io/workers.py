@@ -1,4 +1,4 @@
-"""Parallel processes that never outlive the one that they work for, nor let it wait for a dead one."""
+"""Worker processes that end with their parent, and whose death is an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -24,39 +24,38 @@ R = TypeVar("R")
 
 
 def check_workers(count: int) -> None:
-    """Raises :class:`ValueError` unless ``--workers`` is a number of processes that a machine may have."""
+    """Raise :class:`ValueError` unless ``--workers`` is a sensible number."""
     most = max(64, 4 * (os.cpu_count() or 1))
     if not 1 <= count <= most:
         raise ValueError(f"--workers: expected 1 to {most}, found {count}")
 
 
 class WorkerDied(RuntimeError):
-    """A worker process ended by itself: killed, most likely, by a system that is short of memory."""
+    """A worker process ended by itself, most likely killed for want of memory."""
 
 
 class Workers:
-    """Processes that work for this one between ``with`` and its end; with a `count` of 1 it does the work itself.
+    """A pool of processes, which end with the block ``with``.
 
-    Each has a pipe of its own: when one dies, its end of the pipe closes, and :class:`WorkerDied` is raised. In the
-    pool of :mod:`concurrent.futures` all share one, and if one of them is killed while its result is on its way,
-    everybody waits for ever.
+    Each has a pipe of its own: when one dies, its end of the pipe closes, and :class:`WorkerDied` is raised. The pools
+    of :mod:`concurrent.futures` and joblib share one pipe; if a worker is killed while it sends a result, they wait for
+    ever.
 
     Args:
-        count: how many.
-        share_cores: whether libraries that they load use no more threads than there are cores for each process, unless
-            the environment says how many (OMP_NUM_THREADS).
+        count: number of processes; with 1, this process does the work.
+        share_cores: give the libraries that workers load an equal share of the cores as their threads, unless
+            OMP_NUM_THREADS is set.
     """
 
     def __init__(self, count: int, *, share_cores: bool = False):
         self._count = count if count > 1 else 0
-        self._share_cores = share_cores
+        self._threads = _number_of_cores() // count or 1 if share_cores else None
         self._workers: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Workers:
         try:
-            with _share_of_cores(self._count) if self._share_cores else nullcontext():
-                for _ in range(self._count):
-                    self._start_one()
+            for _ in range(self._count):
+                self._start_one()
         except BaseException:
             self.__exit__()
             raise
@@ -65,7 +64,7 @@ class Workers:
     def _start_one(self) -> None:
         with signals_afterwards():
             ours, theirs = multiprocessing.Pipe()
-            process = multiprocessing.Process(target=_serve, args=(theirs, self._share_cores), daemon=True)
+            process = multiprocessing.Process(target=_serve, args=(theirs, self._threads), daemon=True)
             self._workers[ours] = process
             process.start()
             theirs.close()
@@ -80,10 +79,11 @@ class Workers:
         self._workers.clear()
 
     def map_ordered(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """map(), at most two items a worker ahead of what is taken. Items are small; results may be large.
+        """Like map(), at most two items a worker ahead of what is taken.
 
-        Errors come in the order of the items, too: one in reading them after those in working on the earlier ones.
-        What is yielded is to be taken to the end; after an error the workers are of no more use.
+        Items must be small; results may be large. Errors are raised in the order of the items, one in reading them
+        after those in the work on earlier ones. Take the results to the end; after an error the workers cannot be used
+        again.
         """
         if not self._workers:
             yield from map(work, items)
@@ -123,7 +123,7 @@ class Workers:
 
     @contextmanager
     def _alive(self, connection: Connection) -> Iterator[None]:
-        """Raises :class:`WorkerDied` if the other end is closed."""
+        """Raise :class:`WorkerDied` if the other end is closed."""
         try:
             yield
         except (EOFError, OSError):
@@ -134,11 +134,13 @@ class Workers:
             raise WorkerDied(f"a worker process died ({how}); is there enough memory?") from None
 
 
-def _serve(connection: Connection, share_cores: bool) -> None:
-    """What a worker does."""
-    if share_cores and "torch" in sys.modules:  # which read the environment before it was forked
-        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"].partition(",")[0]))
-    # Ctrl-C reaches the parent too, which ends this process. A program that it has started is not to ignore it.
+def _serve(connection: Connection, threads: int | None) -> None:
+    """Do the work that comes through a pipe."""
+    if threads is not None:
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+        if "torch" in sys.modules:  # which read the environment before it was forked
+            sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"].partition(",")[0]))
+    # Ctrl-C reaches the parent too, which ends this process. Programs started here must not inherit that it is ignored.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
@@ -157,7 +159,7 @@ def _serve(connection: Connection, share_cores: bool) -> None:
 
 
 def end_with_parent() -> None:
-    """Makes this worker process end when the one that started it does, however that ends."""
+    """Make this worker process end when its parent does, however the parent ends."""
 
     def wait() -> None:
         parent = multiprocessing.parent_process()
@@ -168,27 +170,18 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-@contextmanager
-def _share_of_cores(count: int) -> Iterator[None]:
-    """Processes that are started inside find their share of the cores in OMP_NUM_THREADS, if nothing is there yet."""
-    if count == 0 or "OMP_NUM_THREADS" in os.environ:
-        yield
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    os.environ["OMP_NUM_THREADS"] = str(max(1, cores // count))
-    try:
-        yield
-    finally:
-        del os.environ["OMP_NUM_THREADS"]
+def _number_of_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def signals_afterwards() -> Iterator[None]:
-    """Ctrl-C and SIGTERM act after this: for what is to be done whole or not at all, such as moving files into place.
+    """Delay Ctrl-C and SIGTERM until the end of this block.
 
-    A process that is started in it does not get what is its parent's. It is not forked in one go: functions of some
-    modules run before and after, in it and in its parent, and Python drops the exceptions that end them, a
-    KeyboardInterrupt too.
+    It is for steps that belong together, as moving several files.
+
+    Forking is such a step too: functions of some modules run before and after it, in both processes, and Python drops
+    the exceptions that end them, even a KeyboardInterrupt. A signal of the parent is not passed on to the new process.
     """
     came: list[int] = []
     handlers = {}

@@ -1,4 +1,4 @@
-"""Parses made of a line's length alone, without a model: controls to compare with, and parses for a trial run."""
+"""Parses from the number of words alone: controls, and parses for a trial run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from syntax_data.controls import FROM_LENGTH, Control
-from syntax_data.parsers import Line, Parse, Parser
+from syntax_data.parsers.base import Line, Parse, Parser
 from syntax_data.text.lines import tokenize_line
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 
 class ControlParser(Parser):
-    """Takes a line for one sentence with spaces between its words, and makes both kinds of parse of their number.
+    """Parses from the number of words of a line, which is one sentence.
 
-    They are those of ``fairseq-syntax-binarize --control`` of the same name (:mod:`syntax_data.controls`).
+    They equal those of ``fairseq-syntax-binarize --control`` of the same name (:mod:`syntax_data.controls`).
 
     Args:
         control: of a kind of :data:`~syntax_data.controls.FROM_LENGTH`.
@@ -36,7 +36,7 @@ class ControlParser(Parser):
             "--control",
             required=True,
             metavar="KIND",
-            help=f"one of {', '.join(FROM_LENGTH)}: trees made of the number of words; random@2 draws other ones",
+            help=f"one of {', '.join(FROM_LENGTH)}: trees from the number of words; random@2 draws other ones",
         )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Parses that were made elsewhere and lie in a file."""
+"""Parses from a file that another parser made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tqdm import tqdm
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.parsers import Line, Parse, Parser
+from syntax_data.parsers.base import Line, Parse, Parser
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, align, plain_words
 from syntax_data.text.folding import fold, marks_in_order
@@ -31,29 +31,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Broken:
-    """A unit that cannot be read: why, and its words as far as they can be."""
+    """An entry that cannot be read: the error, and its words as far as they can be read."""
 
     error: BadParse
     words: list[str]
 
 
 class FileParser(Parser, Generic[T]):
-    """Reads a file of parses of a text, and checks that they are that text's.
+    """A parser that reads the parses of a text from a file, and checks them.
 
-    The file goes through the text from its first line on. A line of text has one unit of the file, or, if lines were
-    split into sentences, as many as it takes until all of its characters have come. An empty line of text may have an
-    empty unit or none; one without a parse is taken for the empty line's if it says so (``empty``), or if there are as
-    many units as lines.
+    A line of text has one entry of the file, or, if lines were split into sentences, as many as its characters need. An
+    empty line may have an empty entry or none; an entry without a parse belongs to it if its reason is ``empty``, or if
+    there are as many entries as lines.
 
-    A bad parse is skipped where the units of the lines after it are known: if there are as many units with words as
-    lines with words, or as many units as lines, each line has its own by their order; else a broken unit's words must
-    be the next words of the text.
+    A bad parse can be skipped where the entries of the later lines are known: if there are as many entries with words
+    as lines with words, or as many entries as lines, they belong together in their order; else the words of the broken
+    entry must be the next words of the text.
 
     Args:
         path: of the file.
-        text: path of the text, for messages.
-        name: who made the parses, for the record.
-        bad: what becomes of bad parses.
+        text: path of the text.
+        name: of the parser, for the record.
+        bad: what to do with bad parses.
     """
 
     sequential = True
@@ -65,17 +64,17 @@ class FileParser(Parser, Generic[T]):
         self.name = name
         self.text = text
         for needed in (path, text):
-            if not os.path.isfile(needed):  # nor can it be a pipe: it is read several times
+            if not os.path.isfile(needed):  # a pipe cannot be read several times
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
         self._lines = sum(lines.count for lines in line_ranges(text, 1 << 20))
         self._paired = self._count() == self._lines
-        self._units = self._parsed()
-        self._next = next(self._units, None)
+        self._entries = self._parsed()
+        self._next = next(self._entries, None)
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
-        group.add_argument("--parse-file", required=True, metavar="FILE", help="the parses of the text, in its order")
+        group.add_argument("--parse-file", required=True, metavar="FILE", help="parses of the text, in its order")
         group.add_argument("--parser-name", metavar="NAME", help="name and version of the parser, for the record")
         bad_parses.add_option(group)
 
@@ -90,7 +89,7 @@ class FileParser(Parser, Generic[T]):
 
     @classmethod
     def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
-        """What a format's parser is made with besides, by name."""
+        """Return further arguments of a format's parser, by name."""
         return {}
 
     def describe(self) -> dict[str, Any]:
@@ -101,9 +100,9 @@ class FileParser(Parser, Generic[T]):
         return [self._parse(line) for line in lines]
 
     def finish(self) -> None:
-        """Raises :class:`InputError` if the file goes on after the text, other than with blank lines and comments."""
+        """Raise :class:`InputError` if there are more parses after those of the text."""
         in_order = self._bad.skips and self._order == "words"
-        while self._next and not (self._has_words(self._next[1]) if in_order else self._says_something(self._next[1])):
+        while self._next and not (self._has_words(self._next[1]) if in_order else self._has_content(self._next[1])):
             self._advance()
         if self._next is not None:
             raise InputError(
@@ -117,10 +116,10 @@ class FileParser(Parser, Generic[T]):
         try:
             if expected:
                 return self._parse_words(line, marks_in_order(expected))
-            if self._next and self._is_empty(unit := self._next[1]):
+            if self._next and self._is_empty(entry := self._next[1]):
                 self._advance()
-                if isinstance(unit, _Broken):
-                    raise unit.error
+                if isinstance(entry, _Broken):
+                    raise entry.error
             return NoParse("empty")
         except BadParse as error:
             if self._bad.skips:
@@ -130,7 +129,7 @@ class FileParser(Parser, Generic[T]):
             return self._bad.no_parse(error)
 
     def _parse_in_order(self, line: Line) -> Parse | NoParse:
-        """The parse of a line that has a unit of its own."""
+        """Return the parse of a line that has an entry of its own."""
         has_words = bool(fold(line.text)[0])
         if self._order == "words":
             if not has_words:
@@ -138,51 +137,51 @@ class FileParser(Parser, Generic[T]):
             while self._next and not self._has_words(self._next[1]):
                 self._advance()
         assert self._next is not None  # as they were counted
-        place, unit = self._next
+        number, entry = self._next
         self._advance()
         try:
-            if isinstance(unit, _Broken):
-                raise unit.error
-            if not has_words and (isinstance(unit, NoParse) or self._is_empty(unit)):
+            if isinstance(entry, _Broken):
+                raise entry.error
+            if not has_words and (isinstance(entry, NoParse) or self._is_empty(entry)):
                 return NoParse("empty")
-            if isinstance(unit, NoParse):
-                return self._no_parse(unit, line, place)
-            self._compare(line, self.format.tokens(unit), place, [unit], None)
+            if isinstance(entry, NoParse):
+                return self._no_parse(entry, line, number)
+            self._compare(line, self.format.tokens(entry), number, [entry], None)
         except BadParse as error:
             return self._bad.no_parse(error)
-        return self._join([unit])
+        return self._join([entry])
 
     def _parse_words(self, line: Line, expected: str) -> Parse | NoParse:
-        """The parse of a line, which is folded to `expected`. Raises :class:`BadParse` if it is none."""
-        units: list[T] = []
+        """Return the parse of a line, whose folded characters are `expected`."""
+        entries: list[T] = []
         tokens: list[str] = []
-        blank = None  # where a unit before them says nothing
+        blank = None  # line of a blank entry before them
         broken: BadParse | None = None
-        found = 0  # characters of what is expected
+        found = 0  # number of expected characters
         while found < len(expected):
             if self._next is None:
                 missing = "the rest of it" if tokens else "it"
                 message = f"expected a parse of {self.text}:{line.number}, found none of {missing}"
                 message += self._blank_hint(blank)
                 raise BadParse(self.path, None, message, "mismatch") if tokens else InputError(self.path, None, message)
-            place, unit = self._next
-            if tokens and isinstance(unit, NoParse):
+            number, entry = self._next
+            if tokens and isinstance(entry, NoParse):
                 message = f"expected the rest of {self.text}:{line.number}, found no parse"
-                raise BadParse(self.path, place, message, "mismatch")
+                raise BadParse(self.path, number, message, "mismatch")
             self._advance()
-            if isinstance(unit, NoParse):
-                return self._no_parse(unit, line, place)
-            if isinstance(unit, _Broken):
-                broken = broken or unit.error
-                if not (self._bad.skips and unit.words):
+            if isinstance(entry, NoParse):
+                return self._no_parse(entry, line, number)
+            if isinstance(entry, _Broken):
+                broken = broken or entry.error
+                if not (self._bad.skips and entry.words):
                     raise broken
-                more = unit.words
+                more = entry.words
             else:
-                more = self.format.tokens(unit)
+                more = self.format.tokens(entry)
                 if not more:  # comments
-                    blank = blank or (None if tokens else place)
+                    blank = blank or (None if tokens else number)
                     continue
-                units.append(unit)
+                entries.append(entry)
             tokens += more
             folded = _folded(more)
             if expected.startswith(folded, found) and found + len(folded) < len(expected):
@@ -193,44 +192,44 @@ class FileParser(Parser, Generic[T]):
             found = len(folded)
             if found >= len(expected) or not expected.startswith(folded):
                 try:
-                    self._compare(line, tokens, place, units, blank)
+                    self._compare(line, tokens, number, entries, blank)
                 except BadParse as error:
                     raise broken or error from None
-        return self._bad.no_parse(broken) if broken else self._join(units)
+        return self._bad.no_parse(broken) if broken else self._join(entries)
 
-    def _no_parse(self, unit: NoParse, line: Line, place: int) -> NoParse:
-        """What a line with words has of a unit that has none. Raises :class:`BadParse` if the unit says it is empty."""
-        if unit.reason == "empty":
+    def _no_parse(self, entry: NoParse, line: Line, number: int) -> NoParse:
+        """Return the lack of a parse. Raises :class:`BadParse` for that of an empty line."""
+        if entry.reason == "empty":
             message = f"expected a parse of {self.text}:{line.number}, found that of an empty line"
-            raise BadParse(self.path, place, message, "mismatch")
-        return unit
+            raise BadParse(self.path, number, message, "mismatch")
+        return entry
 
-    def _compare(self, line: Line, tokens: list[str], place: int, units: list[T], blank: int | None) -> None:
-        """Raises :class:`BadParse` unless these tokens, of these units, are the line's text."""
+    def _compare(self, line: Line, tokens: list[str], number: int, entries: list[T], blank: int | None) -> None:
+        """Raise :class:`BadParse` unless the tokens are those of the line."""
         try:
             align(plain_words(line.text.split()), tokens)
         except AlignmentError as error:
-            message = f"{self.text}:{line.number}: {error}{self._hint(units)}{self._blank_hint(blank)}"
-            raise BadParse(self.path, place, message, "mismatch") from None
+            message = f"{self.text}:{line.number}: {error}{self._hint(entries)}{self._blank_hint(blank)}"
+            raise BadParse(self.path, number, message, "mismatch") from None
 
-    def _blank_hint(self, place: int | None) -> str:
-        """What to do if a blank unit stands where the parser failed."""
-        if place is None:
+    def _blank_hint(self, number: int | None) -> str:
+        """Return a hint for a blank entry where the parser perhaps failed."""
+        if number is None:
             return ""
         expected = self.format.write(NoParse("failed")).strip()
-        return f"; {self.path}:{place} has no parse: if the parser failed there, write {expected!r}"
+        return f"; {self.path}:{number} has no parse: if the parser failed there, write {expected!r}"
 
-    def _hint(self, units: list[T]) -> str:
-        """What to do about units that are of another text."""
+    def _hint(self, entries: list[T]) -> str:
+        """Return a hint for entries of another text."""
         return ""
 
     def _advance(self) -> None:
-        self._next = next(self._units, None)
+        self._next = next(self._entries, None)
 
     @cached_property
     def _order(self) -> str | None:
-        """How units and lines belong together by their order alone: those with ``words``, all ``lines``, or not."""
-        if sum(self._has_words(unit) for _, unit in self._parsed()) == self._lines_with_words:
+        """What corresponds by order: entries with ``words``, all ``lines``, or ``None``."""
+        if sum(self._has_words(entry) for _, entry in self._parsed()) == self._lines_with_words:
             return "words"
         return "lines" if self._paired else None
 
@@ -238,45 +237,45 @@ class FileParser(Parser, Generic[T]):
     def _lines_with_words(self) -> int:
         return sum(bool(fold(text)[0]) for _, text in read_lines(self.text))
 
-    def _has_words(self, unit: T | NoParse | _Broken) -> bool:
-        """Whether a unit can be that of a line with words alone."""
-        if isinstance(unit, NoParse):
-            return unit.reason != "empty"
-        return isinstance(unit, _Broken) or bool(self.format.tokens(unit))
+    def _has_words(self, entry: T | NoParse | _Broken) -> bool:
+        """Return whether an entry can only belong to a line with words."""
+        if isinstance(entry, NoParse):
+            return entry.reason != "empty"
+        return isinstance(entry, _Broken) or bool(self.format.tokens(entry))
 
-    def _says_something(self, unit: T | NoParse | _Broken) -> bool:
-        return isinstance(unit, NoParse) or not self._is_empty(unit)
+    def _has_content(self, entry: T | NoParse | _Broken) -> bool:
+        return isinstance(entry, NoParse) or not self._is_empty(entry)
 
-    def _is_empty(self, unit: T | NoParse | _Broken) -> bool:
-        if isinstance(unit, _Broken):
-            return self._paired and not unit.words
-        if isinstance(unit, NoParse):
-            return self._paired or unit.reason == "empty"
-        return not fold("".join(self.format.tokens(unit)))[0]
+    def _is_empty(self, entry: T | NoParse | _Broken) -> bool:
+        if isinstance(entry, _Broken):
+            return self._paired and not entry.words
+        if isinstance(entry, NoParse):
+            return self._paired or entry.reason == "empty"
+        return not fold("".join(self.format.tokens(entry)))[0]
 
     def _count(self) -> int:
-        """How many units the file has, without blank ones at its end for which the text has no line."""
+        """Return the number of entries, without blank ones after the last line."""
         count = needed = 0
-        for count, (_, unit) in enumerate(self._unread(), start=1):
-            if not self.format.blank(unit):
+        for count, (_, entry) in enumerate(self._raw_entries(), start=1):
+            if not self.format.blank(entry):
                 needed = count
         return min(count, max(needed, self._lines))
 
-    def _unread(self) -> Iterator[tuple[int, Any]]:
-        """The units as they are in the file, each with the number of its first line."""
+    def _raw_entries(self) -> Iterator[tuple[int, Any]]:
+        """Yield the entries as they are in the file, each with the number of its first line."""
         return self.format.entries(read_lines(self.path))
 
     def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
-        """The units, read, each with the number of its first line."""
-        for place, unit in self._unread():
+        """Yield the parses of the entries, each with the number of its first line."""
+        for number, entry in self._raw_entries():
             try:
-                yield place, self.format.parse(unit, path=self.path, line=place)
+                yield number, self.format.parse(entry, path=self.path, line=number)
             except BadParse as error:
-                yield place, _Broken(error, self.format.words(unit))
+                yield number, _Broken(error, self.format.words(entry))
 
     @abstractmethod
-    def _join(self, units: list[T]) -> Parse:
-        """One parse of the units of a line."""
+    def _join(self, entries: list[T]) -> Parse:
+        """Return one parse from the entries of a line."""
 
 
 def _folded(tokens: Sequence[str]) -> str:
@@ -289,15 +288,15 @@ class ConlluParser(FileParser[DependencyTree]):
     format = CONLLU
     kinds = (CONLLU.name,)
 
-    def _join(self, units: list[DependencyTree]) -> Parse:
-        whole = DependencyTree([], [], sentences=sum(unit.sentences for unit in units))
+    def _join(self, entries: list[DependencyTree]) -> Parse:
+        whole = DependencyTree([], [], sentences=sum(entry.sentences for entry in entries))
         multiword = 0
-        for unit in units:
+        for entry in entries:
             first = len(whole.tokens)
-            whole.tokens += unit.tokens
-            whole.heads += [head and head + first for head in unit.heads]
-            whole.columns += unit.columns
-            multiword += unit.multiword
+            whole.tokens += entry.tokens
+            whole.heads += [head and head + first for head in entry.heads]
+            whole.columns += entry.columns
+            multiword += entry.multiword
         return Parse(dependencies=whole, multiword=multiword)
 
 
@@ -317,8 +316,8 @@ class TreesParser(FileParser[list[Tree]]):
         group.add_argument(
             "--drop-traces",
             action="store_true",
-            help="leave out the Penn Treebank's traces (-NONE-) and the constituents that are empty without them; how "
-            "many they are is printed",
+            help="leave out the Penn Treebank's traces (-NONE-) and the constituents that are empty without them, "
+            "and print their number",
         )
 
     @classmethod
@@ -326,7 +325,7 @@ class TreesParser(FileParser[list[Tree]]):
         return {"drop_traces": args.drop_traces}
 
     def _count(self) -> int:
-        # Where does a tree end? Of a file with an unbalanced one, perhaps where the next one begins.
+        # A tree ends where its brackets are closed, or, in a file with an unbalanced one, where the next one begins.
         joined, apart = (self._balanced(apart) for apart in (False, True))
         if joined == apart:
             self._apart = False
@@ -337,28 +336,28 @@ class TreesParser(FileParser[list[Tree]]):
         return len(apart if self._apart else joined)
 
     def _balanced(self, apart: bool) -> list[bool | None]:
-        """Of each tree whether its brackets are; without blank ones at the end for which the text has no line."""
-        found = [_is_balanced(unit) for unit in self._trees(apart)]
+        """Return :func:`_is_balanced` of each tree, without blank ones after the last line."""
+        found = [_is_balanced(entry) for entry in self._trees(apart)]
         while len(found) > self._lines and found[-1] is None:
             found.pop()
         return found
 
-    def _one_a_line(self, units: list[bool | None]) -> bool:
-        return len(units) == self._lines or len(units) - units.count(None) == self._lines_with_words
+    def _one_a_line(self, entries: list[bool | None]) -> bool:
+        return len(entries) == self._lines or len(entries) - entries.count(None) == self._lines_with_words
 
     def _trees(self, apart: bool) -> Iterator[tuple[int, str]]:
-        """Lines, joined until all brackets are closed.
+        """Yield lines, joined until all brackets are closed.
 
-        Where a backslash stands before brackets, they may be closed with these alone. The tree then ends before a line
-        that is not indented.
+        Brackets after a backslash count only if nothing else closes a tree, which then ends before a line that is not
+        indented.
 
         Args:
-            apart: also before an empty line, and before one that begins with a bracket where the first tree does.
+            apart: a tree also ends before an empty line, and before a line that begins as the first tree does.
         """
         held: list[str] = []
         first = opened = without_escaped = 0
         margin: int | None = None
-        for place, line in read_lines(self.path):
+        for number, line in read_lines(self.path):
             inside = line.lstrip()
             indent = len(line) - len(inside)
             if inside and margin is None:
@@ -367,7 +366,7 @@ class TreesParser(FileParser[list[Tree]]):
             if held and (closed or (apart and (not inside or (inside[0] == "(" and indent == margin)))):
                 yield first, " ".join(held)
                 held, opened, without_escaped = [], 0, 0
-            first = first if held else place
+            first = first if held else number
             held.append(line)
             more, more_without_escaped = still_open(line)
             opened += more
@@ -378,14 +377,14 @@ class TreesParser(FileParser[list[Tree]]):
         if held:
             yield first, " ".join(held)
 
-    def _unread(self) -> Iterator[tuple[int, str]]:
+    def _raw_entries(self) -> Iterator[tuple[int, str]]:
         return self._trees(self._apart)
 
     def _parsed(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
-        for place, trees in super()._parsed():
+        for number, trees in super()._parsed():
             if self._drops_traces and not isinstance(trees, NoParse | _Broken):
                 trees, _ = without_traces(trees)
-            yield place, trees
+            yield number, trees
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), **({"drop_traces": True} if self._drops_traces else {})}
@@ -396,14 +395,14 @@ class TreesParser(FileParser[list[Tree]]):
             read = (trees for _, trees in super()._parsed() if not isinstance(trees, NoParse | _Broken))
             print(f"{self.path}: {sum(without_traces(trees)[1] for trees in read)} traces were dropped")
 
-    def _hint(self, units: list[list[Tree]]) -> str:
-        return trace_hint([tree for unit in units for tree in unit])
+    def _hint(self, entries: list[list[Tree]]) -> str:
+        return trace_hint([tree for entry in entries for tree in entry])
 
-    def _join(self, units: list[list[Tree]]) -> Parse:
-        return Parse(trees=[tree for unit in units for tree in unit])
+    def _join(self, entries: list[list[Tree]]) -> Parse:
+        return Parse(trees=[tree for entry in entries for tree in entry])
 
 
-def _is_balanced(unit: tuple[int, str]) -> bool | None:
-    """Whether a tree's brackets are; ``None`` without a tree."""
-    _, text = unit
+def _is_balanced(entry: tuple[int, str]) -> bool | None:
+    """Return whether a tree's brackets are balanced; ``None`` without a tree."""
+    _, text = entry
     return 0 in still_open(text) if text.strip() else None

@@ -1,4 +1,4 @@
-"""What parsers in Python have in common: the text that they get of a line, and the tree that they make of it."""
+"""Common parts of parsers that run here: the text they get, the tree they return."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from syntax_data.trees.conllu import parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
 
 _WHITE_SPACE = re.compile(r"\s")
-# Of those that are no white space, NUL ends UDPipe's text, and stanza drops \x80 to \x9f.
+# Characters that are no white space: NUL ends UDPipe's text, and stanza drops \x80 to \x9f.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WORD = re.compile(r"\S+")
 
 
 def add_pretokenized(group: Any, parser: str) -> None:
-    """Adds ``--pretokenized`` to a group of argparse's."""
+    """Add ``--pretokenized`` to a group of argparse's."""
     group.add_argument(
         "--pretokenized",
         action="store_true",
@@ -30,13 +30,14 @@ def add_pretokenized(group: Any, parser: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """A line as a parser gets it that splits it into tokens itself: without Moses' escapes, with spaces alone as white
-    space, and with U+FFFD for control characters.
+    """The text of a line for a parser that splits it into tokens.
+
+    It is without Moses' escapes, with spaces as its only white space, and with U+FFFD for control characters.
 
     Attributes:
         line: the line itself.
         text: what the parser gets.
-        starts: character i of it stands at ``starts[i]`` of the line; the last is where the line ends.
+        starts: index in the line of each character of the text, and of the end.
     """
 
     line: str
@@ -45,24 +46,24 @@ class RawText:
 
     @classmethod
     def of(cls, line: str, *, single_spaces: bool = False) -> RawText:
-        """Of a line; with `single_spaces` one space stands between words, and none at either end."""
+        """Return the text of a line; `single_spaces`: one between words, none at the ends."""
         text, starts = unescape_moses(line)
         text = _CONTROL.sub("\ufffd", text)
         if not single_spaces:
             return cls(line, _WHITE_SPACE.sub(" ", text), starts)
         spans = [match.span() for match in _WORD.finditer(text)]
-        places = [i for start, end in spans for i in range(start, end + 1)][:-1]  # a word's, and the space after it
+        kept = [i for start, end in spans for i in range(start, end + 1)][:-1]  # a word's, and the space after it
         words = " ".join(text[start:end] for start, end in spans)
-        return cls(line, words, [*(starts[i] for i in places), starts[len(text)]])
+        return cls(line, words, [*(starts[i] for i in kept), starts[len(text)]])
 
     def surface(self, start: int, end: int) -> str:
-        """What stands in the line for these characters of :attr:`text`."""
+        """Return the part of the line that these characters of :attr:`text` come from."""
         return " ".join(self.line[self.starts[start] : self.starts[end]].split())
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a parser says of a word; `head` is the number of another of its sentence, from 1, or 0: it is the root."""
+    """A word's annotation; `head` is a word of the sentence (from 1), 0 of the root."""
 
     head: int
     deprel: str | None
@@ -74,18 +75,14 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the text, and the words that it is made of: one, but for multi-word tokens."""
+    """A token of the text and its words: one, except in multi-word tokens."""
 
     form: str
     words: Sequence[Word]
 
 
 def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> DependencyTree:
-    """The tree of a line's sentences.
-
-    Raises:
-        RuntimeError: it is none; names the parser.
-    """
+    """Return the trees of a line. Raises :class:`RuntimeError` if one is no tree."""
     rows = [f"# sentences = {len(sentences)}"]
     first = number = 0
     for sentence in sentences:

@@ -1,4 +1,4 @@
-"""The parser spaCy, live; with benepar's component in the pipeline also constituents."""
+"""The parser spaCy, with benepar's component for constituents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.base import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -17,15 +17,15 @@ from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 
-# They say nothing of a tree, and take time.
+# They add nothing to a tree, and take time.
 _NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", "textcat", "textcat_multilabel")
 
 
 class SpacyParser(Parser):
-    """Dependency parses by a spaCy pipeline (Honnibal et al. 2020), and constituency parses if benepar's component
-    (Kitaev et al. 2019) is in it.
+    """Parses by a spaCy pipeline (Honnibal et al. 2020).
 
-    Nothing is downloaded: the pipeline is an installed package, or a folder.
+    With benepar's component (Kitaev et al. 2019) in it, it also makes constituency trees. Nothing is downloaded: the
+    pipeline is an installed package, or a folder.
 
     Args:
         model: the pipeline's name, or its folder.
@@ -61,7 +61,7 @@ class SpacyParser(Parser):
             raise ValueError(f"the spaCy pipeline {model} parses neither dependencies nor (by benepar) constituents")
 
     def _made(self) -> list[str]:
-        """The kinds of parse that the pipeline makes."""
+        """Return the kinds of parse that the pipeline makes."""
         assigned = {what for name in self.pipeline.pipe_names for what in self.pipeline.get_pipe_meta(name).assigns}
         constituents = any(meta == "benepar" for meta in self.pipeline.pipe_factories.values())
         return [CONLLU.name] * ("token.dep" in assigned) + [TREES.name] * constituents
@@ -111,7 +111,7 @@ class SpacyParser(Parser):
 
     @cached_property
     def _models(self) -> dict[str, str]:
-        """Hashes of the pipeline's files; none of one that was made in memory."""
+        """Hashes of the pipeline's files; none if it was made in memory."""
         folder = self.pipeline.path
         files = () if folder is None else sorted(path for path in Path(folder).rglob("*") if path.is_file())
         return {path.relative_to(folder).as_posix(): file_hash(str(path)) for path in files}
@@ -130,13 +130,13 @@ class SpacyParser(Parser):
         return parses
 
     def _of_text(self, line: Line) -> tuple[Any, list[str]]:
-        """A line that spaCy splits into tokens, and what stands in the line for each."""
+        """Return a line that spaCy splits into tokens, and the part of the line of each."""
         text = RawText.of(line.text, single_spaces=True)  # of two spaces the second would be a token
         document = self.pipeline.make_doc(text.text)
         return document, [text.surface(token.idx, token.idx + len(token)) for token in document]
 
     def _of_tokens(self, line: Line) -> tuple[Any, list[str]]:
-        """A line of tokens, which is one sentence."""
+        """Return a line of tokens, which is one sentence."""
         from spacy.tokens import Doc
 
         tokens = line.text.split()
@@ -164,7 +164,7 @@ def _load(model: str, device: str | None) -> Any:
             {"cpu": spacy.require_cpu, "cuda": spacy.require_gpu}[device]()
         with suppress(ImportError):  # its component can be loaded once it is imported
             import benepar  # noqa: F401
-        folder = Path(model)  # as a text, the name of a package comes first, such as spacy's own
+        folder = Path(model)  # as a string, the name of a package comes first, such as spacy's own
         return spacy.load(folder if (folder / "config.cfg").is_file() else model, exclude=_NOT_NEEDED)
     except ImportError as error:
         raise ValueError(f"--parser spacy: {error}; pip install 'fairseq-syntax[spacy]' installs spaCy") from error
@@ -177,14 +177,14 @@ def _load(model: str, device: str | None) -> Any:
 
 def _word(token: Any, sentence: Any) -> Word:
     if not sentence.start <= token.head.i < sentence.end:
-        raise RuntimeError(f"spaCy's head of {token.text!r} stands in another sentence")
+        raise RuntimeError(f"spaCy's head of {token.text!r} is in another sentence")
     head = 0 if token.head.i == token.i else token.head.i - sentence.start + 1
     deprel = "root" if not head else token.dep_
     return Word(head, deprel, token.lemma_, token.pos_, token.tag_, str(token.morph))
 
 
 def _tree(sentence: Any, surfaces: Sequence[str]) -> Tree:
-    """benepar's tree of a sentence."""
+    """Return benepar's tree of a sentence."""
     trees: Iterable[Tree] | NoParse = parse_brackets(sentence._.parse_string, path="benepar", line=1)
     if isinstance(trees, NoParse):
         raise RuntimeError("benepar's parse is empty")

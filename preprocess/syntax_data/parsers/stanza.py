@@ -1,4 +1,4 @@
-"""The parser stanza (Qi et al. 2020), live."""
+"""The parser stanza (Qi et al. 2020)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.base import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -18,29 +18,26 @@ from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 
 _KINDS = {"depparse": CONLLU.name, "constituency": TREES.name}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
-# stanza's tokenizer has <UNK> for longer words: all words of a batch are padded to the longest. So have we for tokens.
+# stanza's tokenizer replaces longer words by <UNK>, as all words of a batch are padded to the longest; so do we.
 _LONGEST_WORD = 1000
 
 
 class StanzaParser(Parser):
     """Dependency and constituency parses by stanza's pipelines.
 
-    A multi-word token has its head from its word nearest to the root, and stands in the tree where that word stood;
-    without dependency parses, where its first word stood.
-
-    Nothing is downloaded, nor is the network used at all, unless `download` says so.
+    A multi-word token has its head from its word nearest to the root, and that word's place in the constituency tree;
+    without dependency parses, the place of its first word. The network is used only for `download`.
 
     Args:
         lang: stanza's code of the language.
         processors: ``depparse``, ``constituency`` or both.
         pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, stanza
-            splits lines into sentences and tokens; multi-word tokens count as the one token that the text has.
+            splits lines into sentences and tokens; a multi-word token counts as one.
         max_tokens: lines that stanza splits into more tokens are not parsed.
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
         stanza_dir: folder of stanza's models; ``None``: stanza's own.
-        download: whether models that are not there may be downloaded.
-        pipeline: a ``stanza.Pipeline`` of these settings, or what behaves like one; ``None``: one is made, which takes
-            stanza and torch.
+        download: whether missing models may be downloaded.
+        pipeline: a ``stanza.Pipeline`` of these settings, or an equivalent; ``None``: a new one.
 
     Raises:
         ValueError: stanza cannot start.
@@ -135,7 +132,7 @@ class StanzaParser(Parser):
         recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
         return cls(
             lang=description["lang"],
-            # Where a multi-word token stands in a tree depends on whether dependencies are parsed, too.
+            # The place of a multi-word token in a tree depends on whether dependencies are parsed, too.
             processors=wanted if pretokenized or not recorded else recorded,
             pretokenized=pretokenized,
             max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
@@ -157,7 +154,7 @@ class StanzaParser(Parser):
 
     @cached_property
     def _models(self) -> dict[str, dict[str, str]]:
-        """Hashes of the files of each processor."""
+        """Hashes of each processor's files."""
         models: dict[str, dict[str, str]] = {}
         for name, processor in self.pipeline.processors.items():
             paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
@@ -201,7 +198,7 @@ class StanzaParser(Parser):
             yield i, self._parse(document.sentences, tokens)
 
     def _parse(self, sentences: Sequence[Any], tokens: Sequence[Sequence[str]]) -> Parse:
-        """The parse of stanza's sentences of a line, under the line's own tokens."""
+        """Return the parse of stanza's sentences of a line, with the line's own tokens."""
         parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
         if CONLLU.name in self.kinds:
             parse.dependencies = dependency_tree(
@@ -226,10 +223,10 @@ class StanzaParser(Parser):
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Inside, huggingface_hub uses no network where it looks at its constant HF_HUB_OFFLINE, whatever the environment
-    says. Afterwards the constant is as before; what took its value inside, a session of the hub's say, may keep it.
+    """Keep huggingface_hub from using the network.
 
-    Some of stanza's models are built on models of that hub. stanza itself is told by ``download_method``.
+    Some of stanza's models are built on its. It reads its constant HF_HUB_OFFLINE, which this restores. stanza itself
+    has ``download_method``.
     """
     try:
         from huggingface_hub import constants
@@ -249,12 +246,12 @@ def _readable(token: str) -> str:
 
 
 def _token(token: Any, form: str) -> Token:
-    """stanza's token, as it stands in the line."""
+    """Return stanza's token in our form."""
     return Token(form, [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words])
 
 
 def _tree(node: Any) -> Tree:
-    """stanza's tree as ours."""
+    """Return stanza's tree in our form."""
     root = Tree(node.label, [])
     stack = [(root, node)]
     while stack:

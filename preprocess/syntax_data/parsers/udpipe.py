@@ -1,4 +1,4 @@
-"""The parser UDPipe, live."""
+"""The parser UDPipe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syntax_data.parsers import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.base import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -16,7 +16,7 @@ from syntax_data.trees.tree import NoParse
 
 
 class UdpipeParser(Parser):
-    """Dependency parses by UDPipe 1 (Straka and Straková 2017), by the package ufal.udpipe.
+    """Dependency parses by UDPipe 1 (Straka and Straková 2017), from ufal.udpipe.
 
     A multi-word token has its head from its word nearest to the root.
 
@@ -103,7 +103,7 @@ class UdpipeParser(Parser):
         return Parse(dependencies=dependency_tree(of_line, parser="UDPipe"), multiword=multiword)
 
     def _of_text(self, line: str) -> tuple[list[Any], list[list[str]]]:
-        """UDPipe's sentences of a line, and what stands in the line for each of their tokens."""
+        """Return UDPipe's sentences of a line, and their tokens as in the line."""
         text = RawText.of(line)
         tokenizer = self._model.newTokenizer("ranges")
         if tokenizer is None:
@@ -119,7 +119,7 @@ class UdpipeParser(Parser):
         return sentences, [[text.surface(*span) for span in of_sentence] for of_sentence in spans]
 
     def _of_tokens(self, line: str) -> tuple[list[Any], list[list[str]]]:
-        """A line of tokens, which is one sentence."""
+        """Return a line of tokens, which is one sentence."""
         tokens = line.split()
         if not tokens:
             return [], []
@@ -135,7 +135,7 @@ def _version(udpipe: Any) -> tuple[int, int, int]:
 
 
 def _spans(sentence: Any) -> list[tuple[Any, int, int]]:
-    """Each token of a sentence, a multi-word token or a word, with the numbers of its first and last word."""
+    """Return each token of a sentence, and the numbers of its first and last word."""
     first_of = {token.idFirst: token for token in sentence.multiwordTokens}
     found, number = [], 1
     while number < len(sentence.words):  # word 0 is the root

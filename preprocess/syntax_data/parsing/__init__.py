@@ -1,1 +1,1 @@
-"""The resumable job of fairseq-syntax-parse."""
+"""The resumable run of fairseq-syntax-parse."""

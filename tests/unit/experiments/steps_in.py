@@ -8,11 +8,10 @@ from typing import Any
 from syntax_experiments.make import Step
 
 
-def step_in(folder: Path, settings: dict[str, Any], **told: Any) -> Step:
-    """A step that makes its artefact in `folder`."""
+def step_in(folder: Path, settings: dict[str, Any], *, inputs=None, local=None, threads: int = 1) -> Step:
+    """A step that makes its target in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    inputs, places = told.get("inputs", {}), told.get("places", {"folder": None})
-    return Step(settings, inputs, places, threads=told.get("threads", 1), folder=folder)
+    return Step(settings, inputs or {}, local or {"folder": None}, threads, folder)
 
 
 def lines_of(path: Path) -> list[str]:

@@ -1,30 +1,58 @@
-"""What fairseq-syntax-experiment says before it does anything."""
+"""fairseq-syntax-experiment before it makes anything, and how it hands over to Snakemake."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from syntax_experiments import entry
+from syntax_experiments import entry, workflow
 from syntax_experiments.__main__ import main
 from syntax_experiments.schema import RECIPES
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch) -> list[list[str]]:
+    """The command lines of Snakemake, which is not run; the current folder is a new one."""
+    found: list[list[str]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(workflow, "run_snakemake", lambda words: found.append(words) or 0)
+    monkeypatch.setattr("syntax_experiments.__main__.refuse_unknown", lambda plan: None)
+    return found
+
+
+def run(*words: str) -> None:
+    here = os.getcwd()
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(words)
+    os.chdir(here)
 
 
 def test_list_has_every_recipe_with_its_title(capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["--list"])
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in said] == sorted(path.stem for path in RECIPES.glob("*.yaml"))
-    assert "quickstart                  Does the parse reach the translation?" in said
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(path.stem for path in RECIPES.glob("*.yaml"))
+    assert "quickstart                  Does the parse reach the translation?" in lines
 
 
-def test_an_unknown_recipe_is_refused_with_those_that_there_are(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("quickstat", r".*/quickstat\.yaml: .* quickstart, "),
+        ("./...yaml", r".*/\.\.\.yaml: expected .* begins with no dot"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_refused(tmp_path, monkeypatch, name, message):
+    """A folder is named as the recipe is: one called ``..`` would be the work directory."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit, match=r"^fairseq-syntax-experiment: error: .*/quickstat\.yaml: .* quickstart, "):
-        main(["quickstat"])
-    assert not list(tmp_path.iterdir())
+    Path("...yaml").write_text("extends: quickstart")
+    with pytest.raises(SystemExit, match=f"^fairseq-syntax-experiment: error: {message}"):
+        main([name])
+    assert os.listdir(tmp_path) == ["...yaml"]
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
@@ -34,10 +62,56 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
         entry.main()
 
 
-def test_a_recipe_with_pictures_says_what_they_need_before_it_makes_anything(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_recipe_with_pictures_says_what_they_need_before_it_makes_anything(commands, monkeypatch):
     monkeypatch.setattr("syntax_experiments.__main__.find_spec", lambda name: None if name == "matplotlib" else "there")
     Path("my.yaml").write_text("extends: quickstart\npictures: {systems: [gated]}\n")
     with pytest.raises(SystemExit, match=r"my: its pictures need matplotlib: .*fairseq-syntax\[analysis\]"):
         main(["my.yaml"])
-    assert not list(tmp_path.glob("experiments/*/*"))
+    assert commands == []
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "not_expected"),
+    [
+        ([], ["--cores all", "--quiet host reason", "--rerun-incomplete"], ["--nolock"]),
+        (["--cores", "3"], ["--cores 3"], ["all"]),
+        (["-j20", "--executor", "slurm"], ["-j20 --executor slurm"], ["--cores"]),
+        (["--partial"], ["--nolock"], []),
+    ],
+)
+def test_options_of_snakemake(commands, options, expected, not_expected):
+    run("quickstart", *options)
+    (words,) = commands
+    assert all(part in " ".join(words) for part in expected)
+    assert not set(not_expected) & set(words)
+
+
+def test_links_are_those_of_the_plan_and_nothing_else_is_touched(commands, tmp_path):
+    links = tmp_path / "experiments/recipes/quickstart"
+    run("quickstart", "-n")
+    assert not links.exists(), "a dry run makes no links"
+    run("quickstart")
+    before = {path.name: os.readlink(path) for path in links.iterdir()}
+    assert before["table.md"].startswith("../../tables/")
+    (links / "old.1234").symlink_to("../../models/old")
+    (links / "notes").write_text("mine")
+    run("quickstart")
+    assert {path.name: os.readlink(path) for path in links.iterdir() if path.is_symlink()} == before
+    assert (links / "notes").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("options", "removed"), [([], True), (["-n"], False), (["--partial"], False)])
+def test_locks_of_a_killed_run_are_removed_by_the_next_one(commands, tmp_path, options, removed):
+    locks = tmp_path / "experiments/.snakemake/locks"
+    locks.mkdir(parents=True)
+    run("quickstart", *options)
+    assert locks.exists() != removed
+
+
+def test_a_specification_names_local_paths_that_are_no_part_of_the_key(commands, tmp_path):
+    run("quickstart", "-n")
+    (path,) = tmp_path.glob("experiments/specs/generated/*.json")
+    spec = json.loads(path.read_text())
+    assert spec["settings"]["command"].startswith("python {here}/")
+    assert spec["local"]["command"].startswith(f"python {RECIPES}/")
+    assert (spec["kind"], spec["key"]) == ("generated", path.stem)

@@ -93,9 +93,9 @@ def archive_of(path, members):
             archive.addfile(info, io.BytesIO(data))
 
 
-def collect(folder, splits, **told):
+def collect(folder, splits, **arguments):
     settings = {"source": "de", "target": "en", "splits": splits}
-    corpus.collect(step_in(folder / "out", settings, **told))
+    corpus.collect(step_in(folder / "out", settings, **arguments))
     return folder / "out"
 
 
@@ -110,29 +110,22 @@ def test_members_of_archives_are_joined(tmp_path, name):
     }
     (tmp_path / "download").mkdir()
     archive_of(tmp_path / "download" / name, members)
-    splits = {
-        "train": {
-            "source": ["all!text/a.de", "all!text/b.de.gz"],
-            "target": ["all!text/a.en", "all!text/b.en.gz"],
-        },
-        "valid": {"source": ["all!text/b.de.gz"], "target": ["all!text/b.en.gz"]},
-        "test": {
-            "source": ["all!text/a.de"],
-            "target": ["all!text/a.en"],
-            "reference": ["all!text/r.en"],
-            "replace": {"’": "'"},
-        },
+    train = {
+        "source": ["all!text/a.de", "all!text/b.de.gz"],
+        "target": ["all!text/a.en", "all!text/b.en.gz"],
     }
+    test = {"source": ["all!text/a.de"], "target": ["all!text/a.en"], "reference": ["all!text/r.en"]}
+    splits = {"train": train, "test": {**test, "replace": {"’": "'"}}}
     out = collect(tmp_path, splits, inputs={"all": tmp_path / "download"})
     assert lines_of(out / "train.de") == ["eins", "zwei", "drei"]
     assert lines_of(out / "train.en") == ["one", "two", "three"]
     assert lines_of(out / "test.reference") == ["One's", "Two"]
-    assert json.loads((out / "counts.json").read_text()) == {"train": 3, "valid": 1, "test": 2}
+    assert json.loads((out / "counts.json").read_text()) == {"train": 3, "test": 2}
     assert not (out / "train.reference").exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("all!text/a.dee", "expected text/a.dee in it, found none; near: text/a.de"),
         ("all!text", "expected text in it, found none"),
@@ -143,7 +136,7 @@ def test_members_of_archives_are_joined(tmp_path, name):
         ("empty.de", "train: expected as many lines in each language, found 0 of de"),
     ],
 )
-def test_what_cannot_be_read_is_refused(tmp_path, file, said):
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, file, message):
     (tmp_path / "download").mkdir()
     archive_of(tmp_path / "download" / "all.tgz", {"text/a.de": b"eins\nzwei\n"})
     (tmp_path / "latin.de").write_bytes("ö\n".encode("latin-1"))
@@ -151,59 +144,52 @@ def test_what_cannot_be_read_is_refused(tmp_path, file, said):
     (tmp_path / "short.de").write_text("eins\n")
     (tmp_path / "empty.de").write_text("")
     (tmp_path / "a.en").write_text("one\ntwo\n")
-    told = {"inputs": {"all": tmp_path / "download"}, "places": {"folder": str(tmp_path)}}
-    with pytest.raises(InputError, match=said):
-        collect(tmp_path, {"train": {"source": [file], "target": ["a.en"]}}, **told)
+    arguments = {"inputs": {"all": tmp_path / "download"}, "local": {"folder": str(tmp_path)}}
+    with pytest.raises(InputError, match=message):
+        collect(tmp_path, {"train": {"source": [file], "target": ["a.en"]}}, **arguments)
 
 
-def tokenize(folder, raw, asked, *, every=None, threads=1):
+def tokenize(folder, raw, asked, *, chosen=None, threads=1):
     (folder / "raw").mkdir()
     for name, lines in raw.items():
         (folder / "raw" / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     splits = dict.fromkeys(name.partition(".")[0] for name in raw)
     (folder / "raw/counts.json").write_text(json.dumps(splits))
-    settings = {"source": "de", "target": "en", "text": asked, **({"every": every} if every else {})}
+    settings = {"source": "de", "target": "en", "text": asked, "chosen": chosen or {}}
     text.tokenize(step_in(folder / "out", settings, inputs={"corpus": folder / "raw"}, threads=threads))
     return folder / "out"
 
 
 @pytest.mark.parametrize(
-    ("asked", "german"),
+    ("asked", "german", "threads"),
     [
-        ({"tokenize": "none"}, "„Öl-Preise“ SIND &"),
-        ({}, "&quot; Öl-Preise &quot; SIND &amp;"),
-        ({"normalize": False}, "„ Öl-Preise “ SIND &amp;"),
-        ({"dashes": True}, "&quot; Öl @-@ Preise &quot; SIND &amp;"),
-        ({"lowercase": True}, "&quot; öl-preise &quot; sind &amp;"),
-        ({"lowercase_first": True}, "&quot; öl-preise &quot; sind &amp;"),
-        ({"tokenize": "none", "lowercase_first": True}, "„öl-preise“ sind &"),
+        ({"tokenize": "none"}, "„Öl-Preise“ SIND &", 1),
+        ({}, "&quot; Öl-Preise &quot; SIND &amp;", 2),
+        ({"normalize": False}, "„ Öl-Preise “ SIND &amp;", 1),
+        ({"dashes": True}, "&quot; Öl @-@ Preise &quot; SIND &amp;", 1),
+        ({"lowercase": True}, "&quot; öl-preise &quot; sind &amp;", 2),
+        ({"lowercase_first": True}, "&quot; öl-preise &quot; sind &amp;", 1),
+        ({"tokenize": "none", "lowercase_first": True}, "„öl-preise“ sind &", 1),
     ],
 )
-@pytest.mark.parametrize("threads", [1, 2])
 def test_words(tmp_path, asked, german, threads):
-    raw = {"train.de": ["„Öl-Preise“ SIND &"], "train.en": ["x"]}
-    assert lines_of(tokenize(tmp_path, raw, asked, threads=threads) / "train.de") == [german]
-
-
-def test_parsers_see_what_is_lower_cased_afterwards(tmp_path):
-    raw = {"train.de": ["Das Haus"], "train.en": ["The house"]}
-    out = tokenize(tmp_path, raw, {"lowercase": True})
-    assert lines_of(out / "train.de.cased") == ["Das Haus"]
-    assert lines_of(out / "train.de") == ["das haus"]
-    assert lines_of(out / "train.en") == ["the house"]
-    assert not (out / "train.en.cased").exists()
+    out = tokenize(tmp_path, {"train.de": ["„Öl-Preise“ SIND &"], "train.en": ["x"]}, asked, threads=threads)
+    assert lines_of(out / "train.de") == [german]
+    cased = out / "train.de.cased"  # for the parser
+    assert (lines_of(cased) if cased.exists() else None) == (
+        ["&quot; Öl-Preise &quot; SIND &amp;"] if asked.get("lowercase") else None
+    )
 
 
 def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
-    """As fairseq's prepare-iwslt14.sh: clean, then every 23rd of what is left is for validation."""
+    """As fairseq's prepare-iwslt14.sh: clean, then every 23rd of the rest is for validation."""
     german = ["a b", "a b c d e f", "", "c", "d e f g", "e", "f", "g", "h"]
     english = ["x", "x", "x", "y z", "v", "z", "u", "", "w"]
     raw = {f"{split}.{side}": lines for split in ("train", "valid", "test")
            for side, lines in (("de", german), ("en", english))}  # fmt: skip
     raw["test.reference"] = english
     asked = {"tokenize": "none", "words": [1, 5], "ratio": 2}
-    every = {"train": {"but_every": 2}, "valid": {"every": 2}, "test": {}}
-    out = tokenize(tmp_path, raw, asked, every=every)
+    out = tokenize(tmp_path, raw, asked, chosen={"train": {"drop_every": 2}, "valid": {"keep_every": 2}})
     # Left are a b, c, e, f, h: d e f g is four times as long as its translation.
     assert lines_of(out / "train.de") == ["a b", "e", "h"]
     assert lines_of(out / "train.en") == ["x", "z", "w"]
@@ -215,14 +201,12 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
     assert counts["test"] == {"pairs": 9, "beyond the limits": 0, "of other splits": 0}
 
 
-def test_a_validation_set_of_its_own_may_be_taken_whole(tmp_path):
+def test_a_validation_set_without_limits_and_a_split_that_they_leave_empty(tmp_path):
     raw = {f"{split}.{side}": ["a b c", "a"] for split in ("train", "valid") for side in ("de", "en")}
-    every = {"train": {}, "valid": {"limits": False}}
-    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, every=every)
+    chosen = {"valid": {"limits": False}}
+    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, chosen=chosen)
     assert lines_of(out / "train.de") == ["a"]
     assert lines_of(out / "valid.de") == ["a b c", "a"]
-
-
-def test_a_split_that_limits_leave_empty_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="train: expected at least one pair, found none of 2 within the limits"):
-        tokenize(tmp_path, {"train.de": ["a b", "c d"], "train.en": ["x", "y"]}, {"words": [3, 4]})
+        tokenize(tmp_path / "empty", {"train.de": ["a b", "c d"], "train.en": ["x", "y"]}, {"words": [3, 4]})

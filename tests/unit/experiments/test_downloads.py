@@ -57,36 +57,36 @@ def no_proxy(monkeypatch):
 
 
 def fetch(folder, **asked):
-    download(step_in(folder, {}, places={"download": asked}))
+    download(step_in(folder, {}, local={"download": asked}))
     (file,) = folder.iterdir()
     return file
 
 
-@pytest.mark.parametrize("checked", [{"sha256": SHA256}, {"md5": MD5}, {"sha256": SHA256, "size": len(DATA)}, {}])
+@pytest.mark.parametrize("checked", [{"md5": MD5}, {"sha256": SHA256, "size": len(DATA)}, {}])
 def test_a_file_by_its_address(tmp_path, capsys, checked):
     (tmp_path / "all.tgz").write_bytes(DATA)
     file = fetch(tmp_path / "here", url=(tmp_path / "all.tgz").as_uri(), **checked)
     assert file.name == "all.tgz"
     assert file.read_bytes() == DATA
-    assert (SHA256 in capsys.readouterr().out) == (checked == {}), "without a hash it is told"
+    assert (SHA256 in capsys.readouterr().out) == (checked == {}), "its hash is printed if none is known"
 
 
 @pytest.mark.parametrize(
-    ("checked", "said"),
+    ("checked", "message"),
     [
         ({"sha256": "0" * 64}, f"expected the sha256 {'0' * 64}, found {SHA256}; it is deleted"),
         ({"md5": "0" * 32}, f"expected the md5 {'0' * 32}, found {MD5}; it is deleted"),
         ({"size": 7, "sha256": SHA256}, f"expected 7 bytes, found {len(DATA)}; it is deleted"),
     ],
 )
-def test_another_file_than_is_asked_for_is_deleted(tmp_path, checked, said):
+def test_another_file_is_deleted(tmp_path, checked, message):
     (tmp_path / "all.tgz").write_bytes(DATA)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         fetch(tmp_path / "here", url=(tmp_path / "all.tgz").as_uri(), **checked)
     assert not list((tmp_path / "here").iterdir())
 
 
-def test_it_is_resumed_where_it_was_cut_off(tmp_path, server):
+def test_a_download_that_was_cut_off_goes_on_at_the_next_address_or_run(tmp_path, server):
     address, asked = server
     half = len(DATA) // 2
     with pytest.raises(InputError, match=f"the connection ended after {half} of {len(DATA)} bytes. The next run goes"):
@@ -94,11 +94,13 @@ def test_it_is_resumed_where_it_was_cut_off(tmp_path, server):
     assert (tmp_path / "here/all.tgz.part").stat().st_size == half
     assert fetch(tmp_path / "here", url=f"{address}/all.tgz", sha256=SHA256).read_bytes() == DATA
     assert asked == [("/cut/all.tgz", None), ("/all.tgz", f"bytes={half}-")]
+    urls = {"url": f"{address}/missing/all.tgz", "mirrors": [f"{address}/cut/all.tgz", f"{address}/all.tgz"]}
+    assert fetch(tmp_path / "there", **urls, sha256=SHA256).read_bytes() == DATA
+    assert asked[-1] == ("/all.tgz", f"bytes={half}-")
 
 
-@pytest.mark.parametrize("path", ["all.tgz", "whole/all.tgz"])
-@pytest.mark.parametrize("have", [1000, len(DATA)])
-def test_what_is_there_is_gone_on_with_if_the_server_can(tmp_path, server, path, have):
+@pytest.mark.parametrize(("path", "have"), [("all.tgz", len(DATA)), ("whole/all.tgz", 1000)])
+def test_a_part_that_is_whole_and_a_server_without_ranges(tmp_path, server, path, have):
     address, asked = server
     (tmp_path / "here").mkdir()
     (tmp_path / "here/all.tgz.part").write_bytes(DATA[:have])
@@ -106,14 +108,7 @@ def test_what_is_there_is_gone_on_with_if_the_server_can(tmp_path, server, path,
     assert asked == [(f"/{path}", f"bytes={have}-")]
 
 
-def test_mirrors(tmp_path, server):
-    address, asked = server
-    urls = {"url": f"{address}/missing/all.tgz", "mirrors": [f"{address}/cut/all.tgz", f"{address}/all.tgz"]}
-    assert fetch(tmp_path / "here", **urls, sha256=SHA256).read_bytes() == DATA
-    assert asked[-1] == ("/all.tgz", f"bytes={len(DATA) // 2}-"), "what the mirror before gave is kept"
-
-
-def test_every_address_that_failed_is_told(tmp_path, server):
+def test_every_address_that_failed_is_in_the_message(tmp_path, server):
     address, _ = server
     urls = {"url": f"{address}/missing/1", "mirrors": [f"{address}/missing/2"]}
     with pytest.raises(InputError, match=r"missing/1: expected a download.*404.*missing/2: expected a download.*404"):

@@ -59,5 +59,5 @@ def test_what_fairseq_knows_is_taken_and_what_is_trained_not_asked_for(tmp_path,
     for run in there.runs.values():
         model = tmp_path / run.inputs["model"].path
         model.mkdir(parents=True)
-        (model / "made.json").write_text("{}")
+        (model / "metadata.json").write_text("{}")
     refuse_unknown(there, ask=errors_of)

@@ -1,9 +1,14 @@
-"""A step is made once."""
+"""A target is made once; commands and locks of a step."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,38 +16,73 @@ from syntax_experiments import make, steps
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch) -> list[str]:
-    """What is made, in an empty folder of all work, by the kind ``text``."""
-    done: list[str] = []
+def made(tmp_path, monkeypatch) -> list[list[str]]:
+    """What is in the folder when a step of the kind ``text``, or ``models``, begins, in an empty work directory."""
+    found: list[list[str]] = []
     monkeypatch.chdir(tmp_path)
 
     def write(step: make.Step) -> None:
-        done.append(step.settings["what"])
-        (step.folder / "text").write_text(step.settings["what"])
+        found.append(sorted(os.listdir(step.folder)))
+        (step.folder / "text").write_text(step.local["what"])
+        if not step.settings["what"]:
+            raise ValueError("stopped")
 
-    monkeypatch.setitem(steps.STEPS, "text", write)
-    spec = {"kind": "text", "settings": {"what": "a"}, "inputs": {}, "places": {}, "threads": 1}
-    (tmp_path / "specs/text").mkdir(parents=True)
-    (tmp_path / "specs/text/1.json").write_text(json.dumps(spec))
-    return done
-
-
-def test_once(made, tmp_path):
-    make.make("text/1")
-    make.make("text/1")
-    assert made == ["a"]
-    assert json.loads((tmp_path / "text/1/made.json").read_text())["settings"] == {"what": "a"}
+    for kind in ("text", "models"):
+        monkeypatch.setitem(steps.STEPS, kind, write)
+        Path("specs", kind).mkdir(parents=True)
+        for name in ("", "a"):
+            spec = {"kind": kind, "settings": {"what": name}, "inputs": {}, "local": {"what": "here"}}
+            Path(f"specs/{kind}/{name or 'stopped'}.json").write_text(json.dumps(spec))
+    return found
 
 
-def test_what_another_process_finished_meanwhile_is_kept(made, tmp_path, capsys):
-    """Snakemake takes away the file that it waits for before it starts a job."""
-    make.make("text/1")
-    before = (tmp_path / "text/1/made.json").read_text()
-    (tmp_path / "text/1/made.json").unlink()
-    make.make("text/1")
-    assert made == ["a"]
-    assert (tmp_path / "text/1/made.json").read_text() == before
-    assert "text/1 is made already; to have it made anew, delete the folder" in capsys.readouterr().out
-    shutil.rmtree(tmp_path / "text/1")
-    make.make("text/1")
-    assert made == ["a", "a"]
+def test_once(made):
+    make.make("text/a")
+    make.make("text/a")
+    assert made == [[]]
+    metadata = json.loads(Path("text/a/metadata.json").read_text())
+    assert metadata["settings"] == {"what": "a"}
+    assert "local" not in metadata
+    shutil.rmtree("text/a")
+    make.make("text/a")
+    assert made == [[], []]
+    assert [path.name for path in make.files_in(Path("text/a"))] == ["text"]
+
+
+@pytest.mark.parametrize(("kind", "left"), [("text", []), ("models", ["text"])])
+def test_a_training_goes_on_with_what_a_stopped_one_left_and_other_steps_begin_again(made, kind, left):
+    for _ in range(2):
+        with pytest.raises(ValueError, match="stopped"):
+            make.make(f"{kind}/stopped")
+    assert made == [[], left]
+    assert not make.is_made(f"{kind}/stopped")
+
+
+def test_on_a_disk_without_locks_there_is_a_remark(tmp_path, monkeypatch, capsys):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with make.locked(tmp_path / "lock") as held:
+        assert held is None
+    assert "lock: No locks available: going on without a lock" in capsys.readouterr().err
+
+
+def test_each_job_has_a_gpu_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with contextlib.ExitStack() as jobs:
+        for slurm, gpu in (("1", "2"), ("1", "5"), ("2", "2")):
+            monkeypatch.setenv("SLURM_JOB_ID", slurm)
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+            jobs.enter_context(make.on_a_gpu())
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == gpu
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with make.on_a_gpu():
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_words_of_commands():
+    assert make.fill("x '{a} b' {a}/c {d}", {"a": "1 2"}) == ["x", "1 2 b", "1 2/c", "{d}"]
+    assert make.options({"a": True, "b": False, "c": None, "d": 0, "e": "(0.9, 0.98)"}) == [
+        "--a", "--d", "0", "--e", "(0.9, 0.98)",
+    ]  # fmt: skip

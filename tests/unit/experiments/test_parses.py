@@ -1,4 +1,4 @@
-"""What fairseq-syntax-parse is asked for."""
+"""The command lines of fairseq-syntax-parse."""
 
 from __future__ import annotations
 
@@ -7,65 +7,55 @@ from steps_in import step_in
 
 from syntax_experiments.steps import parses
 
-STANZA = {"split": "train", "lang": "de", "kinds": ["conllu", "trees"], "parser": "stanza"}
+STANZA = {"split": "train", "lang": "de", "kinds": ["conllu", "trees"], "parser": "stanza", "options": {}}
 
 
 @pytest.fixture
-def commands(monkeypatch, tmp_path):
-    """The commands that steps run, and are not run."""
-    asked: list[list[str]] = []
-    monkeypatch.setattr(parses, "run", lambda *command, **_: asked.append([str(word) for word in command]))
+def parse(monkeypatch, tmp_path):
+    """Return the commands that the step runs, as mappings of options."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").mkdir()
     (tmp_path / "text/train.de").write_text("das haus\n")
-    return asked
 
+    def commands(settings, **local):
+        found = []
+        monkeypatch.setattr(parses, "run", lambda *words, **_: found.append([str(word) for word in words]))
+        step = step_in(
+            tmp_path / "out", settings, inputs={"text": tmp_path / "text"}, local={"options": local}, threads=3
+        )
+        parses.parse(step)
+        return [dict(zip(words, [*words[1:], None], strict=True)) for words in found]
 
-def parse(tmp_path, settings, *, step=parses.parse, **places):
-    step(step_in(tmp_path / "out", settings, inputs={"text": tmp_path / "text"}, places=places))
-
-
-def option(command, name):
-    return command[command.index(name) + 1]
+    return commands
 
 
 @pytest.mark.parametrize(
     ("kinds", "processors"), [(["conllu", "trees"], "depparse,constituency"), (["trees"], "constituency")]
 )
-def test_stanza_makes_the_kinds_that_are_wanted(tmp_path, commands, kinds, processors):
-    parse(tmp_path, {**STANZA, "kinds": kinds, "options": {"lang": "en", "pretokenized": True}})
-    (command,) = commands
-    assert option(command, "--processors") == processors
-    assert option(command, "--lang") == "en", "the recipe says it, in the place of the source language"
+def test_stanza_makes_the_kinds_of_the_recipe(parse, kinds, processors):
+    (command,) = parse({**STANZA, "kinds": kinds, "options": {"lang": "en", "pretokenized": True}})
+    assert command["--processors"] == processors
+    assert command["--lang"] == "en", "the recipe's, instead of the source language"
+    assert command["--workers"] == "3"
     assert "--pretokenized" in command
-    assert "--resume" in command
 
 
-def test_other_parsers_have_their_own_options_only(tmp_path, commands):
-    parse(tmp_path, {**STANZA, "parser": "control", "options": {"control": "random"}})
-    (command,) = commands
-    assert not {"--processors", "--lang"} & set(command)
-    assert option(command, "--control") == "random"
+def test_other_parsers_have_their_own_options_only(parse):
+    (command,) = parse({**STANZA, "parser": "control", "options": {"control": "random"}})
+    assert not {"--processors", "--lang"} & command.keys()
+    assert command["--control"] == "random"
 
 
-def test_it_reads_text_with_capitals_where_there_is_some(tmp_path, commands):
-    parse(tmp_path, {**STANZA, "options": {}})
+def test_it_reads_text_with_capitals_where_there_is_some(parse, tmp_path):
+    (lower,) = parse(STANZA)
     (tmp_path / "text/train.de.cased").write_text("Das Haus\n")
-    parse(tmp_path, {**STANZA, "options": {}})
-    assert [option(command, "--input").rpartition("/")[2] for command in commands] == ["train.de", "train.de.cased"]
-    assert {option(command, "--output-prefix").rpartition("/")[2] for command in commands} == {"train.de"}
+    (cased,) = parse(STANZA)
+    assert [one["--input"].rpartition("/")[2] for one in (lower, cased)] == ["train.de", "train.de.cased"]
+    assert {one["--output-prefix"].rpartition("/")[2] for one in (lower, cased)} == {"train.de"}
 
 
-def test_models_are_fetched_before_and_not_for_merging(tmp_path, commands):
-    fetching = {"options": {"download": True, "stanza-dir": "/models"}}
-    shard = {**STANZA, "options": {}, "shard": 1, "shards": 2}
-    parse(tmp_path, shard, step=parses.parse_shard, parses="parses/0123", **fetching)
-    fetch, command = commands
-    assert "--download" in fetch
+def test_models_are_downloaded_before(parse):
+    download, command = parse(STANZA, **{"download": True, "stanza-dir": "/models"})
+    assert "--download" in download
     assert "--download" not in command
-    assert option(fetch, "--stanza-dir") == option(command, "--stanza-dir") == "/models"
-    assert (option(command, "--num-shards"), option(command, "--shard-id")) == ("2", "1")
-    assert option(command, "--output-prefix") == "parses/.0123/train.de"
-    parse(tmp_path, {**STANZA, "options": {}}, shards=2, **fetching)
-    assert len(commands) == 3
-    assert "--merge" in commands[-1]
+    assert download["--stanza-dir"] == command["--stanza-dir"] == "/models"

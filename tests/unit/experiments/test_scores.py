@@ -29,7 +29,7 @@ def scored(folder: Path, **score: bool) -> dict[str, dict[str, dict[str, object]
     (folder / "subsets/test.json").write_text(json.dumps({"second": [1]}))
     inputs = {name: folder / name for name in ("run", "text", "subsets")}
     settings = {"score": score, "tests": ["test"], "source": "en", "target": "de"}
-    scores.score_run(step_in(folder / "scores", settings, inputs=inputs, places={"metrics": {}}))
+    scores.score_run(step_in(folder / "scores", settings, inputs=inputs, local={"metrics": {}}))
     return {one["subset"] or "": one["metrics"] for one in json.loads((folder / "scores/scores.json").read_text())}
 
 

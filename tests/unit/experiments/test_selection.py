@@ -10,7 +10,7 @@ from steps_in import lines_of, step_in
 from syntax_experiments.line_measures import measure
 from syntax_experiments.steps import selection
 
-#: By word: tag, head and relation. "with telescopes" hangs on the verb, "of Ann" on a noun, "who sleep" is a clause.
+#: By word: tag, head and relation. "with telescopes" is attached to the verb, "of Ann" to a noun.
 SAW = [
     ("I", "PRON", 2, "nsubj"),
     ("saw", "VERB", 0, "root"),
@@ -79,9 +79,11 @@ def test_as_many_parses_as_lines(parsed):
         measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
 
 
-def made_of(parsed, **settings):
-    inputs = {"text": parsed / "text", **{f"parses of {split}": parsed / "parses" for split in ("train", "test")}}
-    return settings | {"source": "en", "target": "de"}, inputs
+def write_subsets(folder, wanted):
+    settings = {"source": "en", "target": "de", "tests": ["test"], "subsets": {"some": wanted}}
+    inputs = {"text": folder / "text", "parses of test": folder / "parses"}
+    selection.subsets(step_in(folder / "out", settings, inputs=inputs))
+    return json.loads((folder / "out/test.json").read_text())["some"]
 
 
 @pytest.mark.parametrize(
@@ -96,47 +98,45 @@ def made_of(parsed, **settings):
     ],
 )
 def test_lines_within_all_ranges(parsed, wanted, found):
-    settings, inputs = made_of(parsed, tests=["test"], subsets={"some": wanted})
-    selection.subsets(step_in(parsed / "out", settings, inputs=inputs))
-    assert json.loads((parsed / "out/test.json").read_text()) == {"some": found}
+    assert write_subsets(parsed, wanted) == found
 
 
-def test_so_many_lines_at_random_and_the_same_again(tmp_path):
-    (tmp_path / "train.en").write_text("word\n" * 100)
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"words": [50, None]}, "test: expected at least one line with .*words.*, found 0"),
+        ({"clauses": [2, None], "lines": 3}, "test: expected 3 lines with .*clauses.*, found 2"),
+        ({"words": [9, 11], "per_length": 1}, "test: expected 1 lines of 10 words, found 0"),
+    ],
+)
+def test_too_few_lines_are_refused(parsed, wanted, message):
+    with pytest.raises(ValueError, match=message):
+        write_subsets(parsed, wanted)
+
+
+@pytest.mark.parametrize("wanted", [{"lines": 10}, {"words": [1, 2], "per_length": 5}])
+def test_a_sample_is_the_same_again(tmp_path, wanted):
+    (tmp_path / "train.en").write_text("word\nsome words\n" * 50)
 
     def drawn(seed):
-        settings = {"source": "en", "target": "de", "select": {"train": {"lines": 10, "seed": seed}}}
+        settings = {"source": "en", "target": "de", "select": {"train": {**wanted, "seed": seed}}}
         selection.choose(step_in(tmp_path / "out", settings, inputs={"text": tmp_path}))
         return json.loads((tmp_path / "out/train.json").read_text())
 
     one, again, other = drawn(1), drawn(1), drawn(2)
-    assert one == again != other
-    assert one == sorted(set(one))
+    assert one == again == sorted(set(one)) != other
     assert len(one) == 10
-
-
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        ({"words": [50, None]}, "test: expected at least one line with .*words.*, found 0"),
-        ({"clauses": [2, None], "lines": 3}, "test: expected 3 lines with .*clauses.*, found 2"),
-    ],
-)
-def test_too_few_lines_are_refused(parsed, wanted, said):
-    settings, inputs = made_of(parsed, tests=["test"], subsets={"some": wanted})
-    with pytest.raises(ValueError, match=said):
-        selection.subsets(step_in(parsed / "out", settings, inputs=inputs))
+    assert "lines" in wanted or sum(i % 2 for i in one) == 5, "as many of each length"
 
 
 def test_text_and_parses_of_a_split_are_selected_alike(parsed):
     (parsed / "lines").mkdir()
     (parsed / "lines/train.json").write_text("[1]")
-    inputs = {"text": parsed / "text", "lines": parsed / "lines"}
+    inputs = {"text": parsed / "text", "parses": parsed / "parses", "lines": parsed / "lines"}
     selection.select(step_in(parsed / "chosen", {"what": "text", "source": "en"}, inputs=inputs))
     assert lines_of(parsed / "chosen/train.en") == lines_of(parsed / "chosen/train.de") == [LINES[1]]
     assert lines_of(parsed / "chosen/test.en") == lines_of(parsed / "chosen/test.reference") == LINES
     for split, kept in (("train", [TREES[1]]), ("test", [*TREES, " ".join(TREES)])):
-        inputs = {"parses": parsed / "parses", "lines": parsed / "lines"}
         settings = {"what": "parses", "split": split, "source": "en"}
         selection.select(step_in(parsed / "trees", settings, inputs=inputs))
         assert lines_of(parsed / f"trees/{split}.en.trees") == kept

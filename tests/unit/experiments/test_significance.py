@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("scipy")
 
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.significance import adjust, compare, over_seeds, over_seeds_and_sentences, spread
+from syntax_experiments.significance import adjust, compare, over_seeds, over_seeds_and_sentences
 
 WORDS = [f"wort{number}" for number in range(50)]
 REFERENCES = [" ".join(Random(seed).choices(WORDS, k=9)) for seed in range(40)]
@@ -54,14 +54,6 @@ def test_texts_of_different_lengths_and_no_samples_are_refused():
         compare([], [], [], settings=ScoreSettings())
     with pytest.raises(ValueError, match="at least 1 sample for randomisation, found 0"):
         compared(REFERENCES, REFERENCES, randomisation=0)
-
-
-def test_mean_and_standard_deviation():
-    found = spread([2.0, 4.0, 9.0])  # deviations −3, −1, 4; 26 / (3 − 1) = 13
-    assert (found.mean, found.sd, found.n) == (5, pytest.approx(math.sqrt(13)), 3)
-    alone = spread([7.0])
-    assert (alone.mean, alone.sd, alone.n) == (7, None, 1)
-    assert spread([]) is None
 
 
 def test_a_paired_t_test_of_student():

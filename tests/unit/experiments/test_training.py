@@ -1,4 +1,4 @@
-"""The step that trains: what it asks of fairseq-train, what it leaves, and how it goes on when it was stopped."""
+"""The step that trains: its commands, its files, and how it goes on when it was stopped."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from steps_in import step_in
 
-from syntax_experiments.make import Step
 from syntax_experiments.steps import training
-
-OWN = {"options": {"user-dir": "/here/own"}}
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def commands(monkeypatch) -> list[list[str]]:
         found.append(words)
         if words[0] == "fairseq-train":
             folder = Path(words[words.index("--save-dir") + 1])
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             epochs = [] if "--no-epoch-checkpoints" in words else ["1", "2"]
             for name in ("_best", "_last", *epochs):
                 (folder / f"checkpoint{name}.pt").write_text(name)
@@ -35,32 +33,31 @@ def commands(monkeypatch) -> list[list[str]]:
     return found
 
 
-def train(folder: Path, places: dict[str, Any] | None = None, **settings: Any) -> dict[str, str]:
-    """The files that it leaves, with their text."""
-    told = {"options": {"arch": "transformer"}, "average": None, "source": "en", "target": "de", **settings}
-    training.train(Step(told, {"data": Path("data/x")}, places or {}, 1, folder))
+def train(folder: Path, local: dict[str, Any] | None = None, **settings: Any) -> dict[str, str]:
+    """The checkpoints that it leaves, with their text."""
+    defaults = {"options": {"arch": "transformer"}, "average": None, "keep_epochs": False}
+    settings = {**defaults, "source": "en", "target": "de", **settings}
+    training.train(step_in(folder, settings, inputs={"data": Path("data/x")}, local=local or {}))
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.pt")}
 
 
-def test_the_best_is_left(tmp_path, commands):
-    assert train(tmp_path) == {"checkpoint.pt": "_best"}
-    assert "--no-epoch-checkpoints" in commands[0]
-
-
-def test_the_mean_of_the_last_is_left(tmp_path, commands):
-    assert train(tmp_path, average=2) == {"checkpoint.pt": "mean"}
-    assert commands[0][commands[0].index("--keep-last-epochs") :][:2] == ["--keep-last-epochs", "2"]
+@pytest.mark.parametrize(
+    ("average", "keep", "option", "left"),
+    [
+        (None, False, "--no-epoch-checkpoints", "_best"),
+        (2, False, "--keep-last-epochs", "mean"),
+        (None, True, None, "_best"),
+        (2, True, None, "mean"),
+    ],
+)
+def test_the_best_checkpoint_or_the_mean_of_the_last_is_left(tmp_path, commands, average, keep, option, left):
+    epochs = {f"checkpoints/checkpoint{epoch}.pt": str(epoch) for epoch in (1, 2)} if keep else {}
+    assert train(tmp_path, average=average, keep_epochs=keep) == {"checkpoint.pt": left, **epochs}
+    assert {"--no-epoch-checkpoints", "--keep-last-epochs"} & set(commands[0]) == ({option} if option else set())
 
 
 @pytest.mark.parametrize(("average", "expected"), [(None, "_best"), (2, "mean")])
-def test_epochs_are_left_if_they_are_kept(tmp_path, commands, average, expected):
-    left = train(tmp_path, average=average, keep_epochs=True)
-    assert left == {"checkpoint.pt": expected, "checkpoints/checkpoint1.pt": "1", "checkpoints/checkpoint2.pt": "2"}
-    assert not {"--no-epoch-checkpoints", "--keep-last-epochs"} & set(commands[0])
-
-
-@pytest.mark.parametrize(("average", "expected"), [(None, "_best"), (2, "mean")])
-def test_trained_to_the_end_by_a_process_whose_workflow_was_killed_it_trains_no_more(
+def test_trained_to_the_end_by_a_process_that_outlived_its_workflow_it_trains_no_more(
     tmp_path, commands, average, expected
 ):
     (tmp_path / "train.log").write_text("2026-01-01 | INFO | fairseq_cli.train | done training in 212.3 seconds\n")
@@ -87,25 +84,24 @@ def test_stopped_while_it_tidied_up_it_trains_no_more(tmp_path, commands, left, 
     assert commands == []
 
 
-@pytest.mark.parametrize(("places", "expected"), [(None, "fairseq_syntax"), (OWN, "/here/own")])
-def test_a_systems_own_code_stands_in_the_place_of_ours(tmp_path, commands, places, expected):
-    options = {"arch": "transformer"} if places is None else {"arch": "transformer", "user-dir": "{here}/own"}
-    train(tmp_path, places, options=options)
-    assert commands[0].count("--user-dir") == 1
-    assert commands[0][commands[0].index("--user-dir") + 1] == expected
+def test_a_systems_own_code_replaces_ours(tmp_path, commands):
+    train(tmp_path / "ours")
+    options = {"arch": "transformer", "user-dir": "{here}/own"}
+    train(tmp_path / "own", {"options": {"user-dir": "/here/own"}}, options=options)
+    assert [words[words.index("--user-dir") + 1] for words in commands] == ["fairseq_syntax", "/here/own"]
+    assert commands[1].count("--user-dir") == 1
 
 
-def test_a_last_checkpoint_that_was_cut_off_is_replaced(tmp_path, capsys):
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_last_checkpoint_that_was_cut_off_is_replaced_by_the_newest_whole_one(tmp_path, commands, capsys, whole):
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
-    whole, last = checkpoints / "checkpoint_best.pt", checkpoints / "checkpoint_last.pt"
-    with zipfile.ZipFile(whole, "w") as file:
+    with zipfile.ZipFile(checkpoints / "checkpoint1.pt", "w") as file:
         file.writestr("x", "weights")
-    last.write_bytes(whole.read_bytes()[:-20])
-    training._drop_broken(checkpoints)
-    assert last.read_bytes() == whole.read_bytes()
-    assert "is cut off; going on from" in capsys.readouterr().out
-    last.write_bytes(b"")
-    whole.unlink()
-    training._drop_broken(checkpoints)
-    assert not last.exists()
+    content = (checkpoints / "checkpoint1.pt").read_bytes()
+    (checkpoints / "checkpoint_last.pt").write_bytes(content[:-20])
+    if not whole:
+        (checkpoints / "checkpoint1.pt").unlink()
+    train(tmp_path)
+    expected = checkpoints / "checkpoint1.pt" if whole else "the beginning"
+    assert f"checkpoint_last.pt is cut off; going on from {expected}" in capsys.readouterr().out

@@ -1,11 +1,12 @@
-"""Locks: what is at the place of one, and what becomes of it while others wait."""
+"""Locks between processes."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,64 +14,48 @@ from syntax_data.errors import InputError
 from syntax_data.io.locks import locked
 
 
-def take(path: Path, seconds: float = 0) -> None:
-    with locked(str(path), seconds=seconds, expected="to be alone"):
+def test_the_second_is_refused_or_waits(tmp_path):
+    path = str(tmp_path / "lock")
+    held = threading.Event()
+
+    def hold() -> None:
+        with locked(path, seconds=0, expected="to be first"):
+            held.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    with (
+        pytest.raises(InputError, match="lock: expected to be alone, found this lock held by another process"),
+        locked(path, seconds=0, expected="to be alone"),
+    ):
         pass
+    with locked(path, seconds=20, expected="to be alone"):
+        thread.join(1)
+        assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_is_not_followed(tmp_path, there):
-    mine = tmp_path / "mine"
-    if there:
-        mine.write_text("secret")
-        mine.chmod(0o600)
-    (tmp_path / "lock").symlink_to(mine)
-    with pytest.raises(InputError, match=r"lock: expected a file to be locked, found a link"):
-        take(tmp_path / "lock")
-    assert mine.exists() == there
-    if there:
-        assert mine.stat().st_mode & 0o777 == 0o600
-
-
-def test_whose_lock_is_new_lets_everybody_have_it_and_no_other_changes(tmp_path):
+def test_a_lock_is_for_everybody_and_no_link_is_followed(tmp_path):
     before = os.umask(0o077)
     try:
-        take(tmp_path / "new")
+        with locked(str(tmp_path / "new"), seconds=0, expected="to be alone"):
+            pass
     finally:
         os.umask(before)
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666
-    (tmp_path / "old").touch()
-    (tmp_path / "old").chmod(0o640)
-    take(tmp_path / "old")
-    assert (tmp_path / "old").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="link"), locked(str(tmp_path / "link"), seconds=0, expected="to be alone"):
+        pass
+    assert not (tmp_path / "mine").exists()
 
 
-def holder(path: Path, change: threading.Event, changed: threading.Event, how: str) -> None:
-    with locked(str(path), seconds=0, expected="to be first"):
-        change.set()
-        time.sleep(0.3)  # the other waits by now
-        if how == "deleted":
-            path.unlink()
-        else:
-            path.parent.rename(path.parent.with_name("away"))
-    changed.set()
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_reported(tmp_path, monkeypatch, capsys, error):
+    def no_locks(*_: object) -> None:
+        raise OSError(error, "No locks available")
 
-
-@pytest.mark.parametrize("how", ["deleted", "renamed"])
-def test_a_lock_that_goes_while_another_waits(tmp_path, how):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    change, changed = threading.Event(), threading.Event()
-    thread = threading.Thread(target=holder, args=(folder / "lock", change, changed, how))
-    thread.start()
-    assert change.wait(10)
-    begin = time.monotonic()
-    if how == "deleted":
-        take(folder / "lock", 20)
-        assert (folder / "lock").exists()
-    else:
-        with pytest.raises(InputError, match="expected a folder for this lock, found none"):
-            take(folder / "lock", 20)
-    assert changed.wait(10)
-    assert time.monotonic() - begin < 10
-    thread.join()
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with locked(str(tmp_path / "lock"), seconds=0, expected="to be alone"):
+        message = f"{tmp_path}/lock: No locks available: make sure that no other process writes the same files\n"
+        assert capsys.readouterr().err == message

@@ -69,7 +69,7 @@ def test_every_command_ends_with_one_line(tmp_path, name, number, exception, sta
     process = Forked(run, tmp_path / "log")
     assert process.end() == status
     assert "Traceback" not in process.said
-    advice = "; the same command with --resume goes on" if name == "parse" and number else ""
+    advice = "; the same command goes on" if name == "parse" and number else ""
     assert process.said.splitlines()[-1] == f"fairseq-syntax-{name}: {message}{advice}"
 
 
@@ -82,7 +82,7 @@ def test_every_command_ends_with_one_line(tmp_path, name, number, exception, sta
         (KeyError("x"), "name: error: 'x'"),
     ],
 )
-def test_what_is_said(exception, expected):
+def test_messages(exception, expected):
     with pytest.raises(SystemExit) as stop, command("name", errors=(KeyError,)):
         raise exception
     assert stop.value.code == expected
@@ -103,8 +103,7 @@ def test_one_way_to_run_a_command(capsys):
         with pytest.raises(SystemExit) as stop:
             run("name", get_parser, work, arguments, errors=(KeyError,))
         assert stop.value.code == code
-    said = capsys.readouterr().err
-    assert "usage: name [-h] [--number NUMBER]\nname: error: expected a number from 0 on\n" in said
+    assert "usage: name [-h] [--number NUMBER]\nname: error: expected a number from 0 on\n" in capsys.readouterr().err
 
 
 def test_faults_of_the_program_are_not_hidden():

@@ -1,4 +1,4 @@
-"""What we make of stanza's documents, with a pipeline of plain objects in the place of stanza's."""
+"""Parses from stanza's documents, with a pipeline of plain objects instead of stanza's."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from syntax_data.parsers import Line, NoParse, Parse, parse_lines
+from syntax_data.parsers import Line, Parse, parse_lines
 from syntax_data.parsers.record import file_hash
 from syntax_data.parsers.stanza import StanzaParser
 from syntax_data.trees.brackets import format_brackets
+from syntax_data.trees.tree import NoParse
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Word:
 
 @dataclass
 class Token:
-    """A token is made of one word or of several."""
+    """A token of one word or several."""
 
     words: list[Word]
     start_char: int
@@ -89,7 +90,7 @@ def sentence(text: str, tokens: str, heads: Sequence[int | None], brackets: str 
 
 
 class Pipeline:
-    """Answers with the documents that it is made of, by text; a word by word chain where it has none for tokens."""
+    """Returns its documents, by text; of tokens, sentences in which each word depends on the one before."""
 
     def __init__(self, documents: dict[str, list[Sentence]] | None = None):
         self.documents = {text: Document(sentences) for text, sentences in (documents or {}).items()}
@@ -129,20 +130,20 @@ def parsed(found: Parse | NoParse) -> tuple[list[str], list[int], str]:
 
 TWO = "Sie geht zum Haus. Im Garten."
 SENTENCES = [
-    # zum = zu dem: both hang on Haus
+    # zum = zu dem: both depend on Haus
     sentence(TWO, "Sie geht zum*2 Haus .", [2, 0, 5, 5, 2, 2], "(S Sie (V geht) (P (A zu) (N (D dem) (N Haus))) .)"),
-    # Im = In dem: dem hangs on Garten, In on dem, so that dem is nearest to the root
+    # Im = In dem: dem depends on Garten, In on dem, so that dem is nearest to the root
     sentence(TWO, "Im*2 Garten .", [2, 3, 0, 3], "(P (A In) (N (D dem) (N Garten)) .)", first=19),
 ]  # fmt: skip
 
 
-def test_two_sentences_with_multiword_tokens_are_one_unit():
+def test_two_sentences_with_multiword_tokens_are_one_entry():
     pipeline = Pipeline({TWO: SENTENCES})
     (found,) = parser(pipeline).parse(lines(TWO))
     tokens, heads, trees = parsed(found)
     assert tokens == ["Sie", "geht", "zum", "Haus", ".", "Im", "Garten", "."]
     assert heads == [2, 0, 4, 2, 2, 7, 0, 7]
-    # zum stands where zu stood, the first of two words that are as near to the root; Im where dem stood
+    # zum takes the place of zu, the first of two words that are as near to the root; Im that of dem
     assert trees == "(S Sie (V geht) (P (A zum) (N (N Haus))) .) (P (N (D Im) (N Garten)) .)"
     assert found.sentences == 2
     assert found.multiword == 2
@@ -158,14 +159,14 @@ def test_one_kind_alone():
     pipeline = Pipeline({TWO: SENTENCES})
     (found,) = parser(pipeline, processors=["constituency"]).parse(lines(TWO))
     assert found.dependencies is None
-    # without dependencies a multi-word token stands where its first word stood
+    # without dependencies a multi-word token takes the place of its first word
     assert format_brackets(found.trees[1:]) == "(P (A Im) (N (N Garten)) .)\n"
     assert pipeline.calls[-1][0] == "pos,constituency"
     with pytest.raises(ValueError, match="expected the processors depparse or constituency, found 'ner'"):
         parser(Pipeline(), processors=["ner"])
 
 
-def test_lines_keep_their_places_and_empty_ones_are_not_parsed():
+def test_lines_keep_their_order_and_empty_ones_are_not_parsed():
     texts = {text: [sentence(text, text, range(len(text.split())), f"(S {text})")] for text in ("a b c", "d", "e f")}
     pipeline = Pipeline({**texts, "\u200b": []})
     found = parser(pipeline).parse(lines("a b c", "", "d", " \t\u2028 ", "\u200b", "e f"))
@@ -321,7 +322,7 @@ def test_offline_while_it_is_made_and_all_as_before_afterwards(stanza, monkeypat
     assert stanza.constants.HF_HUB_OFFLINE is before
 
 
-def test_who_asks_for_downloads_has_the_network(stanza):
+def test_downloads_use_the_network(stanza):
     StanzaParser(lang="xx", download=True, stanza_dir="there", device="cpu")
     assert stanza.offline is False
     assert stanza.options["download_method"] == "reuse"

@@ -1,17 +1,17 @@
-"""A small parallel corpus whose translations the trees decide, not the words.
+"""A small parallel corpus whose translations depend on the trees, not on the words alone.
 
 Source sentences are English-like: a subject, a verb, an object and one or two prepositional phrases, as in *the
 pilot saw the farmer with the lantern near the bridge*. Where a phrase attaches (to the verb, to the object, to
-the noun of the phrase before it) shows in the tree alone. The target language puts every modifier before the
+the noun of the phrase before it) is in the tree alone. The target language puts every modifier before the
 noun it belongs to, and those of the verb between the object and the verb, so that each attachment gives another
 order of the same words::
 
     the pilot saw [the farmer with the lantern]   →   pilto lantare wis farmu sehi
     the pilot saw [the farmer] with the lantern   →   pilto farmu lantare wis sehi
 
-The valid and test sets hold every source sentence once with each of its attachments. Whoever does not see the
-tree gives all of them one translation and is right once: the best exact match of a tree-blind system is the number
-of different source sentences over the number of all, exactly.
+The valid and test sets hold every source sentence once with each of its attachments. A system that does
+not see the tree gives all of them one translation and is right once: its best exact match is the number of different
+source sentences over the number of all, exactly.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Example:
 
 
 def random_words(random: Random, phrases: int) -> Words:
-    """Random words for a sentence with so many phrases."""
+    """Random words for a sentence with N phrases."""
     subject, object_, *nouns = random.sample(sorted(NOUNS), 2 + phrases)
     prepositions = random.choices(sorted(PREPOSITIONS), k=phrases)
     return Words(
@@ -131,13 +131,17 @@ def random_words(random: Random, phrases: int) -> Words:
 
 
 def all_readings(words: Words) -> list[Example]:
-    """The sentence with each of its readings."""
+    """Return the sentence with each of its readings."""
     return [Example(words, reading) for reading in READINGS[len(words.phrases)]]
 
 
 def make_corpus(random: Random, *, train: int, held_out: int) -> dict[str, list[Example]]:
-    """Random splits: `train` sentences with one reading each, and valid and test with `held_out` different
-    sentences each, in all their readings. No sentence is in two splits."""
+    """Return random splits, without a sentence in two of them.
+
+    Args:
+        train: sentences of the training split, with one reading each.
+        held_out: different sentences of valid and of test, in all their readings.
+    """
     seen: set[Words] = set()
 
     def new_words() -> Iterator[Words]:
@@ -156,7 +160,7 @@ def make_corpus(random: Random, *, train: int, held_out: int) -> dict[str, list[
 
 
 def tree_blind_best(examples: list[Example]) -> float:
-    """The best exact match, in percent, that a system can reach which sees the words only."""
+    """Return the best exact match, in percent, of a system that sees the words only."""
     translations: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
     for example in examples:
         of_source = translations.setdefault(tuple(example.words.source()), {})
@@ -166,7 +170,7 @@ def tree_blind_best(examples: list[Example]) -> float:
 
 
 def with_trees_of_others(random: Random, examples: list[Example]) -> list[Example]:
-    """For each example another one of the same length, whose tree is false for it: see `false_parse`."""
+    """Return another example of the same length for each, whose tree it gets: see `false_parse`."""
     by_length: dict[int, list[int]] = {}
     for i, example in enumerate(examples):
         by_length.setdefault(len(example.words.source()), []).append(i)
@@ -179,12 +183,12 @@ def with_trees_of_others(random: Random, examples: list[Example]) -> list[Exampl
 
 
 def false_parse(example: Example, other: Example) -> Example:
-    """`other`'s brackets and heads over `example`'s words."""
+    """Return the words of `example` with the tree of `other`."""
     return Example(example.words, other.reading)
 
 
 def write(folder: Path, name: str, examples: list[Example], parses: list[Example]) -> None:
-    """Writes NAME.src, NAME.tgt, NAME.src.trees and NAME.src.conllu."""
+    """Write NAME.src, NAME.tgt, NAME.src.trees and NAME.src.conllu."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "src": [" ".join(e.words.source()) for e in examples],
@@ -197,7 +201,7 @@ def write(folder: Path, name: str, examples: list[Example], parses: list[Example
 
 
 def main() -> None:
-    """Writes the corpus into FOLDER/true, and with false parses into FOLDER/false."""
+    """Write the corpus into FOLDER/true, and with shuffled trees into FOLDER/false."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write true/ and false/")
     parser.add_argument("--train", type=int, default=10000, help="training sentences (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""Do the gates of a trained model evaluate as they were trained? Asked of each epoch, on the test set.
+"""Difference between gates in evaluation and in training mode, of each epoch on the test set.
 
     python evaluation.py MODEL DATA [--last 5]
 
@@ -8,8 +8,8 @@ object: exact match of ``checkpoint.pt``; of exact match in the two modes the di
 last epochs the mean, of all the largest); and how far apart the gates are (from 0 to 1, mean of the last epochs). The
 numbers of each checkpoint go to stderr.
 
-In training mode gates are normalised as ``--gate-batch-norm-statistics`` says. A model that stopped normalising by
-batch (``frozen_gates``) is asked all the same what that would give: how far its statistics have aged.
+In training mode gates are normalised by ``--gate-batch-norm-statistics``. A model that stopped normalising by
+batch (``frozen_gates``) is evaluated so all the same: that shows how far its statistics have aged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of a workflow: each makes one kind of artefact in the folder that it is given."""
+"""The steps of a workflow: each makes one kind of target in the folder that it is given."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from syntax_experiments.steps import (
     training,
 )
 
-#: By the kind of artefact.
+#: By the kind of target.
 STEPS: dict[str, Callable[[Step], None]] = {
     "downloads": downloads.download,
     "generated": corpus.generate,
     "corpus": corpus.collect,
     "text": text.tokenize,
-    "shards": parses.parse_shard,
     "parses": parses.parse,
     "selections": selection.choose,
     "selected": selection.select,
@@ -44,5 +43,5 @@ STEPS: dict[str, Callable[[Step], None]] = {
     "pictures": pictures.draw,
 }
 
-#: Kinds whose steps go on with what a stopped one left.
+#: Kinds whose steps go on with the files of one that was stopped.
 RESUMABLE = {"downloads", "parses", "models"}

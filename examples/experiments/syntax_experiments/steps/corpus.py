@@ -1,4 +1,4 @@
-"""Raw text: from archives, files, or a command, to one plain file a split and language."""
+"""Raw text, from archives, files or a command, as one plain file a split and language."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from typing import IO, NoReturn, cast
 from xml.etree import ElementTree
 
 from syntax_data.errors import InputError
-from syntax_experiments.commands import filled, run
 from syntax_experiments.formats import READERS
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, files_in, fill, run
 from syntax_experiments.recipe import SplitFiles
 
 
 def generate(step: Step) -> None:
-    """Runs the recipe's command, which writes to ``{output}``."""
-    run(*filled(step.places["command"], {"output": step.folder}), log=step.folder / "log")
+    """Run the recipe's command, which writes to ``{output}``."""
+    run(*fill(step.local["command"], {"output": step.folder}), log=step.folder / "log")
 
 
 def collect(step: Step) -> None:
-    """Writes ``SPLIT.LANG``, and for test sets ``SPLIT.reference``, a line for each line, white space folded.
+    """Write ``SPLIT.LANG``, and of test sets ``SPLIT.reference``, line for line, white space folded.
 
     Raises:
-        InputError: a file is not there or cannot be read, or the two languages have not as many lines.
+        InputError: a file is not there or cannot be read, or the languages differ in their numbers of lines.
     """
     source, target = step.settings["source"], step.settings["target"]
     counts = {}
-    for split, told in step.settings["splits"].items():
-        files = SplitFiles(**told)
+    for split, asked in step.settings["splits"].items():
+        files = SplitFiles(**asked)
         sides = {source: (files.source, source), target: (files.target, target)}
         if split not in ("train", "valid"):
             sides["reference"] = files.reference or files.target, target
@@ -49,7 +48,7 @@ def collect(step: Step) -> None:
 
 
 def _write(step: Step, name: str, files: SplitFiles, names: list[str], language: str) -> int:
-    """Writes the lines of some files as one; returns how many there are."""
+    """Write the lines of some files as one file; return their number."""
     count = 0
     with open(step.folder / name, "w", encoding="utf-8") as out:
         for file in names:
@@ -76,9 +75,9 @@ def _opened(step: Step, name: str) -> Iterator[IO[bytes]]:
     """A file of the recipe, unpacked."""
     archive, _, member = name.partition("!")
     if archive in step.inputs:
-        (path,) = (p for p in step.inputs[archive].iterdir() if p.name != "made.json")
+        (path,) = files_in(step.inputs[archive])
     else:
-        path, member = Path(step.inputs.get("generated", step.places["folder"] or "."), name), ""
+        path, member = Path(step.inputs.get("generated", step.local["folder"] or "."), name), ""
     with ExitStack() as stack:
         file = stack.enter_context(_member(path, member) if member else path.open("rb"))
         packed = (member or path.name).endswith(".gz")

@@ -1,15 +1,14 @@
-"""Subwords and parses to a data-bin."""
+"""Data-bins of subwords and parses."""
 
 from __future__ import annotations
 
 import os
 
-from syntax_experiments.commands import run
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, files_in, run
 
 
 def preprocess(step: Step) -> None:
-    """Writes fairseq's data-bin of the tokens alone."""
+    """Write fairseq's data-bin of the tokens alone."""
     subwords = step.inputs["subwords"]
     joint = ["--joined-dictionary"] if step.settings["joint"] else []
     prefixes: list[str | os.PathLike[str]] = ["--trainpref", subwords / "train", "--validpref", subwords / "valid"]
@@ -18,10 +17,9 @@ def preprocess(step: Step) -> None:
 
 
 def binarize(step: Step) -> None:
-    """Puts the features of the parses, or of a control of them, beside the same tokens."""
-    for path in step.inputs["tokens"].iterdir():
-        if path.name not in ("made.json", "log"):
-            os.link(path, step.folder / path.name)
+    """Write the features of the parses, or of a control of them, beside the same tokens."""
+    for path in files_in(step.inputs["tokens"]):
+        os.link(path, step.folder / path.name)
     subwords = step.inputs["subwords"]
     words: list[str | os.PathLike[str]] = []
     splits = {"train": ["train"], "valid": ["valid"], "test": step.settings["tests"]}

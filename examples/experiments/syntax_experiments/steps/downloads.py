@@ -1,4 +1,4 @@
-"""Files from the network: resumed where they were cut off, checked by their size and hash."""
+"""Files from the network, resumed where they were cut off, checked by size and hash."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CHUNK = 1 << 20
 
 
 def download(step: Step) -> None:
-    """Fetches the file into the folder, under its own name, from the first address that has it.
+    """Fetch the file into the folder, under its own name, from the first address that has it.
 
     Raises:
-        InputError: no address has it, or what they have is another file than the recipe says; that is deleted.
+        InputError: no address has it, or only another file, which is deleted.
     """
-    asked = Download(**step.places["download"])
+    asked = Download(**step.local["download"])
     target = step.folder / asked.file_name
     part = target.with_name(f"{target.name}.part")
     failures = []
@@ -46,7 +46,7 @@ def download(step: Step) -> None:
 
 
 def _wrong(part: Path, asked: Download) -> str | None:
-    """In what a file is another one than is asked for."""
+    """The error of a file whose size or hash differs."""
     if asked.size is not None and (size := part.stat().st_size) != asked.size:
         return f"expected {asked.size} bytes, found {size}"
     for kind, expected in (("sha256", asked.sha256), ("md5", asked.md5)):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from typing import Any
 
 from syntax_data.errors import InputError, short_repr
-from syntax_experiments.commands import filled, run
-from syntax_experiments.gpus import on_a_gpu
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, fill, on_a_gpu, run
 
 
 def measure(step: Step) -> None:
@@ -20,11 +18,11 @@ def measure(step: Step) -> None:
     """
     output = step.folder / "output"
     with on_a_gpu():
-        run(*filled(step.places["command"], step.inputs), log=step.folder / "log", stdout=output, threads=step.threads)
+        run(*fill(step.local["command"], step.inputs), log=step.folder / "log", stdout=output, threads=step.threads)
     last = output.read_text(encoding="utf-8").rstrip().rpartition("\n")[2]
     try:
         found = json.loads(last)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not _numbers(found):
         expected = "a finite number, or a JSON object of them, as the last line"
@@ -34,4 +32,4 @@ def measure(step: Step) -> None:
 
 def _numbers(found: Any) -> bool:
     values = list(found.values()) if isinstance(found, dict) else [found]
-    return bool(values) and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+    return bool(values) and all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)

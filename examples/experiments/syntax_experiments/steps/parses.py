@@ -1,4 +1,4 @@
-"""Parses of a split: by a parser, in shards if there are some, or from files that were made elsewhere."""
+"""Parses of a split: by a parser, or from files that were made elsewhere."""
 
 from __future__ import annotations
 
@@ -9,68 +9,37 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from syntax_experiments.commands import options, run
-from syntax_experiments.locks import held
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, locked, options, run
 
-#: What of stanza makes each kind of parse.
+#: The processors of stanza for each kind of parse.
 _PROCESSORS = {"conllu": "depparse", "trees": "constituency"}
 
 
 def parse(step: Step) -> None:
-    """Writes ``SPLIT.LANG.conllu`` and ``.trees``, those kinds that are wanted."""
+    """Write ``SPLIT.LANG.conllu`` and ``.trees``, the kinds that the recipe names."""
     settings = step.settings
     if "files" in settings:
         _copy(step)
         return
-    if step.places.get("shards"):
-        _run(step, step.folder, "--num-shards", str(step.places["shards"]), "--merge")
-    else:
-        _run(step, step.folder, "--resume")
-
-
-def parse_shard(step: Step) -> None:
-    """Parses one of the shards, in the folder where the parses will be made."""
-    common = Path(step.places["parses"])
-    common = common.with_name(f".{common.name}")
-    common.mkdir(parents=True, exist_ok=True)
-    numbers = ["--num-shards", str(step.settings["shards"]), "--shard-id", str(step.settings["shard"])]
-    _run(step, common, *numbers, "--resume", log=step.folder / "log")
-
-
-def _run(step: Step, folder: Path, *more: str, log: Path | None = None) -> None:
-    settings = step.settings
     name = f"{settings['split']}.{settings['lang']}"
     text = step.inputs["text"] / name
-    cased = text.with_name(f"{name}.cased")
-    asked = {**settings["options"], **step.places.get("options", {})}
+    cased = text.with_name(f"{name}.cased")  # parsers know words by their capitals
+    asked = {**settings["options"], **step.local["options"]}
     if settings["parser"] == "stanza":
-        asked = {
-            "lang": settings["lang"],
-            "processors": ",".join(_PROCESSORS[kind] for kind in settings["kinds"]),
-            **asked,
-        }
-    log = log or folder / "log"
-    if asked.pop("download", False) and "--merge" not in more:
-        _fetch_models(settings["parser"], asked, log)
+        processors = ",".join(_PROCESSORS[kind] for kind in settings["kinds"])
+        asked = {"lang": settings["lang"], "processors": processors, **asked}
+    if asked.pop("download", False):
+        _fetch_models(settings["parser"], asked, step.folder / "log")
     run(
-        "fairseq-syntax-parse",
-        "--input",
-        cased if cased.exists() else text,  # parsers know words by their capitals
-        "--output-prefix",
-        folder / name,
-        "--parser",
-        settings["parser"],
-        *options(asked),
-        *more,
-        log=log,
-        threads=step.threads,
-    )
+        "fairseq-syntax-parse", "--input", cased if cased.exists() else text, "--output-prefix", step.folder / name,
+        "--parser", settings["parser"], *options(asked), "--workers", str(step.threads),
+        log=step.folder / "log",
+    )  # fmt: skip
 
 
 def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
-    """Downloads a parser's models, by parsing nothing; one process at a time, as they write to the same files."""
-    with held(".models.lock", busy="waiting for another download of models", wait=True), TemporaryDirectory() as empty:
+    """Download a parser's models, by parsing nothing; one process at a time, as they write to the same files."""
+    with locked(".models.lock"), TemporaryDirectory() as empty:
         text = Path(empty, "text")
         text.touch()
         run("fairseq-syntax-parse", "--input", text, "--parser", parser, "--download", *options(asked), log=log)
@@ -78,7 +47,7 @@ def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
 
 def _copy(step: Step) -> None:
     settings = step.settings
-    prefix = Path(step.inputs.get("generated", step.places.get("folder", ".")), settings["files"])
+    prefix = Path(step.inputs.get("generated", step.local.get("folder", ".")), settings["files"])
     for kind in settings["kinds"]:
         target = step.folder / f"{settings['split']}.{settings['lang']}.{kind}"
         path = Path(f"{prefix}.{kind}")

@@ -7,13 +7,12 @@ import re
 import shutil
 from pathlib import Path
 
-from syntax_experiments.commands import run
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, run
 from syntax_experiments.recipe import Pictures, Scoring
 
 
 def draw(step: Step) -> None:
-    """Writes a folder for each test set: index.html, and each picture as SVG, PNG and CSV."""
+    """Write a folder for each test set: index.html, and each picture as SVG, PNG and CSV."""
     settings = step.settings
     asked, scoring = Pictures(**settings["pictures"]), Scoring(**settings["score"])
     labels = {name: _plain(label) for name, label in settings["labels"].items()}
@@ -64,5 +63,5 @@ def _dump(step: Step, name: str, label: str) -> list[str]:
 
 
 def _plain(label: str) -> str:
-    """A label without what is Markdown's, and without =, which --dump puts after it."""
+    """A label without Markdown, and without =, which --dump puts after it."""
     return re.sub(r"`| *=", "", label)

@@ -1,4 +1,4 @@
-"""Lines of a split by what they and their parses are like: to train on, or to score apart."""
+"""Lines of a split by measures of them and their parses: to train on, or to score apart."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 from syntax_data.trees.formats import FORMATS
 from syntax_experiments.line_measures import measure
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, files_in
 from syntax_experiments.recipe import Range, Selection
 
 
 def choose(step: Step) -> None:
-    """Writes ``SPLIT.json``, the numbers (from 0) of the lines that are selected, for splits that are selected from."""
+    """Write ``SPLIT.json``, the numbers (from 0) of the selected lines, of splits with a selection."""
     for split, wanted in step.settings["select"].items():
         _write(step, split, _lines(step, split, Selection(**wanted)))
 
 
 def subsets(step: Step) -> None:
-    """Writes ``TEST.json``: of each subset of a test set the numbers of its lines."""
+    """Write ``TEST.json``: the line numbers of each subset of a test set."""
     for test in step.settings["tests"]:
         found = {name: _lines(step, test, Selection(**wanted)) for name, wanted in step.settings["subsets"].items()}
         _write(step, test, found)
 
 
 def select(step: Step) -> None:
-    """Writes what is selected of the text, or of a split's parses."""
+    """Write the selected lines of the text, or of a split's parses."""
     settings = step.settings
     lang = settings["source"]
     if settings["what"] == "parses":
@@ -36,15 +36,14 @@ def select(step: Step) -> None:
         for kind, form in FORMATS.items():
             path = step.inputs["parses"] / f"{settings['split']}.{lang}.{kind}"
             if path.exists():
-                units = [unit for _, unit in form.read(str(path))]
-                kept = units if numbers is None else [units[i] for i in numbers]
-                (step.folder / path.name).write_text("".join(form.write(unit) for unit in kept), encoding="utf-8")
+                entries = [entry for _, entry in form.read(str(path))]
+                kept = entries if numbers is None else [entries[i] for i in numbers]
+                (step.folder / path.name).write_text("".join(map(form.write, kept)), encoding="utf-8")
         return
-    for path in step.inputs["text"].iterdir():
+    for path in files_in(step.inputs["text"]):
         numbers = _selected(step, path.name.partition(".")[0])
         if numbers is None or path.suffix == ".json":
-            if path.name != "made.json":
-                shutil.copy(path, step.folder)
+            shutil.copy(path, step.folder)
         else:
             lines = path.read_text(encoding="utf-8").splitlines()
             (step.folder / path.name).write_text("".join(f"{lines[i]}\n" for i in numbers), encoding="utf-8")
@@ -63,21 +62,21 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     prefix = None if parses is None else Path(parses, f"{split}.{lang}")
     measured = measure(list(ranges), text, prefix)
     found = [i for i, values in enumerate(measured) if all(_within(values[name], r) for name, r in ranges.items())]
-    if wanted.each_length is not None:
-        found = _of_each_length(split, wanted, {i: measured[i]["words"] or 0 for i in found})
+    if wanted.per_length is not None:
+        found = _per_length(split, wanted, {i: measured[i]["words"] or 0 for i in found})
     number = wanted.lines
     if not found or (number is not None and len(found) < number):
         expected = "at least one line" if number is None else f"{number} lines"
-        raise ValueError(f"{split}: expected {expected} with {ranges or 'nothing asked for'}, found {len(found)}")
+        raise ValueError(f"{split}: expected {expected} with {ranges or 'no range'}, found {len(found)}")
     if number is not None:
         found = sorted(Random(f"{wanted.seed} {split}").sample(found, number))
     print(f"{split}: {len(found)} of {len(measured)} lines with {ranges}")
     return found
 
 
-def _of_each_length(split: str, wanted: Selection, words: dict[int, int]) -> list[int]:
+def _per_length(split: str, wanted: Selection, words: dict[int, int]) -> list[int]:
     least, most = wanted.words or (None, None)
-    random, number = Random(f"{wanted.seed} {split}"), wanted.each_length or 0
+    random, number = Random(f"{wanted.seed} {split}"), wanted.per_length or 0
     found: list[int] = []
     for length in range(least or 0, (most or 0) + 1):
         of_length = [i for i, count in words.items() if count == length]

@@ -1,4 +1,4 @@
-"""Words to subwords."""
+"""Subwords of words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import sentencepiece
 
-from syntax_experiments.commands import run
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, run
 from syntax_experiments.recipe import Subwords
 
 
 def split(step: Step) -> None:
-    """Learns subwords of the training split, and writes every split's ``SPLIT.LANG``."""
+    """Learn subwords of the training split, and write every split's ``SPLIT.LANG``."""
     asked = Subwords(**step.settings["subwords"])
     languages = step.settings["source"], step.settings["target"]
     text = step.inputs["text"]

@@ -1,123 +1,89 @@
-"""The tables of a comparison: of each test set, and of each subset of it."""
+"""The numbers of a comparison, and its tables."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.families import adjust_together
 from syntax_experiments.make import Step
-from syntax_experiments.recipe import TableOf
-from syntax_experiments.resampled import Sentences, read_sentences, section
-from syntax_experiments.results import LOSS, SACREBLEU
-from syntax_experiments.run_record import Run, load_run
-from syntax_experiments.table import COMPARED, System, Table, long_csv, make_table, summary_csv
+from syntax_experiments.metric_names import COSTS, LOSS, NEVER_TRAINED
+from syntax_experiments.run_record import load_run, read_sentences
+from syntax_experiments.significance import WITHIN
+
+Row = dict[str, Any]
 
 
 def write(step: Step) -> None:
-    """Writes ``table.md``, ``table.tex``, ``table.csv`` (all numbers), ``summary.csv`` (means and differences)."""
-    settings = step.settings
-    runs: list[Run] = []
-    scores: list[dict[str, Any]] = []
-    measurements: list[dict[str, Any]] = []
-    comparisons: list[dict[str, Any]] = []
-    sentences: Sentences = {}
+    """Write the CSV files of :mod:`syntax_experiments.results`, ``summary.csv``, ``table.md`` and ``table.tex``."""
+    import pandas as pd  # takes its time
+
+    from syntax_experiments.results import read_results, write_results
+    from syntax_experiments.tables import Tables
+
+    rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
+    software: dict[tuple[str, ...], Row] = {}
+    translations: dict[str, Row] = {}
     for name, path in step.inputs.items():
-        kind, *of = name.split(" ")
+        kind, *names = name.split(" ", 3)
+        about = {"recipe": step.settings["recipe"], **dict(zip(("system", "seed"), names, strict=False))}
         if kind == "run":
-            runs.append(dataclasses.replace(load_run(path), system=of[0], seed=int(of[1])))
+            run = load_run(path)
+            versions = dict(run.versions)
+            software[tuple(names)] = {"code": versions.pop("code", ""), "device": run.device} | {
+                "versions": ", ".join(f"{package} {number}" for package, number in versions.items())
+            }
+            of_run = {metric: getattr(run, metric) for metric in (LOSS, *COSTS, NEVER_TRAINED)}
+            found = [{"metric": metric, "value": float(value)} for metric, value in of_run.items()]
+            gates = [json.dumps(epoch["gates"]) if epoch.get("gates") else "" for epoch in run.epochs]
+            rows["epochs"] += [{**about, **e, "gates": of} for e, of in zip(run.epochs, gates, strict=True)]
+            for test in run.tests:
+                lines = read_sentences(str(path / f"{test}.txt"))
+                translations.setdefault(test, {"test": [test] * len(lines)})[" ".join(names)] = lines
         elif kind == "scores":
-            scores += _named(path / "scores.json", system=of[0], seed=int(of[1]))
+            found = list(_metrics(path / "scores.json"))
         elif kind == "measurement":
-            found = json.loads((path / "measured.json").read_text())
-            values = found if isinstance(found, dict) else {name.split(" ", 3)[3]: found}
-            command = json.loads((path / "made.json").read_text())["settings"]["command"]
-            measurements.append({"system": of[0], "seed": int(of[1]), "values": values, "command": command})
-            for column, lines in read_sentences(path / "output").items():
-                sentences.setdefault(column, {}).setdefault(of[0], {})[int(of[1])] = lines
+            measured = json.loads((path / "measured.json").read_text())
+            values = measured if isinstance(measured, dict) else {names[2]: measured}
+            command = step.settings["measurements"][names[2]]
+            found = [{"metric": metric, "value": value, "signature": command} for metric, value in values.items()]
+            rows["sentences"] += [{**about, **row} for row in _sentences(path / "output")]
         elif kind == "comparison":
-            comparisons += _named(path / "comparison.json", system=of[0], baseline=of[1], seed=int(of[2]))
-    systems = [
-        System(name=name, label=of["label"], group=of["group"] or None, paper=of["published"])
-        for name, of in settings["systems"].items()
-    ]
-    published = [System(name=label, label=label, paper=of) for label, of in settings["published"].items()]
-    first = next(iter(settings["tables"])), settings["tests"][0], None
-    sections: dict[str, list[Table]] = {}
-    for title, told in settings["tables"].items():
-        one = TableOf(**told)
-        names = one.systems or [system.name for system in systems]
-        sections[title] = [
-            make_table(
-                [run for run in runs if run.system in names],
-                [c for c in comparisons if c["system"] in names and c["baseline"] in one.baselines],
-                scores=[found for found in scores if found["system"] in names],
-                measurements=[found for found in measurements if found["system"] in names],
-                # Papers' numbers are of the first test set.
-                systems=[
-                    s if (test, subset) == first[1:] else dataclasses.replace(s, paper={})
-                    for s in systems
-                    if s.name in names
-                ],
-                baselines=one.baselines,
-                seeds=settings["seeds"],
-                test=test,
-                subset=subset,
-                compared=_there(settings.get("compared", COMPARED), names, scores, measurements),
-                published=published if (title, test, subset) == first else (),
-                bounds=settings.get("bounds", {}) if (title, test, subset) == first else {},
-            )
-            for test in settings["tests"]
-            for subset in (None, *settings["subsets"])
-        ]
-    tables = adjust_together([table for some in sections.values() for table in some])
-    adjusted = iter(tables)
-    parts = [_heading(settings)]
-    for title, some in sections.items():
-        parts += _section(title, settings["tables"][title].get("about", ""), list(islice(adjusted, len(some))))
-        parts += section(sentences, some[0].systems, some[0].baselines)
-    written = {
-        "table.md": "\n".join(parts),
-        "table.tex": "\n".join(table.latex() for table in tables),
-        "table.csv": long_csv(tables),
-        "summary.csv": summary_csv(tables),
-    }
-    for name, text in written.items():
-        Path(step.folder, name).write_text(text, encoding="utf-8")
+            about |= {"baseline": names[1], "seed": names[2]}
+            rows["comparisons"] += [{**about, **row} for row in _metrics(path / "comparison.json")]
+            continue
+        else:
+            continue
+        rows["table"] += [{**about, **row, **software[names[0], names[1]]} for row in found]
+    write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
+    if translations:
+        of_tests = [pd.DataFrame(columns) for columns in translations.values()]
+        pd.concat(of_tests).to_csv(step.folder / "translations.csv.xz", index=False)
+    tables = Tables(read_results(step.folder), step.settings)
+    tables.summary().to_csv(step.folder / "summary.csv", index=False)
+    (step.folder / "table.md").write_text(tables.markdown(), encoding="utf-8")
+    (step.folder / "table.tex").write_text(tables.latex(), encoding="utf-8")
 
 
-def _section(title: str, about: str, tables: Sequence[Table]) -> list[str]:
-    """Paragraphs and tables. What is said of several tables, of a test set and of each part of it, is said once."""
-    parts = [f"## {title}\n"] if title else []
-    parts += [f"{_paragraph(about)}\n"] if about else []
-    captions = [table.caption for table in tables]
-    common = [line for line in captions[0] if all(line in caption for caption in captions)] if len(captions) > 1 else []
-    parts += [table.markdown(said=common) for table in tables]
-    return parts + (["### Notes\n\n" + "".join(f"- {line}\n" for line in common)] if common else [])
+def _metrics(path: Path) -> Iterator[Row]:
+    """Yield a row for each metric of scores or of a comparison, on each part of a test set."""
+    for part in json.loads(path.read_text()):
+        for metric, of in part["metrics"].items():
+            row = {"test": part["test"], "subset": part["subset"], "metric": metric}
+            if "score" in of:
+                yield row | {"value": of["score"], "signature": of["signature"]}
+            else:
+                tests = {test: of[test]["p"] for test in WITHIN}
+                yield row | {"difference": of["difference"]} | tests | {
+                    f"{test}_signature": of[test]["signature"] for test in WITHIN
+                }  # fmt: skip
 
 
-def _there(
-    asked: Sequence[str], names: Sequence[str], scores: list[dict[str, Any]], measurements: list[dict[str, Any]]
-) -> list[str]:
-    """The metrics asked for, but for what was measured of none of these systems yet."""
-    scored = {*SACREBLEU, LOSS, *(metric for one in scores for metric in one["metrics"])}
-    measured = {column for one in measurements if one["system"] in names for column in one["values"]}
-    return [metric for metric in asked if metric in scored | measured]
-
-
-def _named(path: Path, **names: Any) -> list[dict[str, Any]]:
-    return [{**found, **names} for found in json.loads(path.read_text())]
-
-
-def _heading(settings: dict[str, Any]) -> str:
-    about = _paragraph(settings["about"])
-    return f"# {settings['title']}\n" + (f"\n{about}\n" if about else "")
-
-
-def _paragraph(text: str) -> str:
-    return re.sub(r"\s*\n\s*", " ", text.strip())
+def _sentences(output: Path) -> Iterator[Row]:
+    """Yield what a measurement printed of each sentence, a line ``{"sentences": {METRIC: [[BITS, TOKENS], …]}}``."""
+    for line in output.read_text(encoding="utf-8").splitlines():
+        if line.startswith('{"sentences": '):
+            for metric, of in json.loads(line)["sentences"].items():
+                for i, (numerator, denominator) in enumerate(of):
+                    yield {"metric": metric, "sentence": i, "numerator": numerator, "denominator": denominator}

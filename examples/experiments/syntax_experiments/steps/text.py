@@ -1,4 +1,4 @@
-"""Raw text to words, by sacremoses."""
+"""Words of raw text, by sacremoses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from multiprocessing import Pool
-from typing import TextIO
+from pathlib import Path
+from typing import TextIO, cast
 
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
@@ -23,10 +24,10 @@ _tokenizers: list[Callable[[str], str]]
 
 
 def tokenize(step: Step) -> None:
-    """Writes ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
 
-    Training and validation pairs beyond the recipe's limits are left out; of what is left each k-th pair is taken, or
-    all but these. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
+    Training and validation pairs beyond the recipe's limits are left out; of the rest each k-th pair is kept, or
+    dropped. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
     """
     counts = {split: _split(step, split) for split in json.loads((step.inputs["corpus"] / "counts.json").read_text())}
     (step.folder / "counts.json").write_text(json.dumps(counts))
@@ -35,45 +36,37 @@ def tokenize(step: Step) -> None:
 
 def _split(step: Step, split: str) -> dict[str, int]:
     source, target = step.settings["source"], step.settings["target"]
-    asked, every = Text(**step.settings["text"]), dict(step.settings.get("every", {}).get(split, {}))
-    limited = every.pop("limits", True) and split in ("train", "valid")
+    asked, chosen = Text(**step.settings["text"]), dict(step.settings["chosen"].get(split, {}))
+    limited = chosen.pop("limits", True) and split in ("train", "valid")
     raw = step.inputs["corpus"]
+    # Of a test set the reference, and the raw source, which some metrics read.
+    originals = {"reference": f"{split}.reference", "raw": f"{split}.{source}"}
+    if not (raw / originals["reference"]).exists():
+        originals = {}
     counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
     within = 0
     with ExitStack() as stack:
 
-        def read(name: str) -> TextIO:
-            return stack.enter_context(open(raw / name, encoding="utf-8"))
+        def opened(path: Path, mode: str = "r") -> TextIO:
+            return cast(TextIO, stack.enter_context(open(path, mode, encoding="utf-8")))
 
-        def written(name: str) -> TextIO:
-            return stack.enter_context(open(step.folder / name, "w", encoding="utf-8"))
-
-        pairs = zip(read(f"{split}.{source}"), read(f"{split}.{target}"), strict=True)
-        out = {side: written(f"{split}.{side}") for side in (source, target)}
-        cased = written(f"{split}.{source}.cased") if asked.lowercase else None
-        # The corpus has a reference of a test set; its raw source goes with the run, for metrics that read it.
-        kept_raw = {}
-        if (raw / f"{split}.reference").exists():
-            kept_raw = {
-                name: (read(file), written(f"{split}.{name}"))
-                for name, file in (("reference", f"{split}.reference"), ("raw", f"{split}.{source}"))
-            }
-        for pair in _words(step, split, asked, pairs):
-            lines = {name: file.readline() for name, (file, _) in kept_raw.items()}
+        names = [source, target, *originals, *([f"{source}.cased"] if asked.lowercase else [])]
+        out = [opened(step.folder / f"{split}.{name}", "w") for name in names]
+        pairs = zip(opened(raw / f"{split}.{source}"), opened(raw / f"{split}.{target}"), strict=True)
+        files = [opened(raw / file) for file in originals.values()]
+        for pair, *lines in zip(_words(step, split, asked, pairs), *files, strict=True):
             if limited and not _within(pair, asked):
                 counts["beyond the limits"] += 1
                 continue
             within += 1
-            if not _taken(within, **every):
+            if not _taken(within, **chosen):
                 counts["of other splits"] += 1
                 continue
             counts["pairs"] += 1
-            for side, text in zip((source, target), pair, strict=True):
-                out[side].write(f"{text.lower() if asked.lowercase else text}\n")
-            if cased:
-                cased.write(f"{pair[0]}\n")
-            for name, line in lines.items():
-                kept_raw[name][1].write(line)
+            words = [text.lower() if asked.lowercase else text for text in pair]
+            written = [*words, *(line.rstrip("\n") for line in lines), *([pair[0]] if asked.lowercase else [])]
+            for file, text in zip(out, written, strict=True):
+                file.write(f"{text}\n")
     if not counts["pairs"]:
         raise ValueError(f"{split}: expected at least one pair, found none of {sum(counts.values())} within the limits")
     return counts
@@ -126,6 +119,6 @@ def _within(pair: tuple[str, ...], asked: Text) -> bool:
     return asked.ratio is None or max(lengths) <= asked.ratio * min(lengths)
 
 
-def _taken(number: int, *, every: int | None = None, but_every: int | None = None) -> bool:
-    """Whether the split has the pair of this number, from 1."""
-    return (every is None or number % every == 0) and (but_every is None or number % but_every != 0)
+def _taken(number: int, *, keep_every: int | None = None, drop_every: int | None = None) -> bool:
+    """Return whether the split has the pair of this number, from 1."""
+    return (keep_every is None or number % keep_every == 0) and (drop_every is None or number % drop_every != 0)

@@ -1,4 +1,4 @@
-"""Trains a system."""
+"""Trainings of systems."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from syntax_experiments.code import code_hash
-from syntax_experiments.commands import options, run
 from syntax_experiments.fairseq_options import with_user_dir
-from syntax_experiments.gpus import on_a_gpu
-from syntax_experiments.make import Step
-
-#: What stands in a log before the hash of the code that trains.
-CODE = "code: "
+from syntax_experiments.make import Step, on_a_gpu, options, run
+from syntax_experiments.plan import code_hash
+from syntax_experiments.training_log import CODE
 
 
 def train(step: Step) -> None:
-    """Writes ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
+    """Write ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
 
     If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
     """
@@ -28,7 +24,7 @@ def train(step: Step) -> None:
         if not _is_trained(log):
             _train(step, checkpoints, log)
         _choose(step, checkpoints, log)
-    if step.settings.get("keep_epochs"):
+    if step.settings["keep_epochs"]:
         for path in checkpoints.glob("checkpoint_*.pt"):
             path.unlink()
     else:
@@ -36,14 +32,14 @@ def train(step: Step) -> None:
 
 
 def _is_trained(log: Path) -> bool:
-    """Whether fairseq-train came to its end; called again, it would do one more update than ``--max-update``."""
+    """Return whether fairseq-train has ended; called again, it would do one update more than ``--max-update``."""
     return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
 
 
 def _train(step: Step, checkpoints: Path, log: Path) -> None:
     average = step.settings["average"]
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
-    if step.settings.get("keep_epochs"):
+    if step.settings["keep_epochs"]:
         keep = []
     _drop_broken(checkpoints)
     with open(log, "a", encoding="utf-8") as file:
@@ -52,7 +48,7 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
         run(
             "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
             "--source-lang", step.settings["source"], "--target-lang", step.settings["target"],
-            *options(with_user_dir(step.settings["options"], step.places)), *keep,
+            *options(with_user_dir(step.settings["options"], step.local)), *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
 

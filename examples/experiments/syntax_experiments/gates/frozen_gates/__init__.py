@@ -1,4 +1,4 @@
-"""Plain batch normalisation of gates until the 500th update, from when on its statistics stand still.
+"""Plain batch normalisation of gates whose statistics are constant from the 500th update on.
 
 Training, too, normalises by them then. Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for
 ``--gate-batch-norm-statistics batch``.

@@ -1,0 +1,112 @@
+"""Notes under tables: what the numbers are, which runs are missing, signatures and software."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import pandas as pd
+
+from syntax_experiments.metric_names import NEVER_TRAINED
+from syntax_experiments.results import Results
+from syntax_experiments.significance import ADJUSTMENT, ALPHA, WITHIN
+
+
+def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.DataFrame, first: str) -> list[str]:
+    """Return notes, one a line.
+
+    Args:
+        settings: see :func:`syntax_experiments.tables.table_settings`.
+        differences: see :class:`syntax_experiments.tables.Tables`.
+        first: the metric whose number of differences is named.
+    """
+    table = results.table
+    of_first = differences[(differences["metric"] == first) & (differences["subset"] == "")]
+    count = of_first[of_first["test"].isin(["", settings["tests"][0]])]["p"].notna().sum()
+    reasons = [why for why in differences["why"].unique() if why]
+    papers = settings["published"] or any(of["published"] for of in settings["systems"].values())
+    notes = {
+        "±: standard deviation over seeds (n − 1).": table["seed"].nunique() > 1,
+        "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: "
+        f"paired t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all differences in a "
+        f"metric on a test set ({count} in {first}).": count,
+        f"Without an interval: {'; '.join(reasons)}.": reasons,
+        "Seeds and sentences resampled: mean difference over the seeds that both have, with the interval and p of a "
+        "bootstrap of seeds and sentences together; p is not adjusted.": len(results.sentences),
+        "Parts were not chosen beforehand to decide anything: look for a pattern.": settings["subsets"],
+        "(paper): as published; papers tokenise and score in their own ways: take no difference to ours.": papers,
+    }
+    return [
+        *(note for note, applies in notes.items() if applies),
+        *_runs(table, settings),
+        *_signatures(results),
+        *_validation(results.epochs),
+        *_software(table),
+    ]
+
+
+def _runs(table: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
+    """Return runs that are missing, and those whose gates were not trained: their scores are no result of gating."""
+    wanted = [(name, seed) for name, seeds in settings["seeds"].items() for seed in seeds]
+    there = set(zip(table["system"], table["seed"], strict=True))
+    untrained = table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]
+    never_trained = "†: gates never trained, since the checkpoint that translates is not later than"
+    found = {
+        "Missing runs": [run for run in wanted if run not in there],
+        f"{never_trained} `--gate-warmup-epochs`": list(zip(untrained["system"], untrained["seed"], strict=True)),
+    }
+    notes = []
+    for note, runs in found.items():
+        seeds: dict[str, list[str]] = {}
+        for name, seed in runs:
+            seeds.setdefault(name, []).append(str(seed))
+        named = [f"{name} (seed {', '.join(of)})" for name, of in seeds.items()]
+        notes += [f"{note}: {'; '.join(named)}."] if named else []
+    return notes
+
+
+def _signatures(results: Results) -> list[str]:
+    """Return the signatures of metrics, and the further parts of those of the tests within a seed."""
+    table, comparisons = results.table, results.comparisons
+    signatures = dict(table[table["signature"] != ""].drop_duplicates("metric")[["metric", "signature"]].values)
+    metrics: dict[str, list[str]] = {}
+    for metric, signature in signatures.items():
+        metrics.setdefault(signature, []).append(metric)
+    notes = [f"{'; '.join(names)}: `{signature}`" for signature, names in metrics.items()]
+    if comparisons.empty:
+        return notes
+    own = []
+    for test in WITHIN:
+        row = comparisons.iloc[0]
+        of_metric = signatures[row["metric"]].split("|")
+        own.append("|".join(part for part in row[f"{test}_signature"].split("|") if part not in of_metric))
+    return [
+        *notes,
+        f"Within a seed: bs, paired bootstrap resampling (`{own[0]}`), and ar, approximate randomisation (`{own[1]}`), "
+        f"both sacreBLEU's: in how many of the seeds compared p < {ALPHA}, + with a greater score than the baseline's, "
+        "− with a smaller; p itself of one seed. Prefer ar: bs is one-sided, and calls 10% of equal systems different.",
+    ]
+
+
+def _validation(epochs: pd.DataFrame) -> list[str]:
+    """Return the definition of the loss, and how many trainings ended at their best epoch."""
+    if epochs.empty:
+        return []
+    runs = [of["valid_loss"] for _, of in epochs.groupby(["system", "seed"])]
+    last = sum(of.idxmin() == of.index[-1] for of in runs)
+    return [
+        "Validation loss: of the training's criterion, label smoothing included, at the best epoch, whose checkpoint "
+        f"translates. The best epoch was the last one in {last} of {len(runs)} runs."
+    ]
+
+
+def _software(table: pd.DataFrame) -> list[str]:
+    found: dict[str, dict[str, None]] = {}
+    for listed in [*table["versions"].unique(), *(f"code {code}" for code in sorted(table["code"].unique()) if code)]:
+        for package, _, number in (of.partition(" ") for of in listed.split(", ") if of):
+            found.setdefault(package, {})[number] = None
+    versions = ", ".join(f"{package} {' and '.join(numbers)}" for package, numbers in found.items())
+    devices = " and ".join(sorted(filter(None, table["device"].unique())))
+    costs = f"Words/s (target words, in a training's fastest epoch) and hours of training on: {devices}."
+    return [f"Software: {versions}.", f"{costs} Hours depend on what else the machine did."] if versions else []

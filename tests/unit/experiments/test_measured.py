@@ -1,0 +1,62 @@
+"""Results that are shipped: read with all checks, and the digits of the documentation's pages."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("scipy")
+
+from places import ROOT
+from syntax_experiments.metric_names import LOSS, p_value, signed
+from syntax_experiments.recipe import read_recipe
+from syntax_experiments.results import read_results
+from syntax_experiments.tables import Tables, main, table_settings
+
+MEASURED = ROOT / "examples/experiments/measured"
+
+
+def tables_of(folder: Path) -> Tables:
+    results = read_results(folder)
+    return Tables(results, table_settings(read_recipe(results.recipe)))
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in MEASURED.glob("*/table.csv")), ids=lambda folder: folder.name
+)
+def test_shipped_results_are_those_of_their_recipe(folder):
+    tables = tables_of(folder)
+    assert folder.name == tables.results.recipe
+    assert len(tables.means)
+    assert all(os.path.getsize(file) < 1_000_000 for file in folder.iterdir())
+
+
+def test_the_page_of_systems_has_the_digits_of_the_shipped_results():
+    table = read_results(MEASURED / "systems").table
+    page = (ROOT / "docs/systems.md").read_text(encoding="utf-8")
+    exact = table[table["metric"] == "exact match"].groupby("system")["value"]
+    assert len(exact) == 24
+    for system, values in exact:
+        assert f"| {values.mean():.1f} ({values.min():.1f}) |" in page, system
+
+
+def test_the_page_of_results_has_the_digits_of_the_shipped_results(capsys):
+    main([str(MEASURED / "multi30k_en_de")])
+    printed = re.sub(" +", " ", capsys.readouterr().out)
+    differences = tables_of(MEASURED / "multi30k_en_de").differences
+    of_page = differences[(differences["subset"] == "") & differences["metric"].isin(["BLEU", "test loss"])]
+    known = set()
+    for row in of_page.itertuples():
+        for metric in (row.metric, LOSS):  # test loss with 4 decimals, or with 3
+            difference, low, high = (signed(value, metric) for value in (row.difference, row.low, row.high))
+            known.add(cells := f"{difference} [{low}, {high}] | {p_value(row.p_adjusted)} |")
+            assert metric != row.metric or cells in printed
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    section = page.partition("## What is there")[2].partition("\n## ")[0]
+    shown = re.findall(r"[+−]?[\d.]+ \[[^|]*\] \| [^|]* \|", section)
+    assert len(shown) == 40
+    assert [cells for cells in shown if cells not in known] == []
