@@ -40,7 +40,7 @@ def preprocess(data: Path, name: str, text: str, *, grow: bool = True) -> None:
     for line in text.removesuffix("\n").split("\n") if text else []:
         builder.add_item(dictionary.encode_line(line, add_if_not_exist=grow))
     builder.finalize(f"{data}/{name}.en-de.en.idx")
-    dictionary.save(path)
+    Path(path).write_text("".join(f"{symbol} 1\n" for symbol in dictionary.symbols[dictionary.nspecial :]))
 
 
 def run(folder: Path, *more: str, name: str = "train") -> None:

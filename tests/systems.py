@@ -27,10 +27,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 #: Architectures with learned biases by positions, of tokens or in trees.
 OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
 
-#: Those that a parse guides when they translate.
+#: Systems that need a parse to translate.
 GUIDED = [name for name in SYSTEMS if name != "lisa_transformer"]
 
-#: Those that learn to predict parses.
+#: Systems that learn to predict parses.
 SUPERVISED = ["lisa_transformer", "seprem_transformer"]
 
 

@@ -1,4 +1,4 @@
-"""Translation's loss, and beside it those of what a model predicts of the source sentence's parse."""
+"""Translation's loss, and auxiliary losses of predictions of the source sentence's parse."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fairseq_syntax.modules.heads import Prediction
 
-#: What models may predict.
+#: Predictions of models.
 PREDICTED = ("parent", "distance")
 
 #: The key of a model's predictions in a batch, between two methods of the criterion.
@@ -53,8 +53,8 @@ class LabelSmoothedCrossEntropyWithSyntaxConfig(LabelSmoothedCrossEntropyCriteri
 class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
     """Label-smoothed cross-entropy + Σ λ·(auxiliary loss): LISA's, and SEPREM's, eq. (9).
 
-    What is logged as ``loss`` and ``nll_loss``, and so chooses the best checkpoint, stays that of translation alone:
-    comparable to that of systems without auxiliary losses. Beside them come ``parent_loss`` and ``distance_loss`` a
+    ``loss`` and ``nll_loss`` in the log, by which the best checkpoint is chosen, are translation's alone: comparable to
+    those of systems without auxiliary losses. Beside them are ``parent_loss`` and ``distance_loss`` a
     prediction (in bits, the squared distance as it is), and ``parent_accuracy`` and ``distance_accuracy`` in percent.
 
     An auxiliary loss is the mean of sentences' means. With l_i the losses of the N_s predictions of sentence s, and t_s
@@ -95,8 +95,8 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         self.squared = parent_loss == "squared"
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """As fairseq's; the loss has the auxiliary ones in it, and what is logged has them beside."""
-        sample = dict(sample)  # where :meth:`compute_loss` leaves what is predicted: nothing keeps that if one fails
+        """As fairseq's; the loss includes the auxiliary ones, which are logged beside it."""
+        sample = dict(sample)  # gets the predictions from compute_loss: nothing keeps them if that fails
         net_input = sample["net_input"]
         if "src_syntax" in net_input:  # else a model that needs no features would be asked for predictions
             sample["net_input"] = {**net_input, "predictions": True}
@@ -126,7 +126,7 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, logging_output
 
     def compute_loss(self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
-        """Compute fairseq's losses, and keep in `sample` what the model predicts beside."""
+        """As fairseq's; puts the model's predictions into `sample`."""
         sample[_PREDICTIONS] = net_output[1].get("syntax_predictions", {})
         return super().compute_loss(model, net_output, sample, reduce=reduce)
 

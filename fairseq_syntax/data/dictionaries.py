@@ -1,4 +1,4 @@
-"""Whether a data-bin has what a task needs before it reads anything."""
+"""Check of a data-bin before a task reads anything from it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class SyntaxEncoderOptions:
-    """Options of an encoder with syntax: attention biases of chosen layers and heads, and the other places of syntax.
+    """Options of an encoder with syntax: attention biases of chosen layers and heads, and other places of syntax.
 
     They do not depend on fairseq's configuration of the model, so that an encoder of any model can be built from them.
 

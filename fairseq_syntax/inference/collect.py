@@ -1,4 +1,4 @@
-"""What the attention of a model with syntax does with sentences: gates, masks and attention."""
+"""Gates, masks, biases and attention of sentences."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ CONTENTS = ("gates", "masks", "biases", "attention")
 
 
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
-    """Gates, masks, biases and attention of a batch, by these names, the batch being the first axis; padding included.
+    """Return gates, masks, biases and attention of a batch by name, batch first, padding included.
 
     Args:
         model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
-        contents: which of :data:`CONTENTS` are wanted; a model whose masks are not mixed by gates has none, one without
-            tables of learned biases has no biases, and one of whose masks is learned has no masks.
+        contents: the wanted ones of :data:`CONTENTS`. A model without gates has no gates, one without tables of learned
+            biases no biases, and one with a learned mask no masks.
 
     Raises:
-        ValueError: the model is another one; or a mask is no matrix for another reason, and masks are wanted.
+        ValueError: the model is another one; or masks are wanted, and one is no matrix.
     """
     if not isinstance(model, SyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
@@ -51,10 +51,10 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
 def by_sentence(
     model: Any, batch: Mapping[str, Any], *, pad: int, contents: Sequence[str] = CONTENTS
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """For each sentence of a batch its number and the arrays of :func:`analyse`, without padding, in float32:
+    """Yield each sentence's number and arrays of :func:`analyse`, without padding, in float32.
 
     - ``gates``: layers × masks × heads, where the model has gates;
-    - ``masks``: masks × n × n; rows are queries; where all layers share them; of ``parent`` the factor of scores;
+    - ``masks``: masks × n × n, where all layers share them; rows are queries; of ``parent`` the factor of scores;
     - ``biases``: layers × tables × heads × n × n, where biases are learned, tables as the model's ``learned_biases``;
     - ``attention``: layers × heads × n × n.
     """

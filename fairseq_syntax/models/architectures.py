@@ -11,7 +11,7 @@ from fairseq_syntax.models import transformer as gated_syntax_transformer  # noq
 
 
 def architecture(name: str, **defaults: Any) -> None:
-    """Registers an architecture: where the command line says nothing, `defaults` hold, then fairseq's."""
+    """Registers an architecture: `defaults`, and then fairseq's, for options that the command line does not have."""
 
     @register_model_architecture("gated_syntax_transformer", name)
     def set_defaults(args: Any) -> None:
@@ -30,29 +30,27 @@ _TINY = {
     "decoder_layers": 2,
 }
 
-# docs/systems.md says what the systems of papers are, and where each leaves its paper. Here are defaults that fit any
-# size, fairseq's base sizes (512/2048/8, 6+6 layers) among them; the heads that a paper chose for a data set are in the
-# rows of that data set.
+# docs/systems.md describes the systems of papers, and differences from the papers. These defaults fit any size,
+# fairseq's base sizes (512/2048/8, 6+6 layers) among them; the heads that a paper chose for a data set are in the rows
+# of that set.
 _SYSTEMS: dict[str, dict[str, Any]] = {
     #: Hou 2024: masks mixed with global attention by gates.
     "gated_syntax_transformer": {},
-    #: No syntax, no features: fairseq's Transformer with a learned bias by relative position. What masks give beyond it
-    #: is not that they tell where a word stands.
+    #: No syntax, no features: fairseq's Transformer with a learned bias by relative position, a control.
     "relative_position_transformer": {"syntax_masks": "none", "position_bias": True},
-    #: The best system measured in docs/results.md: relative position and the place in both trees, learned, in the
-    #: scores of all heads and layers.
+    #: Learned biases by relative position and by the place in both trees, in all heads and layers (docs/results.md).
     "tree_bias_transformer": {
         "syntax_masks": "tree_path,tree_height",
         "syntax_combination": "product",
         "position_bias": True,
     },
-    #: Hou et al. 2022: SLR in the place of global attention, in layer 1.
+    #: Hou et al. 2022: SLR instead of global attention, in layer 1.
     "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
     #: PASCAL (Bugliarello and Okazaki 2020): scores scaled around the parent, in layer 1.
     "pascal_transformer": {"syntax_masks": "parent", "syntax_combination": "pure", "syntax_layers": "1"},
     #: Li et al. 2021: near words of the tree, mixed with global attention by a gate for each token.
     "sla_transformer": {"syntax_masks": "sla", "syntax_combination": "token-gate"},
-    #: SG-Net (Zhang et al.): a layer on top that sees a word's ancestors.
+    #: SG-Net (Zhang et al.): a layer on top, in which a word sees its ancestors.
     "sg_net_transformer": {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
     #: Sundararaman et al.: embeddings of parts of speech, capitals and places in words.
     "syntax_infused_transformer": {"syntax_masks": "none", "feature_embeddings": "upos,case,position"},
@@ -72,7 +70,7 @@ for _name, _row in _SYSTEMS.items():
 
 
 def _sizes(embed: int, ffn: int, heads: int) -> dict[str, int]:
-    """Six layers on either side, of these widths and heads."""
+    """Return six layers on either side, of these widths and heads."""
     return {
         "encoder_embed_dim": embed,
         "encoder_ffn_embed_dim": ffn,
@@ -93,9 +91,9 @@ _HOU_2024 = {
 }
 
 # Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/hou-2024.md).
-# The paper does not name ReLU dropout. It is that of the Distance Transformer, whose settings are most of the paper's.
-# As we advise, gates are normalised by running statistics: by the batch's, as in the paper's eq. (6), evaluation strays
-# from training (docs/gate-evaluation.md). The names that end in _paper do as the paper does.
+# The paper does not name ReLU dropout: it is the Distance Transformer's, as most settings are. Gates are normalised by
+# running statistics: under the batch's, as in eq. (6), evaluation differs from training (docs/gate-evaluation.md).
+# Names that end in _paper have the batch's.
 for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
     for _suffix, _statistics in (("", "running"), ("_paper", "batch")):
         architecture(
@@ -121,12 +119,12 @@ _HOU_2022 = {
     "aspec_zh_ja": (2, 8, 2048, 0.3, 0.1, False),
     "wmt14_en_de": (2, 8, 1024, 0.1, 0.1, True),
 }
-for _name, (_guided, _heads, _ffn, _dropout, _attention_dropout, _before) in _HOU_2022.items():
+for _name, (_syntax_heads, _heads, _ffn, _dropout, _attention_dropout, _before) in _HOU_2022.items():
     architecture(
         f"distance_transformer_{_name}",
         **_SYSTEMS["distance_transformer"],
         **_sizes(512, _ffn, _heads),
-        syntax_heads=_guided,
+        syntax_heads=_syntax_heads,
         dropout=_dropout,
         attention_dropout=_attention_dropout,
         activation_dropout=0.1,
@@ -144,12 +142,12 @@ _PASCAL = {
     "wmt17_en_de": (7, 0.3, 0.1),
     "wat_en_ja": (7, 0.0, 0.1),
 }
-for _name, (_guided, _ignoring, _dropout) in _PASCAL.items():
+for _name, (_syntax_heads, _ignoring, _dropout) in _PASCAL.items():
     architecture(
         f"pascal_transformer_{_name}",
         **_SYSTEMS["pascal_transformer"],
         **_sizes(512, 2048, 8),
-        syntax_heads=_guided,
+        syntax_heads=_syntax_heads,
         parent_ignoring=_ignoring,
         dropout=_dropout,
     )

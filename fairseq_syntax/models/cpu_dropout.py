@@ -1,4 +1,4 @@
-"""Dropout that draws fewer random bits on a CPU."""
+"""Dropout from fewer random bits on a CPU."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _CHANCES = 2**16
 class FastDropout(FairseqDropout):
     """fairseq's dropout; on a CPU, where drawing random numbers is most of its cost, from 16 random bits an entry.
 
-    torch draws 64. Probabilities are rounded to multiples of 2⁻¹⁶, and what is kept is scaled by exactly what that asks
-    for, so that the mean stays the input. On other devices it is torch's own.
+    torch draws 64. Probabilities are rounded to multiples of 2⁻¹⁶, and kept entries are scaled accordingly, so that the
+    mean stays the input. On other devices it is torch's own.
     """
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
@@ -25,7 +25,7 @@ class FastDropout(FairseqDropout):
 
 
 def _kept(x: Tensor, dropped: int) -> Tensor:
-    """In the shape and dtype of `x`: 0 with a probability of dropped/2¹⁶, otherwise what makes the mean 1."""
+    """Return a mask of the shape and dtype of `x`: 0 with probability dropped/2¹⁶, scaled to a mean of 1."""
     count = x.numel()
     bits = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)  # all 64 bits
     kept = bits.view(torch.int16)[:count].view(x.shape) >= dropped - _CHANCES // 2
@@ -33,10 +33,10 @@ def _kept(x: Tensor, dropped: int) -> Tensor:
 
 
 def use_fast_dropout(model: nn.Module) -> None:
-    """Puts :class:`FastDropout` in the place of each of fairseq's dropout modules in a model.
+    """Replaces each of fairseq's dropout modules in a model by :class:`FastDropout`.
 
-    Attention that fairseq hands to torch in training (the decoder's own, and layers without syntax) uses of its module
-    the probability alone, and torch's dropout.
+    Attention that fairseq leaves to torch in training (the decoder's, and that of layers without syntax) uses only the
+    probability of its module, and torch's dropout.
     """
     for module in list(model.modules()):
         for name, child in module.named_children():

@@ -1,4 +1,4 @@
-"""What models say of their syntax in validation: means in fairseq's line, single heads in one of their own."""
+"""Gates in the log of validation: means in fairseq's line, single heads in a line of their own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics, progress_bar
 
-_SHOWN, _HIDDEN = "syntax.", "_syntax."  # fairseq shows nobody what begins with _
+_SHOWN, _HIDDEN = "syntax.", "_syntax."  # fairseq does not log names that begin with _
 _SENTENCES = "syntax_sentences"
 
 
 def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
-    """Adds a batch's sums over sentences to what its criterion logs. fairseq adds them up over batches and ranks."""
+    """Adds a batch's sums over sentences to its criterion's log; fairseq adds them up over batches and ranks."""
     for name, total in sums.items():
         logging_output[_HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name] = total
     logging_output[_SENTENCES] = sentences
@@ -34,7 +34,7 @@ def reduce(logging_outputs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def heads(meters: Any) -> dict[str, float]:
-    """The means of single heads over the sentences of all ranks, as ``gate_MASK_lLAYER_hHEAD``."""
+    """Return the means of single heads over the sentences of all ranks, by ``gate_MASK_lLAYER_hHEAD``."""
     return {name.removeprefix(_HIDDEN): float(m.avg) for name, m in meters.items() if name.startswith(_HIDDEN)}
 
 
@@ -60,7 +60,7 @@ def to_tensorboard(means: Mapping[str, float], logdir: str | None, *, split: str
     writers = progress_bar._tensorboard_writers  # fairseq's, one for each split, closed when the process ends
     if split not in writers:
         writers[split] = progress_bar.SummaryWriter(os.path.join(logdir, split))
-        writers[split].add_text("sys.argv", " ".join(sys.argv))  # as fairseq, which finds it made
+        writers[split].add_text("sys.argv", " ".join(sys.argv))  # as fairseq would
     for name, mean in means.items():
         writers[split].add_scalar(name, mean, step)
     writers[split].flush()

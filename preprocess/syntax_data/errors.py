@@ -1,4 +1,4 @@
-"""The exceptions that broken input raises, and what messages show of it."""
+"""Exceptions for broken input, and representations for messages."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
 
 
 def short_repr(value: object) -> str:
-    """repr() of a value for a message: what is long is cut in the middle, or after the first items."""
+    """repr() of a value for a message, cut if it is long."""
     return _REPR.repr(value)
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception of a library says, for a message: on one line, and cut where it goes on and on."""
+    """The message of a library's exception, on one line, cut if it is long."""
     return " ".join(str(error).split())[:200]
 
 
 def describe_path(path: str) -> str:
-    """What stands where a file was expected and is none, for a message."""
+    """A description of a path that is no file, for a message."""
     return "a folder" if os.path.isdir(path) else "no file"
 
 
 class InputError(ValueError):
-    """Input that cannot be used, with the place where it was found.
+    """Broken input, printed as ``path:line: message``.
 
-    Printed as ``path:line: message``; `message` says what was expected. `line` counts from 1, and is
-    ``None`` where the whole file is meant.
+    Attributes:
+        line: from 1; ``None``: the whole file.
+        message: expected …, found …
     """
 
     def __init__(self, path: str, line: int | None, message: str):
@@ -44,7 +45,7 @@ class InputError(ValueError):
 
 
 class BadParse(InputError):
-    """A unit that is no parse of its line, though where it begins and ends is known: no other unit is touched.
+    """An entry that is no parse of its line, though its bounds are known: no other entry is touched.
 
     Attributes:
         reason: in a word, as reports count it.

@@ -25,8 +25,8 @@ from syntax_data.trees.tree import Tree
 KINDS = ("trees", "conllu")
 
 
-def unit(words: list[str], random: Random) -> str:
-    """A CoNLL-U unit; all words depend on the root, or on the word before them."""
+def entry(words: list[str], random: Random) -> str:
+    """A CoNLL-U entry; all words depend on the root, or on the word before them."""
     root = random.randrange(len(words))
     heads = [0 if i == root else random.choice([root + 1, i]) if i > root else root + 1 for i in range(len(words))]
     return (
@@ -36,10 +36,10 @@ def unit(words: list[str], random: Random) -> str:
 
 
 def columns(change):
-    """Breaks a CoNLL-U unit in a row that is not its root's."""
+    """Breaks a CoNLL-U entry in a row that is not its root's."""
 
-    def broken(unit: str, random: Random) -> str:
-        lines = unit.splitlines(keepends=True)
+    def broken(entry: str, random: Random) -> str:
+        lines = entry.splitlines(keepends=True)
         others = [i for i, line in enumerate(lines[:-1]) if line.split("\t")[6] != "0"]
         row = random.choice(others)
         lines[row] = "\t".join(change(lines[row].split("\t")))
@@ -77,8 +77,8 @@ WITHOUT_WORDS = [
     ("conllu", columns(lambda row: [row[0], "other", *row[2:]])),
     ("conllu", columns(lambda row: [row[0], "", *row[2:]])),
     ("conllu", columns(lambda row: [" ".join(row)])),
-    ("conllu", lambda unit, random: "# sentences = x\n" + unit),
-    ("conllu", lambda unit, random: "1\tw0" + "\t_" * 4 + "\t0" + "\t_" * 3 + "\n\n"),  # a part
+    ("conllu", lambda entry, random: "# sentences = x\n" + entry),
+    ("conllu", lambda entry, random: "1\tw0" + "\t_" * 4 + "\t0" + "\t_" * 3 + "\n\n"),  # a part
     ("trees", at("w0", "other")),
     ("trees", lambda tree, random: "(X other)"),
     ("trees", lambda tree, random: "(X w0)"),
@@ -103,7 +103,7 @@ class Corpus:
         sizes = [[random.randint(2, 4) for _ in range(sentences)] for _ in range(6)]
         sizes.insert(random.randint(0, 6), [])
         self.trees = [[random_tree(random, n) for n in line] for line in sizes]
-        self.conllu = [[unit([f"w{i}" for i in range(n)], random) for n in line] for line in sizes]
+        self.conllu = [[entry([f"w{i}" for i in range(n)], random) for n in line] for line in sizes]
 
     def write(self, folder: Path, route: str, bad: tuple[int, str, object] | None, *options: str) -> Path:
         text = "".join(" ".join(leaf for tree in line for leaf in tree.leaves()) + "\n" for line in self.trees)
@@ -192,9 +192,9 @@ BAD_TREES = {
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_bad_parses_are_counted_by_reason_and_the_first_of_each_is_shown(tmp_path, workers, capfd, monkeypatch):
     monkeypatch.setattr(encoding, "LINES_AT_ONCE", 3)
-    units, trees = [GOOD, *BAD.values()] * 2, ["(S a b)", *BAD_TREES.values()] * 2
-    trees += ["(())"] * (len(units) - len(trees))
-    write(tmp_path, text="a b\n" * len(units), trees="".join(f"{tree}\n" for tree in trees), conllu="".join(units))
+    entries, trees = [GOOD, *BAD.values()] * 2, ["(S a b)", *BAD_TREES.values()] * 2
+    trees += ["(())"] * (len(entries) - len(trees))
+    write(tmp_path, text="a b\n" * len(entries), trees="".join(f"{tree}\n" for tree in trees), conllu="".join(entries))
     run(tmp_path, "--on-bad-parse=skip", f"--workers={workers}")
     told = capfd.readouterr()
     assert counted(tmp_path) == {
@@ -203,7 +203,7 @@ def test_bad_parses_are_counted_by_reason_and_the_first_of_each_is_shown(tmp_pat
     }
     assert "conllu: 2 parsed (9.09%), without a parse: 2 columns, 2 comment, 2 cycle, " in told.out
     shown = re.findall(r"skipped \((\w+)\): \S*/train\.en\.(\w+):(\d+): ", told.err)
-    first = itertools.accumulate((GOOD, *BAD.values()), lambda line, unit: line + unit.count("\n"), initial=1)
+    first = itertools.accumulate((GOOD, *BAD.values()), lambda line, entry: line + entry.count("\n"), initial=1)
     places = dict(zip(BAD, list(first)[1:], strict=False))
     assert {(reason, kind) for reason, kind, _ in shown} == {
         *((r, "conllu") for r in BAD),
@@ -217,7 +217,6 @@ def test_bad_parses_are_counted_by_reason_and_the_first_of_each_is_shown(tmp_pat
 @pytest.mark.parametrize(
     ("trees", "expected"),
     [
-        ("(S a b)\n", r"train\.en\.trees: expected a parse for every line of .*, found only 1"),
         ("(S a b)\n(S a\n(S a b)\n", r"train\.en\.trees:3: expected 2 parses, one for each line of .*, found more"),
         (b"(S a b)\n(S \xff b)\n", r"train\.en\.trees:2: expected UTF-8"),
     ],
@@ -262,8 +261,8 @@ def test_trees_that_swallow_each_other(tmp_path):
 
 def test_lines_with_a_bad_parse_are_not_drawn_for_others(tmp_path):
     """By --control shuffled."""
-    units = GOOD.replace("a", "c") + BAD["cycle"] + GOOD
-    write(tmp_path, text="c b\na b\na b\n", trees=None, conllu=units)
+    entries = GOOD.replace("a", "c") + BAD["cycle"] + GOOD
+    write(tmp_path, text="c b\na b\na b\n", trees=None, conllu=entries)
     with pytest.raises(SystemExit, match=r"train\.en\.conllu:4: expected a tree.*--on-bad-parse skip"):
         run(tmp_path, "--control=shuffled")
     run(tmp_path, "--control=shuffled", "--on-bad-parse=skip")

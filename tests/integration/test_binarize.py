@@ -49,7 +49,7 @@ def test_features_signature_and_report(tmp_path, capsys):
 
 def recorded(folder: Path, name: str = "train", **kwargs) -> Path:
     """As :func:`write`, with a record of the CoNLL-U file."""
-    write(folder, name, **kwargs)
+    write(folder, name, conllu=None, **kwargs)
     (folder / f"{name}.made").write_text(CONLLU)
     (folder / f"{name}.words").write_text(TEXT.replace("@@ ", ""))
     paths = f"--input={folder}/{name}.words", f"--output-prefix={folder}/{name}.en"

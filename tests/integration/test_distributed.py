@@ -38,6 +38,7 @@ def run_rank(output: Path, arguments: list[str]) -> None:
     cli.Trainer = Recorded
     sys.argv = ["fairseq-train", *arguments]
     logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+    logging.getLogger().setLevel(logging.INFO)  # as in a process of its own; fairseq sets it for several
     cli.cli_main()
     torch.save(trainers[0].get_model().state_dict(), output)
 
@@ -86,27 +87,16 @@ def test_ranks_stay_equal_also_through_pre_warmup(data_bin, tmp_path):
     assert all(not torch.equal(warm[name], begun[name]) for name in statistics)
 
 
-def test_two_ranks_equal_one_with_two_batches_a_step(data_bin, tmp_path):
-    options = [
-        "--optimizer", "sgd", "--lr", "0.1", "--dropout", "0", "--no-gate-batch-norm", "--syntax-masks", "slr,sdoi",
-        "--max-update", "6",
-    ]  # fmt: skip
+def test_the_master_logs_the_gates_of_all_ranks_sentences(data_bin, tmp_path):
+    options = ["--optimizer=sgd", "--lr=0.1", "--dropout=0", "--no-gate-batch-norm", "--syntax-masks=slr,sdoi"]
     (tmp_path / "one").mkdir()
-    (one,) = train(data_bin, tmp_path / "one", 1, "--update-freq", "2", *options)
-    first, second = train(data_bin, tmp_path, 2, *options)
-    for name, weight in one.items():
-        assert torch.equal(first[name], second[name]), name
-        torch.testing.assert_close(first[name], weight, rtol=0, atol=1e-5)
-    gates_of_one, gates, of_another_rank = (
-        re.findall(r"gates on .*", (tmp_path / log).read_text()) for log in ("one/rank0.log", "rank0.log", "rank1.log")
-    )
-    assert (len(gates_of_one), len(gates), len(of_another_rank)) == (1, 1, 0)
-    # Those of all sentences, not of a rank's own.
-    [found], [expected] = (read_log(str(tmp_path / log)) for log in ("rank0.log", "one/rank0.log"))
+    train(data_bin, tmp_path / "one", 1, "--update-freq=2", *options, "--max-update=6")
+    train(data_bin, tmp_path, 2, *options, "--max-update=6")
+    logs = [tmp_path / name for name in ("one/rank0.log", "rank0.log", "rank1.log")]
+    assert [len(re.findall(r"gates on .*", log.read_text())) for log in logs] == [1, 1, 0]
+    [expected], [found] = (read_log(str(log)) for log in logs[:2])
     assert len(found.gates) == 2 * 2 * 5
     assert found.gates == pytest.approx(expected.gates, abs=1.1e-3)
-    moved = one["encoder.layers.1.self_attn_layer_norm.weight"] - 1  # it starts with 1
-    assert moved.abs().max() > 1e-3
 
 
 #: How sentences are dealt out: to the passes of one process; to those of two. One pass has one sentence alone.

@@ -30,8 +30,9 @@ SECONDS = 20  # a command that ends at once has ended by then, on a busy machine
 )
 def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, how, to, status, message):
     run(write(tmp_path))
-    before = contents(tmp_path / "bin")
+    first = contents(tmp_path / "bin")
     write(tmp_path, text=TEXT * 20_000, trees=TREES * 20_000, conllu=(CONLLU + "\n") * 20_000)
+    before = contents(tmp_path / "bin")
     options = ["-s", "en", "-t", "de", "--trainpref", f"{tmp_path}/train", "--destdir", f"{tmp_path}/bin"]
     command = [sys.executable, "-m", "syntax_data.commands.binarize", *options, "--workers", "2"]
     with open(tmp_path / "log", "wb") as log:
@@ -63,5 +64,5 @@ def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, ho
         assert contents(tmp_path / "bin") == before
         assert not hidden_folders(tmp_path / "bin")
     run(write(tmp_path))
-    assert contents(tmp_path / "bin") == before
+    assert contents(tmp_path / "bin") == first
     assert not hidden_folders(tmp_path / "bin")

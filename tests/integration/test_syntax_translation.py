@@ -117,6 +117,22 @@ def test_a_later_shard_is_checked_before_training_starts(data_bin, plain_data_bi
         commands.train(f"{data_bin}:{other}", tmp_path / "again", "--max-update=1")
 
 
+def test_features_that_the_signature_does_not_list_are_missing(data_bin, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    (data / "syntax.src-tgt.src.json").unlink()
+    with pytest.raises(FileNotFoundError, match="does not list"):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+
+
+def test_features_of_other_text_are_refused_before_training(data_bin, tmp_path):
+    data = commands.copy(data_bin, tmp_path / "data")
+    for path in data.glob("test.src-tgt.*.???"):
+        if len(path.name.split(".")) == 4:  # tokens
+            shutil.copy(path, data / path.name.replace("test", "valid"))
+    with pytest.raises(InputError, match=r"valid\.src-tgt\.src\.bin: expected .* in the signature"):
+        commands.train(data, tmp_path / "run", "--max-update=1")
+
+
 def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):
     trainer = commands.train(data_bin, tmp_path, "--max-update=3", "--batch-size=1")
     gates = [p for n, p in trainer.get_model().named_parameters() if GATE in n]

@@ -95,6 +95,9 @@ def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsy
     parse.main(["--input", str(raw), "--parser", "conllu", "--parse-file", str(path), "--max-tokens", "1000"])
     assert f"{len(texts)} lines: {len(texts)} parsed (100.00%), without a parse: 0" in capsys.readouterr().out
     prefixes = ["--testpref", f"{tmp_path}/bpe", "--testparse", f"{tmp_path}/raw"]
+    tokens = ["-s", lang, "-t", "xx", "--destdir", f"{tmp_path}/data-bin", "--testpref", f"{tmp_path}/bpe"]
+    preprocess = ["fairseq-preprocess", *tokens, "--trainpref", f"{tmp_path}/bpe", "--only-source"]
+    subprocess.run(preprocess, check=True, capture_output=True)
     binarize.main(["-s", lang, "-t", "xx", *prefixes, "--destdir", f"{tmp_path}/data-bin"])
     report = capsys.readouterr().out
     assert f"{len(bpe.read_text().split())} subwords" in report
@@ -248,6 +251,9 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", text, "-o", codes], check=True)
     subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
     prefixes = ["--validpref", f"{tmp_path}/bpe", "--validparse", f"{tmp_path}/val"]
+    tokens = ["-s", "en", "-t", "de", "--destdir", f"{tmp_path}/data-bin", "--validpref", f"{tmp_path}/bpe"]
+    preprocess = ["fairseq-preprocess", *tokens, "--trainpref", f"{tmp_path}/bpe", "--only-source"]
+    subprocess.run(preprocess, check=True, capture_output=True)
     binarize.main(["-s", "en", "-t", "de", *prefixes, "--destdir", f"{tmp_path}/data-bin", "--workers", "2"])
     report = capsys.readouterr().out
     words = len(text.read_text().split())

@@ -4,8 +4,8 @@
     … --baseline stock.log        with paired bootstrap resampling and approximate randomisation
 
 Translations are the log of fairseq-generate or fairseq-interactive (any file with lines H-<number>, put back into the
-order of the numbers; of an n-best list the first), or a text with one a line. Of a log the lines H- are read, which are
-what the model wrote; the lines D-, whose subwords and tokenisation fairseq itself may have undone, are not.
+order of the numbers; of an n-best list the first), or plain text with one a line. Of a log the lines H-, the model's
+tokens, are read, not the lines D-, whose subwords and tokenisation fairseq itself may have undone.
 """
 
 from __future__ import annotations

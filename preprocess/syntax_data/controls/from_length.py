@@ -1,7 +1,7 @@
-"""Parses made of a sentence's length alone.
+"""Controls that depend on a sentence's length alone.
 
 ========================  ================  ==============================================  =======================
-kind                      of a b c d        keeps                                           has not
+kind                      of a b c d        keeps                                           lacks
 ========================  ================  ==============================================  =======================
 ``right-branching``       (a (b (c d)))     a tree, as deep as can be; order of the words   the sentence's own tree
 ``left-branching``        (((a b) c) d)     the same, from the other side                   the sentence's own tree
@@ -9,8 +9,8 @@ kind                      of a b c d        keeps                               
 ``flat``                  (a b c d)         where the sentence begins and ends              any tree inside of it
 ========================  ================  ==============================================  =======================
 
-Under ``flat`` all distances tie: what a soft mask of syntactic distances then has left is how far apart two words are,
-pure locality. Its heads tell as little: all words but the first are siblings below it, whatever their place.
+Under ``flat`` all distances tie: of a soft bias of syntactic distances only locality is left. All words but the first
+are siblings below it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def control_trees(kind: str, trees: list[Tree], seed: str) -> list[Tree]:
 
 
 def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
-    """The same tokens and labels under other heads, those of :func:`control_trees` for the same `seed`, sentence by
-    sentence.
+    """The same tokens and labels under other heads, which fit the trees of :func:`control_trees` for the same `seed`.
 
     Each constituent's head is that of its first part (``right-branching``: every word depends on the one before;
     ``flat``: on the first), its last (``left-branching``: every word depends on the one after) or any (``random``).

@@ -6,7 +6,6 @@ of CoNLL-U stays with the word. The other line never has the same words, case as
 
 from __future__ import annotations
 
-import itertools
 import sys
 from array import array
 from collections.abc import Iterator
@@ -114,9 +113,12 @@ def _size(trees: list[Tree] | None, dependencies: DependencyTree | None) -> Size
 
 
 def _child_counts(trees: list[Tree]) -> Iterator[int]:
-    for node, step in itertools.chain.from_iterable(tree.walk() for tree in trees):
-        if step >= 0:
-            yield 0 if isinstance(node, str) else len(node.children)
+    stack: list[Tree | str] = [*reversed(trees)]
+    while stack:
+        node = stack.pop()
+        children = [] if isinstance(node, str) else node.children
+        yield len(children)
+        stack += reversed(children)
 
 
 def _trees(counts: array[int], words: list[str]) -> list[Tree]:

@@ -55,7 +55,7 @@ class Split:
         parse_prefix: path of the parses without their ending.
         parses: paths of the parses by the names of their formats.
         features: names of :data:`syntax_data.features.FEATURES`.
-        tokens: what fairseq-preprocess wrote of the text.
+        tokens: of the text, by fairseq-preprocess.
     """
 
     text: str

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature, describe_files
-from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import named_errors
+from syntax_data.io.locks import locked
 from syntax_data.io.workers import signals_afterwards
 
 
@@ -27,16 +27,9 @@ def staging_folder(target: str) -> Iterator[str]:
     Raises:
         InputError: another run is writing features.
     """
-    from filelock import FileLock, Timeout  # not for --help
-
     hidden = os.path.join(os.path.dirname(target), f".{os.path.basename(target).removesuffix('.json')}")
     folder = f"{hidden}.tmp"
-    try:
-        lock = FileLock(f"{hidden}.lock", timeout=0, mode=0o666).acquire()
-    except Timeout:
-        message = "expected no other fairseq-syntax-binarize on this data-bin, found one at work: wait for its end"
-        raise InputError(f"{hidden}.lock", None, message) from None
-    with lock:
+    with locked(f"{hidden}.lock", seconds=0, expected="no other fairseq-syntax-binarize on this data-bin"):
         if os.path.isdir(folder) and not os.path.islink(folder):
             shutil.rmtree(folder)
         with suppress(FileNotFoundError):

@@ -14,8 +14,8 @@ case      whether the word is capitalised                                       
 position  the subword's place in its word                                                      surface.py
 ========  ===================================================================================  ===========
 
-Words are the CoNLL-U tokens if they are parsed, else the leaves of the trees, else the words of the text, if they have a
-subword. A sentence without a parse has no values of the features that need it.
+Words are the CoNLL-U tokens if they are parsed, else the leaves of the trees, else the words of the text, without those
+that have no subword. A sentence without a parse has no values of the features that need it.
 
 A symbol (``--symbols``), a word that the parser never saw, is a word of its own and a root, and has the labels of
 ``</s>``. Its distance to the next word repeats that of the word before it to the symbol, so that the greatest distance

@@ -12,10 +12,10 @@ TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomis
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """What counts as the same text; the defaults are sacreBLEU's.
+    """Settings of the metrics; the defaults are sacreBLEU's.
 
     Args:
-        tokenize: what BLEU counts as tokens, one of sacreBLEU's tokenisers.
+        tokenize: the tokeniser of BLEU, one of sacreBLEU's.
         lowercase: BLEU and chrF2 of lower-cased text.
         ter_case_sensitive: TER of cased text.
 
@@ -46,7 +46,7 @@ class ScoreSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PairedResult:
-    """What a paired test says of one metric.
+    """The result of a paired test for one metric.
 
     Args:
         signature: of the metric and the test: version, settings, samples, seed.

@@ -25,7 +25,7 @@ def add_scoring_options(parser: argparse.ArgumentParser | argparse._ArgumentGrou
         metavar="NAME",
         type=_tokenizer,
         default="13a",
-        help="what BLEU counts as tokens, one of sacreBLEU's: 13a, intl, zh, ja-mecab, char … (default: %(default)s)",
+        help="tokeniser of BLEU, one of sacreBLEU's: 13a, intl, zh, ja-mecab, char … (default: %(default)s)",
     )
 
 

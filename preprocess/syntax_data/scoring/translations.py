@@ -1,4 +1,4 @@
-"""What a model wrote, read from logs and texts, as text that people read; and the references beside it."""
+"""Translations in logs and plain text, restored to raw text, and their references."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from syntax_data.text.lines import decode_lines, read_lines
 _LOG = re.compile(rb"(?<![^\r\n])[A-Z]-[0-9]+\t|H-[0-9]+\t")
 _HYPOTHESIS = re.compile(r"H-(0|[1-9][0-9]{0,17})\t([^\t]*)\t([^\t\0]*)")
 _HYPOTHESIS_INSIDE = re.compile(rb"H-[0-9]+\t")
-#: What marks subwords, by the name of their kind.
+#: The mark of subwords, by the name of their kind.
 MARKS = {"subword_nmt": "@@ ", "sentencepiece": "▁"}
 
 
 def read_translations(path: str, count: int) -> list[str]:
-    """The translations in a log or a text, in the order of the sentences.
+    """The translations in a log or in plain text, in the order of the sentences.
 
     Raises :class:`InputError` unless a log has one, or an n-best list, of each of `count` sentences and of no other, in
-    lines that are whole. Of a text the lines are not counted.
+    lines that are whole. The lines of plain text are not counted.
     """
     with open(path, "rb") as file:
         content = file.read()
@@ -92,11 +92,11 @@ def _hypothesis(line: bytes, *, path: str, number: int) -> tuple[int, str] | Non
 
 
 def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, detokenize: str | None) -> list[str]:
-    """The text that people read of what a model wrote; says so if it seems that something of the model's is left.
+    """Restore raw text from translations; warn if marks or escapes seem to be left.
 
     Args:
         path: of the translations, for messages.
-        remove_bpe: what marks subwords, ``subword_nmt`` or ``sentencepiece``; ``None``: there are none.
+        remove_bpe: ``subword_nmt`` or ``sentencepiece``; ``None``: there are no subwords.
         detokenize: the language by whose rules Moses' tokenisation and escapes are undone; ``None``: they are not.
     """
     texts = [join_subwords(text, remove_bpe) for text in translations] if remove_bpe else list(translations)

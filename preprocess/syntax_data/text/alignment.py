@@ -1,4 +1,4 @@
-"""Which word of the parse each subword of the text belongs to.
+"""Alignment of the subwords of a text with the words of its parse.
 
 Texts are compared and aligned by characters (see :mod:`syntax_data.text.folding`), so parser and translation model may
 tokenise differently.
@@ -71,8 +71,8 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
-    """Pieces of sentencepiece, where ``▁`` stands for the white space before a word and ``<0xE2>`` for one byte
-    of a character that the model does not have."""
+    """Pieces of sentencepiece, where ``▁`` is the white space before a word and ``<0xE2>`` one byte of a character
+    that the model does not have."""
     pieces: list[str] = []
     inside = []
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -105,7 +105,7 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
     return Subwords(pieces, ["".join(word) for word in words], word_of, frozenset(inside))
 
 
-#: How a text may mark its subwords: the choices of ``--subwords``.
+#: Marks of subwords: the choices of ``--subwords``.
 SUBWORDS: dict[str, Callable[[Sequence[str]], Subwords]] = {
     "sentencepiece": sentencepiece,
     "subword_nmt": subword_nmt,
@@ -117,10 +117,10 @@ SENTENCEPIECE_HINT = "expected no marks of sentencepiece, found ▁ at the start
 
 
 def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str) -> int | None:
-    """The number of the first line that ▁ begins, if the lines' subwords are those of sentencepiece and `subwords`, a
-    key of :data:`SUBWORDS`, says otherwise.
+    """The number of the first line that begins with ▁, if the lines seem to be sentencepiece's and `subwords`, a key of
+    :data:`SUBWORDS`, is another.
 
-    ▁ begins each line of sentencepiece. It may also be a character of the text, as in ▁▂▃, at the start of some lines.
+    Each line of sentencepiece begins with ▁. It may also be a character of the text, as in ▁▂▃.
 
     Args:
         lines: each with its number; the first :data:`_LINES_TO_JUDGE_BY` are looked at.
@@ -135,10 +135,10 @@ def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str)
 
 
 def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
-    """For each of n subwords the index of its token, 0 to m - 1, never falling.
+    """Return the index of each of n subwords' token, 0 to m - 1, never falling.
 
-    A subword belongs to the token in which its first character lies; where subwords and tokens overlap crosswise,
-    this leaves tokens without a subword. One with no character of its own (``▁``, an invisible character) belongs to
+    A subword belongs to the token with its first character; where subwords and tokens overlap crosswise, this leaves
+    tokens without a subword. One with no character of its own (``▁``, an invisible character) belongs to
     the token of the character that follows, or at the end of the line to the last token. The bytes of a
     character, and the parts of an escape like ``&apos;``, stay together.
 
@@ -171,9 +171,9 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
     return word_of
 
 
-def _starts(strings: Sequence[str], places: list[int]) -> list[int]:
+def _starts(strings: Sequence[str], offsets: list[int]) -> list[int]:
     """Where in the folded text each of the strings starts that were joined to the original."""
-    return [places[start] for start in accumulate(map(len, strings[:-1]), initial=0)] if strings else []
+    return [offsets[start] for start in accumulate(map(len, strings[:-1]), initial=0)] if strings else []
 
 
 def _difference(

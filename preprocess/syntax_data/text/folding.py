@@ -1,10 +1,10 @@
-"""When two pieces of text are the same text, written differently.
+"""Comparison of two strings that may be the same text, written differently.
 
 A parser and a translation model rarely read a sentence in the same form. Between the two, case, white space,
-escapes, quotation marks, dashes and compatibility characters may differ; what is left after :func:`fold` may not.
+escapes, quotation marks, dashes and compatibility characters may differ; the rest, :func:`fold`, may not.
 
 CoreNLP before 4.0 wrote some characters in the ASCII of the Penn Treebank: a dash as ``--``, ½ as ``1\\/2``, £ as
-``#``, € as ``$``, ¢ as ``cents``. Each is folded to what it was written as. One dash and several in a row are therefore
+``#``, € as ``$``, ¢ as ``cents``. Each is folded to this form. One dash and several in a row are therefore
 the same, since — and - are; so are these currencies.
 """
 
@@ -38,13 +38,13 @@ _BRACKETS = {
 }
 _BRACKET = re.compile("|".join(_BRACKETS))
 
-# Characters that stand for others here, beside what Unicode says of them.
+# Characters that are folded to others, beside the compatibility mappings of Unicode.
 _SAME = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛‹›ʼ`′", "'"),
         **dict.fromkeys('"“”„‟«»', "''"),  # as often as PTB's `` and ''
         **dict.fromkeys("‐‑‒–—―⸺⸻−", "-"),
-        **dict.fromkeys("⁄∕", "/"),  # the former in what Unicode makes of ½
+        **dict.fromkeys("⁄∕", "/"),  # the former in the decomposition of ½
         "£": "#",
         **dict.fromkeys("€¤₠₹", "$"),
         "¢": "cents",
@@ -59,7 +59,7 @@ _SEQUENCES = {
     "\\*": "*",
     "@-@": "-",
     **dict.fromkeys(["i\u0307", "I\u0307", "İ"], "i"),
-    **dict.fromkeys(["´", "▁\u0301"], "'"),  # an acute accent alone, and what NFKC and sentencepiece make of it
+    **dict.fromkeys(["´", "▁\u0301"], "'"),  # an acute accent alone, and its form after NFKC and sentencepiece
 }
 # Text that had escapes, and was escaped again, has them twice.
 _SEQUENCE = re.compile(
@@ -68,10 +68,10 @@ _SEQUENCE = re.compile(
 
 
 def unescape_moses(text: str) -> tuple[str, list[int]]:
-    """Undoes the escapes of the Moses tokenizer: ``&apos;`` and its kin, and ``@-@`` between spaces.
+    """Undo the escapes of the Moses tokenizer: ``&apos;`` and its kin, and ``@-@`` between spaces.
 
-    Returns the text and where it comes from: character i of it stands at `starts[i]` of the original, and
-    ``starts[len(text)]`` is the length of the original.
+    Returns the text and `starts`: character i of it begins at ``starts[i]`` of the original, whose length is
+    ``starts[len(text)]``.
     """
     parts: list[str] = []
     starts: list[int] = []
@@ -85,48 +85,48 @@ def unescape_moses(text: str) -> tuple[str, list[int]]:
 
 
 def escape_brackets(word: str) -> str:
-    """Round brackets as the Penn Treebank writes them, so that the word can stand in a bracketed tree."""
+    """Round brackets as the Penn Treebank writes them, for a word in a bracketed tree."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 def unescape_brackets(word: str) -> str:
-    """Brackets of all kinds, written as the Penn Treebank does, as themselves."""
+    """Undo :func:`escape_brackets`, for brackets of all kinds."""
     return _BRACKET.sub(lambda match: _BRACKETS[match.group()], word) if "-" in word else word
 
 
 def fold(text: str, *, every_dash: bool = False) -> tuple[str, list[int]]:
-    """What `text` is compared by: without white space and invisible characters, without case, decomposed
+    """The form in which texts are compared: without white space and invisible characters, without case, decomposed
     (NFKD), with the escapes of Moses and of the Penn Treebank undone, with plain quotation marks, and with one plain
     dash for several in a row (:func:`one_dash`), unless `every_dash` is to stay.
 
-    Returns the folded text and, for each character of `text`, the place in the folded text where what became
-    of it starts, or where the next character starts if nothing became of it; last, the folded text's length.
+    Returns the folded text and, for each character of `text`, where its folded form starts, or that of the next
+    character if it has none; last, the folded text's length.
     """
     bare = "".join(text.split())  # escapes are found across white space, which differs between texts
-    folded, places = _fold_bare(bare)
+    folded, offsets = _fold_bare(bare)
     if not every_dash:
-        folded, places = one_dash(folded, places)
+        folded, offsets = one_dash(folded, offsets)
     if len(bare) == len(text):
-        return folded, places
-    following = iter(places)
+        return folded, offsets
+    following = iter(offsets)
     place = next(following)
-    places_with_space = []
+    offsets_with_space = []
     for character in text:
-        places_with_space.append(place)
+        offsets_with_space.append(place)
         if not character.isspace():
             place = next(following)
-    return folded, [*places_with_space, place]
+    return folded, [*offsets_with_space, place]
 
 
 def _fold_bare(text: str) -> tuple[str, list[int]]:
     folded: list[str] = []
-    places: list[int] = []
+    offsets: list[int] = []
     place = 0
 
     def plain(start: int, end: int) -> None:
         nonlocal place
         for character in text[start:end]:
-            places.append(place)
+            offsets.append(place)
             if what := _FOLDED[character]:
                 folded.append(what)
                 place += len(what)
@@ -135,33 +135,33 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
     for match in _SEQUENCE.finditer(text):
         plain(end, match.start())
         what = _FOLDED[_ENTITIES[f"&{match[1]};"] if match[1] else _SEQUENCES.get(match.group(), "&")]
-        places += [place] * len(match.group())
+        offsets += [place] * len(match.group())
         folded.append(what)
         place += len(what)
         end = match.end()
     plain(end, len(text))
-    return "".join(folded), [*places, place]
+    return "".join(folded), [*offsets, place]
 
 
-def one_dash(folded: str, places: list[int], starts: Iterable[int] = ()) -> tuple[str, list[int]]:
-    """A folded text with one dash for several in a row, all of which start where it does.
+def one_dash(folded: str, offsets: list[int], starts: Iterable[int] = ()) -> tuple[str, list[int]]:
+    """Replace several dashes in a row of a folded text by one, at which all of them start.
 
     Args:
-        places: as :func:`fold` returns them.
-        starts: places in `folded` at which words start: dashes of different words stay apart.
+        offsets: as :func:`fold` returns them.
+        starts: offsets in `folded` at which words start: dashes of different words stay apart.
     """
     if "--" not in folded:
-        return folded, places
+        return folded, offsets
     kept = [not (character == "-" == before) for before, character in pairwise(f" {folded}")]
     for start in starts:
         if start < len(kept):
             kept[start] = True
     begins = [end - 1 for end in accumulate(kept)]
-    return "".join(compress(folded, kept)), [*map([*begins, sum(kept)].__getitem__, places)]
+    return "".join(compress(folded, kept)), [*map([*begins, sum(kept)].__getitem__, offsets)]
 
 
 def same_folded(a: str, b: str) -> bool:
-    """Whether two folded texts are equal, in whatever order the marks above and below a letter come."""
+    """Whether two folded texts are equal, in any order of the marks above and below a letter."""
     return a == b or (len(a) == len(b) and marks_in_order(a) == marks_in_order(b))
 
 
@@ -175,7 +175,7 @@ def marks_in_order(folded: str) -> str:
 
 
 class _Folded(dict[str, str]):
-    """What becomes of a single character."""
+    """The folded form of each single character."""
 
     def __missing__(self, character: str) -> str:
         compatible = unicodedata.normalize("NFKD", character).translate(_SAME)

@@ -16,11 +16,11 @@ def tokenize_line(line: str) -> list[str]:
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
-    """Yields each line of a UTF-8 file with its number, without the line end.
+    """Yield each line of a UTF-8 file with its number, without the line end.
 
     Lines end at ``\\n`` or ``\\r\\n``. A carriage return anywhere else is refused: fairseq would end a
     line there, and every later line would belong to another sentence. So are a byte order mark, which
-    fairseq would take for a part of the first word, and whatever is not UTF-8.
+    fairseq would take for a part of the first word, and anything but UTF-8.
     """
     with open(path, "rb") as file:
         yield from decode_lines(file, path=path, first=1)
@@ -32,7 +32,7 @@ def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[t
         if number == 1 and raw.startswith(_BOM):
             raise InputError(path, 1, "expected UTF-8 without a byte order mark, found one")
         if number == 1 and raw.startswith(_GZIP):
-            raise InputError(path, None, "expected a text in UTF-8, found a gzip file: unpack it first")
+            raise InputError(path, None, "expected UTF-8, found a gzip file: unpack it first")
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -65,7 +65,7 @@ class SymbolPattern:
 
     @classmethod
     def read(cls, written: str) -> SymbolPattern:
-        """The pattern that ``--symbols`` says. Raises :class:`ValueError` for one that could be any word."""
+        """The pattern of a value of ``--symbols``. Raises :class:`ValueError` for one that could be any word."""
         if not written:
             return cls(None)
         patterns = written.split(",")
@@ -150,10 +150,10 @@ def _rest(subwords: Subwords, symbols: list[range]) -> Subwords:
 
 
 def advice(words: Iterable[str], symbols: str) -> str:
-    """What a message about another text adds where there is a word that looks like a symbol.
+    """Advice for a message about another text, if a word looks like a symbol.
 
     Args:
-        symbols: those that are named, as ``--symbols`` has them.
+        symbols: the value of ``--symbols``.
     """
     found = next((match[0] for word in words if (match := _LOOKS_LIKE_ONE.search(word))), None)
     if found is None:

@@ -105,5 +105,5 @@ def _format_tree(tree: Tree) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    """A word or label that can stand there, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
+    """A word or label for a bracketed tree, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
     return escape_brackets(_BLANKS.sub("\u00a0", text))

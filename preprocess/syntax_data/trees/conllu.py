@@ -56,7 +56,7 @@ def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
 
 
 def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
-    """Reads one CoNLL-U entry, whose first line is line `line` of `path`.
+    """Read one CoNLL-U entry, whose first line is line `line` of `path`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
@@ -135,7 +135,7 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
         return DependencyTree(forms, heads, rows, sentences, depth=depth)
     tokens, groups = _group(forms, spans, path=path, line=line)
     # A token's head is the token of its shallowest word's head. That head is shallower than any word of
-    # the token, so it lies outside the token and depths fall strictly on the way up: no cycle can arise.
+    # the token, so it is outside the token and depths fall strictly on the way up: no cycle can arise.
     head_words = [min(group, key=lambda word: depth_of[word]) for group in groups]
     columns_of_tokens = [
         rows[word] if len(group) == 1 else _without_lemma(rows[word])
@@ -170,7 +170,7 @@ def words_in_conllu(entry: list[str]) -> list[str]:
 
 
 def _other_columns(text: str) -> str:
-    """How many columns a line has that are not ten, which format that may be, and what to do."""
+    """The number of a line's columns, the format that it may be, and advice."""
     found = text.count("\t") + 1
     if found < 10 <= len(text.split()):
         return f"{found}, and spaces where tabs are expected: put one tab between columns"

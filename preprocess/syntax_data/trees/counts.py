@@ -1,4 +1,4 @@
-"""How many entries have a parse, and why the others have none."""
+"""Counts of parses, and of the reasons why there is none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ C = TypeVar("C", bound="ParseCounts")
 
 @dataclass
 class ParseCounts:
-    """Counts of entries of one kind of parse, or of a text's.
+    """Counts of one kind of parse, or of a text's lines.
 
     Attributes:
         parsed: how many have a parse.
@@ -34,13 +34,13 @@ class ParseCounts:
         return self.parsed + self.no_parse.total()
 
     def update(self, other: ParseCounts) -> None:
-        """Adds what was counted elsewhere, as far as this counts it."""
+        """Add other counts, as far as these have them."""
         self.no_parse.update(other.no_parse)
         for name in _numbers(self):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def __str__(self) -> str:
-        """For people: ``2 parsed (33.33%), without a parse: 2 empty, 1 failed``."""
+        """The report: ``2 parsed (33.33%), without a parse: 2 empty, 1 failed``."""
         return f"{self.parsed} parsed ({self.parsed / max(self.total, 1):.2%}), without a parse: {self.reasons() or 0}"
 
     def reasons(self) -> str:
@@ -64,11 +64,11 @@ class ParseCounts:
 
 @dataclass
 class TextCounts(ParseCounts):
-    """Counts of the lines of a text, each of which is an entry, and of what is in those that have a parse.
+    """Counts of the lines of a text, and of the contents of those that have a parse.
 
     Attributes:
         tokens: surface tokens.
-        multiword: those of them that were made of several words.
+        multiword: those of them that have several words.
         sentences: sentences.
         split_lines: lines of several sentences.
     """
@@ -90,5 +90,5 @@ def _numbers(counts: ParseCounts | type[ParseCounts]) -> list[str]:
 
 
 def short_reason(reason: str) -> str:
-    """A reason as messages show it: whoever made the parses may have written a long one."""
+    """A reason for a message, cut if it is long."""
     return reason if len(reason) <= _LONGEST_REASON else short_repr(reason)

@@ -47,17 +47,15 @@ def test_the_gradient_is_dropped_where_the_value_is():
 def test_dtype_and_shape_stay(dtype):
     x = torch.ones(5, 1, 7, dtype=dtype).expand(5, 6, 7)
     dropped = FastDropout(0.5)(x)
-    assert dropped.dtype == dtype
-    assert dropped.shape == x.shape
-    assert dropped.unique().tolist() == [0, 2]
+    assert (dropped.dtype, dropped.shape, dropped.unique().tolist()) == (dtype, x.shape, [0, 2])
 
 
 def test_the_ends_of_the_range():
     x = torch.ones(2**16)
     assert FastDropout(0.0)(x) is x
+    assert FastDropout(1e-9)(x) is x
     assert not FastDropout(1.0)(x).any()
     assert FastDropout(1 - 1e-9)(x).eq(0).double().mean() > 0.99  # the nearest probability below 1
-    assert FastDropout(1e-9)(x) is x
 
 
 def test_evaluation_drops_nothing_unless_dropout_is_retained():
@@ -72,27 +70,18 @@ def test_evaluation_drops_nothing_unless_dropout_is_retained():
 def test_all_dropout_modules_of_any_model_of_the_task_are_fast_unless_torch_is_asked_for(arch):
     options = {"dropout": 0.2, "attention_dropout": 0.1, "syntax_dropout": 0.3, "activation_dropout": 0.4}
     sizes = {"max_source_positions": 9, "max_target_positions": 9, "encoder_layers": 2, "decoder_layers": 2}
-    fast, torchs = (
-        task(cpu_dropout).build_model(Namespace(arch=arch, **options, **sizes)) for cpu_dropout in ("fast", "torch")
-    )
-    kinds = [
-        {name: type(module) for name, module in net.named_modules() if isinstance(module, FairseqDropout)}
-        for net in (fast, torchs)
-    ]
-    assert kinds[0].keys() == kinds[1].keys()
-    assert len(kinds[0]) >= 12
-    assert set(kinds[0].values()) == {FastDropout}
-    assert set(kinds[1].values()) == {FairseqDropout}
-    for name, module in fast.named_modules():
-        if isinstance(module, FairseqDropout):
-            assert (module.p, module.module_name) == (
-                torchs.get_submodule(name).p,
-                torchs.get_submodule(name).module_name,
-            )
+
+    def modules(kind: str) -> dict[str, FairseqDropout]:
+        cfg = SyntaxTranslationConfig(cpu_dropout=kind, ddp_backend="legacy_ddp")
+        task = SyntaxTranslationTask(cfg, small.dictionary(), small.dictionary())
+        net = task.build_model(Namespace(arch=arch, **options, **sizes))
+        return {name: module for name, module in net.named_modules() if isinstance(module, FairseqDropout)}
+
+    fast, torchs = modules("fast"), modules("torch")
+    assert len(fast) >= 12
+    assert {type(module) for module in fast.values()} == {FastDropout}
+    assert {type(module) for module in torchs.values()} == {FairseqDropout}
+    settings = [{name: (module.p, module.module_name) for name, module in found.items()} for found in (fast, torchs)]
+    assert settings[0] == settings[1]
     if arch != "transformer":
-        assert fast.encoder.layers[0].self_attn.syntax_dropout_module.p == 0.3
-
-
-def task(cpu_dropout: str) -> SyntaxTranslationTask:
-    cfg = SyntaxTranslationConfig(cpu_dropout=cpu_dropout, ddp_backend="legacy_ddp")
-    return SyntaxTranslationTask(cfg, small.dictionary(), small.dictionary())
+        assert fast["encoder.layers.0.self_attn.syntax_dropout_module"].p == 0.3

@@ -14,7 +14,6 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from syntax_data.text.alignment import (
-    SUBWORDS,
     AlignmentError,
     align,
     first_marked_line,
@@ -150,13 +149,6 @@ def test_sentencepiece_is_told_by_many_lines(text, expected):
     for subwords in ("words", "subword_nmt"):
         assert first_marked_line(lines, subwords) == expected
     assert first_marked_line(lines, "sentencepiece") is None
-
-
-@pytest.mark.parametrize("scheme", [SUBWORDS["subword_nmt"], SUBWORDS["words"]])
-def test_a_block_character_is_a_character(scheme):
-    subwords = scheme(["▁▂▃", "a", "chart"])
-    assert subwords.words == ["▁▂▃", "a", "chart"]
-    assert align(subwords, ["▁▂▃", "A", "chart"]) == [0, 1, 2]
 
 
 # What CoreNLP's tokenizer made of characters by default before version 4.0.

@@ -88,12 +88,6 @@ def test_distances_of_binarized_trees(seed, words, direction):
     assert syntactic_distances([tree], binarize=direction) == expected
 
 
-def test_left_and_right():
-    tree = Tree("S", ["a", "b", "c", "d"])
-    assert syntactic_distances([tree], binarize="left") == [1, 2, 3]
-    assert syntactic_distances([tree], binarize="right") == [3, 2, 1]
-
-
 def test_deep_trees_do_not_exhaust_the_stack():
     words = 5000
     right = "(X w " * (words - 1) + "w" + ")" * (words - 1)

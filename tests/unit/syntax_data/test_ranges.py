@@ -16,33 +16,33 @@ LINES = st.lists(st.sampled_from(["", " ", "a", "ä b", "\u2028", "# x", "\x0b",
 
 
 @given(LINES, st.booleans(), st.integers(1, 4))
-def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, units):
+def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, entries):
     path = tmp_path_factory.mktemp("ranges") / "x"
     path.write_bytes(("\n".join(lines) + "\n" * closed).encode())
     whole = list(read_lines(str(path)))
-    ranges = list(line_ranges(str(path), units))
+    ranges = list(line_ranges(str(path), entries))
     assert [line for r in ranges for line in r.lines()] == whole
-    assert [r.count for r in ranges] == [units] * (len(whole) // units) + [len(whole) % units] * bool(
-        len(whole) % units
+    assert [r.count for r in ranges] == [entries] * (len(whole) // entries) + [len(whole) % entries] * bool(
+        len(whole) % entries
     )
     blocks = list(conllu_entries(whole))
-    ranges = list(conllu_ranges(str(path), units))
-    assert [unit for r in ranges for unit in conllu_entries(r.lines())] == blocks
+    ranges = list(conllu_ranges(str(path), entries))
+    assert [entry for r in ranges for entry in conllu_entries(r.lines())] == blocks
     assert sum(r.count for r in ranges) == len(blocks)
     assert all(len(list(conllu_entries(r.lines()))) == r.count for r in ranges)
 
 
 @given(LINES.filter(lambda lines: "c\r" not in lines), st.integers(1, 4), st.integers(0, 3))
-def test_units_after_a_blank_end_are_missed_by_nobody(tmp_path_factory, lines, units, more):
+def test_entries_after_a_blank_end_are_missed_by_nobody(tmp_path_factory, lines, entries, more):
     """A parse after blank lines is one too many, wherever the ranges end."""
     folder = tmp_path_factory.mktemp("ranges")
     text = write(folder / "x", "t\n" * len(lines))
     parses = {"trees": write(folder / "x.trees", "".join(f"{line}\n" for line in lines) + "\n" * more)}
-    assert sum(row["text"].count for row in parallel_ranges(text, parses, units)) == len(lines)
+    assert sum(row["text"].count for row in parallel_ranges(text, parses, entries)) == len(lines)
     with open(parses["trees"], "a") as file:
         file.write("(S t)\n")
     with pytest.raises(InputError, match=f"x.trees:{len(lines) + more + 1}: expected {len(lines)} parses"):
-        list(parallel_ranges(text, parses, units))
+        list(parallel_ranges(text, parses, entries))
 
 
 def write(path, content):
@@ -63,7 +63,7 @@ def write(path, content):
     ],
 )
 @pytest.mark.parametrize("blank", [0, 1, 5])
-def test_files_in_lockstep(tmp_path, lines, trees, blocks, expected, blank):
+def test_parallel_files(tmp_path, lines, trees, blocks, expected, blank):
     text = write(tmp_path / "x", "t\n" * lines)
     # What says nothing, after the last parse, is no parse too many; nor one where one is missing.
     parses = {

@@ -1,0 +1,63 @@
+"""Options of an encoder with syntax do not depend on the model that the encoder is part of."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+
+import pytest
+import torch
+from fairseq.models.roberta.model import base_architecture
+from fairseq.models.transformer import TransformerConfig
+from torch import nn
+
+import small
+import systems
+from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions, encoder_options
+from fairseq_syntax.modules.biases import SyntacticDependencyOfInterest
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"syntax_masks": "slr,sdoi", "gate_hidden_dim": 6},
+        {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
+        {"syntax_masks": "none", "tree_mixing": True},
+    ],
+    ids=str,
+)
+def test_an_encoder_is_built_from_the_options_of_fairseqs_roberta(options):
+    sizes = {"encoder_layers": 2, "encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_attention_heads": 4}
+    args = Namespace(**sizes, **options, max_source_positions=64)
+    base_architecture(args)
+    syntax = SyntaxEncoderOptions.read(args, encoder_layers=args.encoder_layers, encoder_heads=4)
+    symbols = small.dictionary()
+    embedding = nn.Embedding(len(symbols), 32, symbols.pad())
+    encoder = SyntaxTransformerEncoder(TransformerConfig.from_namespace(args), symbols, embedding, syntax).eval()
+    net_input = systems.batch()
+    del net_input["prev_output_tokens"]
+    parsed, unparsed = (encoder(**given)["encoder_out"][0] for given in (net_input, without_parses(net_input)))
+    assert parsed.isfinite().all()
+    assert not torch.allclose(parsed, unparsed, atol=1e-3)
+
+
+def without_parses(net_input):
+    return {**net_input, "src_syntax": {name: torch.full_like(f, -1) for name, f in net_input["src_syntax"].items()}}
+
+
+def test_read_and_recorded_options_are_inverse():
+    given = {"syntax_masks": "sdoi,slr", "syntax_layers": "2", "gate_warmup_epochs": 3, "slr": "hard", "fusion": "top"}
+    read = SyntaxEncoderOptions.read(Namespace(**given), encoder_layers=2, encoder_heads=4)
+    assert (read.mask_names, read.syntax_layers, read.gate.warmup_epochs) == (["slr", "sdoi"], {2}, 3)
+    again = SyntaxEncoderOptions.read(Namespace(**read.recorded()), encoder_layers=2, encoder_heads=4)
+    assert again == replace(read, masks="slr,sdoi")
+    assert again.recorded() == read.recorded()
+    unchosen = {o.key for o in encoder_options()} - read.recorded().keys()
+    assert unchosen == {key for key in unchosen if key.startswith(("sla_", "parent_", "lisa_"))}
+
+
+def test_biases_may_be_given_as_objects():
+    options = SyntaxEncoderOptions(biases=(SyntacticDependencyOfInterest(),), gate=GateOptions(batch_norm=False))
+    assert options.mask_names == ["sdoi"]
+    assert SyntaxEncoderOptions(masks="slr,sdoi").mask_names == ["slr", "sdoi"]
