@@ -1,4 +1,4 @@
-"""A browser, where there is one."""
+"""A browser, if one is installed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-#: What a browser is called that playwright has not brought itself.
+#: Names of browsers that playwright has not installed.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 @contextmanager
 def browser() -> Iterator[Any]:
-    """Playwright's own, or one of this machine; without either the test is skipped."""
+    """Open playwright's browser, or one of this machine; without either the test is skipped."""
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as started:
         own = started.chromium.executable_path

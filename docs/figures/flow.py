@@ -1,4 +1,4 @@
-"""Draws docs/pictures/flow.svg: from text to translations, and where syntax enters the encoder."""
+"""Draw docs/pictures/flow.svg: from text to translations, and where syntax enters the encoder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from syntax_experiments.plots.figures.style import INK
+from syntax_experiments.plots.style import INK
 
 #: Of what is ours, and of what is fairseq's.
 OURS, FAIRSEQS = "#0072B2", "#666666"
@@ -41,7 +41,6 @@ _HEIGHTS = dict.fromkeys(BOXES, 0.66) | {"encoder": 1.3}
 def draw() -> Figure:
     """The figure."""
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
-    figure.patch.set_gid("paper")
     axes = figure.subplots()
     for begin, end in ARROWS:
         _arrow(axes, begin, end)

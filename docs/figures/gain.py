@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from syntax_experiments.plots.figures.style import legend, looks, panels, save, styled
+from syntax_experiments.plots.style import legend, looks, panels, styled, svg
 
 ROOT = Path(__file__).resolve().parents[2]
 TREES = "position+tree_bias"
@@ -56,8 +55,7 @@ def main() -> None:
     parser.add_argument("epochs", nargs="?", type=Path, default=measured)
     prefix = str(ROOT / "docs/pictures/multi30k-gain-over-training")
     with styled():
-        save(draw(losses(parser.parse_args().epochs)), prefix)
-    os.remove(f"{prefix}.png")  # pages show the SVG
+        Path(f"{prefix}.svg").write_text(svg(draw(losses(parser.parse_args().epochs))), encoding="utf-8")
 
 
 if __name__ == "__main__":

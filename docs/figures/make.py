@@ -1,4 +1,4 @@
-"""Draws docs/pictures/two-readings.svg, a sentence with two parses, their masks, gates and translations; and flow.svg.
+"""Draw docs/pictures/two-readings.svg, a sentence with two parses, their masks, gates and translations; and flow.svg.
 
     bash run.sh experiment quickstart
     .venv/bin/python docs/figures/make.py [examples/experiments/output]
@@ -29,7 +29,7 @@ from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import DependencyTree, Tree
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.figures.style import INK, MATRIX, save, styled
+from syntax_experiments.plots.style import INK, MATRIX, styled, svg
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "the painter saw the river with the telescope"
@@ -45,7 +45,7 @@ DIFFERENT = 0.2
 
 @dataclass(frozen=True)
 class Reading:
-    """One of the sentence's parses, and what the model makes of it.
+    """One of the sentence's parses, and what the model computes with it.
 
     Attributes:
         tree: of its constituents.
@@ -82,7 +82,7 @@ def readings(work: Path) -> list[Reading]:
     numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
     translations = lines("translations_by_gated_seed_1.*/test.txt")
     trees = brackets.read_text(encoding="utf-8").splitlines()
-    units = list(conllu_entries(read_lines(str(conllu))))
+    entries = list(conllu_entries(read_lines(str(conllu))))
     found = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test.npz")
@@ -92,11 +92,10 @@ def readings(work: Path) -> list[Reading]:
         assert dump.masks == ["slr", "sdoi"]
         for i in numbers:
             (tree,) = parse_brackets(trees[i], path=str(brackets), line=i + 1)
-            line, unit = units[i]
-            dependencies = parse_conllu(unit, path=str(conllu), line=line)
-            tokens, masks, gates = (dump.array(i, name) for name in ("tokens", "masks", "gates"))
-            words = [str(token) for token in tokens]
-            found.append(Reading(tree, dependencies, translations[i], words, masks, gates))
+            line, entry = entries[i]
+            dependencies = parse_conllu(entry, path=str(conllu), line=line)
+            masks, gates = (dump.array(i, name) for name in ("masks", "gates"))
+            found.append(Reading(tree, dependencies, translations[i], dump.tokens(i), masks, gates))
     return found
 
 
@@ -110,7 +109,6 @@ def draw(found: Sequence[Reading]) -> Figure:
     first, second = found
     different = np.abs(first.masks - second.masks) > DIFFERENT
     figure = Figure(figsize=(7.6, 6.4), layout="constrained")
-    figure.patch.set_gid("paper")
     left, right = figure.subfigures(1, 2, width_ratios=[5.2, 1.0])
     for row, reading in zip(left.subfigures(2, 1), found, strict=True):
         tree, slr, sdoi = row.subplots(1, 3, width_ratios=[2.4, 1.7, 1.7])
@@ -208,8 +206,7 @@ def main() -> None:
     with styled():
         pictures = {args.output: draw(found), os.path.join(os.path.dirname(args.output), "flow"): flow.draw()}
         for prefix, figure in pictures.items():
-            save(figure, prefix)
-            os.remove(f"{prefix}.png")  # pages show the SVG
+            Path(f"{prefix}.svg").write_text(svg(figure), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def to_log(means: Mapping[str, float], *, subset: str, updates: int) -> None:
     """Logs the means of single heads in one line, where fairseq logs the validation: the master alone.
 
     The line is ``gates on 'SUBSET' subset | num_updates UPDATES | JSON``, and the JSON has for each
-    ``gate_MASK_lLAYER`` the list of its heads. :mod:`syntax_experiments.plots.history` reads it.
+    ``gate_MASK_lLAYER`` the list of its heads. :mod:`syntax_experiments.training_log` reads it.
     """
     if not means or distributed_utils.get_global_rank():
         return

@@ -53,7 +53,7 @@ def recorded(folder: Path, name: str = "train", **kwargs) -> Path:
     (folder / f"{name}.made").write_text(CONLLU)
     (folder / f"{name}.words").write_text(TEXT.replace("@@ ", ""))
     paths = f"--input={folder}/{name}.words", f"--output-prefix={folder}/{name}.en"
-    parse.main([*paths, "--parser=conllu", f"--parse-file={folder}/{name}.made"])
+    parse.main([*paths, "--parser=conllu", f"--parse-file={folder}/{name}.made", "--overwrite"])
     return folder
 
 

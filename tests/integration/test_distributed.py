@@ -23,7 +23,7 @@ from fairseq.logging import metrics
 import commands
 import systems
 from forked import Forked
-from syntax_experiments.plots.history import read_log
+from syntax_experiments.training_log import read_validations
 
 
 def run_rank(output: Path, arguments: list[str]) -> None:
@@ -94,7 +94,7 @@ def test_the_master_logs_the_gates_of_all_ranks_sentences(data_bin, tmp_path):
     train(data_bin, tmp_path, 2, *options, "--max-update=6")
     logs = [tmp_path / name for name in ("one/rank0.log", "rank0.log", "rank1.log")]
     assert [len(re.findall(r"gates on .*", log.read_text())) for log in logs] == [1, 1, 0]
-    [expected], [found] = (read_log(str(log)) for log in logs[:2])
+    [expected], [found] = (read_validations(str(log)) for log in logs[:2])
     assert len(found.gates) == 2 * 2 * 5
     assert found.gates == pytest.approx(expected.gates, abs=1.1e-3)
 

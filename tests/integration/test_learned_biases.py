@@ -55,7 +55,7 @@ def test_a_position_bias_alone_translates_without_features_and_without_a_parser(
         assert {name: array.shape[-1] for name, array in seen.items()} == {"biases": len(ids), "attention": len(ids)}
 
 
-def test_it_translates_beside_guided_and_stock_models(relative, data_bin, tmp_path):
+def test_it_translates_beside_syntax_and_stock_models(relative, data_bin, tmp_path):
     commands.train(data_bin, tmp_path / "ours", "--max-epoch=1", model=TREE_BIASES)
     commands.train(data_bin, tmp_path / "stock", "--max-epoch=1", model=commands.STOCK)
     others = [tmp_path / name / "checkpoint_last.pt" for name in ("ours", "stock")]
@@ -87,7 +87,7 @@ def test_trains_and_goes_on_with_the_same_bits(data_bin, tmp_path, options, more
 
 
 @pytest.mark.parametrize("options", [[*TREES, "--syntax-heads=3"], RELATIVE[:1]], ids=["trees", "relative"])
-def test_what_tables_add_to_scores_is_dumped(data_bin, tmp_path, options):
+def test_learned_biases_are_dumped(data_bin, tmp_path, options):
     commands.train(data_bin, tmp_path, "--max-epoch=1", *options)
     path = tmp_path / "checkpoint_last.pt"
     dump([str(data_bin), "--path", str(path), "--cpu", "--output", str(tmp_path / "x.npz"), "--batch-size", "7"])
@@ -104,7 +104,7 @@ def test_what_tables_add_to_scores_is_dumped(data_bin, tmp_path, options):
     np.testing.assert_allclose(biases[1, -1, :, 4, 0], table[:, 18], rtol=1e-6)  # four to the left
     if not alone:
         assert biases[:, :2, :3].any(axis=(-1, -2)).all()
-        assert not biases[:, :2, 3].any()  # a head that trees do not guide
+        assert not biases[:, :2, 3].any()  # a head without trees
 
 
 def test_tables_are_averaged(data_bin, tmp_path):

@@ -581,7 +581,7 @@ def test_an_output_prefix_elsewhere(tmp_path):
     [
         (b"a\nb\rc\n", r"x:2: expected no carriage return inside the line, found one in column 2"),
         (b"a\n\xff\n", r"x:2: expected UTF-8, found .*0xff.* \(iconv converts other encodings\)"),
-        (b"\x1f\x8b\x08a\n", r"x: expected a text in UTF-8, found a gzip file: unpack it first"),
+        (b"\x1f\x8b\x08a\n", r"x: expected UTF-8, found a gzip file: unpack it first"),
         (b"\xef\xbb\xbfa\n", r"x:1: expected UTF-8 without a byte order mark"),
     ],
 )

@@ -12,6 +12,7 @@ import torch
 import commands
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_data.commands import binarize
+from syntax_data.errors import InputError
 
 GATE = ".self_attn.gate."
 

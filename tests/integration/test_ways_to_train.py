@@ -24,7 +24,7 @@ import small
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
-from syntax_experiments.plots.history import read_log
+from syntax_experiments.training_log import read_validations
 
 R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
 BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']
@@ -402,7 +402,7 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, cap
     found = torch.tensor([scalars[name] for name in heads])
     torch.testing.assert_close(found, sums / len(dataset), rtol=0, atol=1e-5)
     (tmp_path / "train.log").write_text("".join(f"{record.getMessage()}\n" for record in caplog.records))
-    [validation] = read_log(str(tmp_path / "train.log"))
+    [validation] = read_validations(str(tmp_path / "train.log"))
     assert validation.updates == trainer.get_num_updates()
     assert validation.gates == {
         **{(mask, 2, 0): gates[f"gate_{mask}_l2"] for mask in ("slr", "sdoi")},
@@ -436,7 +436,7 @@ checkpoint: {{save_dir: {tmp_path}/run, save_interval_updates: 1}}
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (tmp_path / "train.log").write_text(done.stdout + done.stderr)
-    history = read_log(str(tmp_path / "train.log"))
+    history = read_validations(str(tmp_path / "train.log"))
     assert [(v.updates, len(v.gates)) for v in history] == [(updates, 2 * 2 * 5) for updates in (1, 2, 3)]
     weights = commands.parameters(tmp_path / "run/checkpoint_last.pt")
     assert weights["encoder.layers.0.self_attn.gate.fc2.weight"].shape == (8, 6)

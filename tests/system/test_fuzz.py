@@ -43,8 +43,8 @@ from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from forked import Forked
 from syntax_data.errors import InputError
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.history import read_log, read_run
-from syntax_experiments.plots.sentence import attention_and_masks, attention_of_heads
+from syntax_experiments.plots.measured import cells, matrices
+from syntax_experiments.training_log import read_validations
 from time_limit import within
 
 WORDS = "Die Katze schläft im Haus .\n\nEr kommt ( heute ) . Gut .\nab c\n"
@@ -150,8 +150,6 @@ def clean(tmp_path_factory) -> Path:
     heads = "gates on 'valid' subset | num_updates 251 | {\"gate_slr_l1\": [0.3, 0.5]}\n"
     lines = (heads, valid, json_line)
     (folder / "train.log").write_text("".join(f"2026 | INFO | valid | {line}" for line in lines))
-    epoch = {"epoch": 1, "updates": 9, "valid_loss": 4.5, "gates": {"gate_slr_l1": 0.3}}
-    (folder / "run.json").write_text(json.dumps({"system": "x", "seed": 1, "epochs": [epoch], "tests": ["test"]}))
     square = np.ones((1, 2, 2), dtype=np.float32)
     arrays = {"tokens": np.array(["a", "</s>"]), "gates": square[:, :1], "masks": square, "attention": square[None]}
     named = {f"0/{name}": array for name, array in arrays.items()}
@@ -405,11 +403,11 @@ def read_dump(path: str) -> None:
     dump = Dump(path)
     dump.mean_gates()
     for sentence in dump.sentences:
-        assert attention_and_masks({"x": dump}, sentence).rows
-        assert attention_of_heads(dump, sentence).rows
+        for kind in ("masks", "attention", "heads"):
+            assert len(cells(matrices("x", dump, sentence, kind, most_tokens=80)))
 
 
-READERS = {"train.log": read_log, "run.json": lambda path: read_run(os.path.dirname(path)), "dump.npz": read_dump}
+READERS = {"train.log": read_validations, "dump.npz": read_dump}
 
 
 @pytest.mark.parametrize("name", READERS)

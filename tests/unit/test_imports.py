@@ -42,6 +42,7 @@ COMPONENTS = {
     "fairseq_syntax.commands": "…",
     "fairseq_syntax": "…",  # importing it registers everything
     "syntax_experiments": "",
+    "syntax_experiments.training_log": "syntax_data.errors",
     "syntax_experiments.plots": "…",
     "syntax_experiments.probing": "…",
 }

@@ -256,7 +256,7 @@ class TableOf:
 class Pictures:
     """A page of pictures by fairseq-syntax-analyze.
 
-    `systems`: whose learning, scores and gates are drawn; all, if none is named. `sentences`: of the first test set,
+    `systems`: whose scores are drawn; all, if none is named. `sentences`: of the first test set,
     drawn with trees, biases and attention of the systems `of` (their first seed). `sweeps`: by axis and label, the
     system of each value: ``{noise (%): {slr: {0: slr, 20: slr_20}}}``.
     """

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 
 import numpy as np
 import pytest
 
-from syntax_experiments.probing import labels, probes
-from syntax_experiments.probing.experiment import Corpus, ProbeSettings, probe
-from syntax_experiments.probing.labels import NONE, Labels
+from syntax_experiments.probing import classifiers, labels
+from syntax_experiments.probing.classifiers import Corpus, ProbeSettings
+from syntax_experiments.probing.labels import NO_LABEL, ProbeLabels
+from syntax_experiments.probing.probe import markdown
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import States
+from syntax_experiments.probing.tasks import TASKS, probe
 
-SETTINGS = ProbeSettings(c=1.0, repeats=2, seed=1, most_pairs=6000)
+SETTINGS = ProbeSettings(c=1.0, repeats=2, seed=1, most_pairs=10000)
 
 
 @pytest.fixture
@@ -21,71 +24,78 @@ def random():
     return np.random.default_rng(7)
 
 
-def made(random, *, sentences=300, words=8, width=12):
+def made(random, *, sentences=300, width=12):
     """Sentences with random labels; in layer 1 states from which these can be read, in layer 0 only noise."""
     states: dict[int, list] = {0: [], 1: []}
     of_words: dict[int, list] = {0: [], 1: []}
     found = []
     for number in range(sentences):
-        count = int(random.integers(3, words + 1))
+        count = int(random.integers(3, 9))
         depth = int(random.integers(2, 7))
         heads = np.array([random.choice([j for j in range(count) if j != i]) for i in range(count)])
-        heads[random.integers(count)] = NONE
-        distances = random.integers(1, 5, size=count - 1)
-        noise = random.normal(size=(count, width))
+        heads[random.integers(count)] = NO_LABEL
+        distances = np.append(random.integers(1, 5, size=count - 1), NO_LABEL)
         names = random.normal(size=(count, width // 3))  # of each word, a direction of its own
         names /= np.linalg.norm(names, axis=1, keepdims=True)
-        there = np.concatenate([names, names[heads] * (heads != NONE)[:, None], np.zeros((count, width // 3))], axis=1)
-        there[:-1, -1] = distances
-        of_words[0].append(noise)
-        of_words[1].append(there)
+        there = [names, names[heads] * (heads != NO_LABEL)[:, None], np.zeros((count, width // 3))]
+        of_words[0].append(random.normal(size=(count, width)))
+        of_words[1].append(np.concatenate(there, axis=1))
+        of_words[1][-1][:, -1] = distances
         states[0].append(random.normal(size=width))
         states[1].append(np.append(random.normal(size=width - 5), np.eye(5)[depth - 2]))
-        tops = Labels(depth, ["NP VP", "VP"][depth % 2], distances, heads)
-        text = [f"w{random.integers(20)}" for _ in range(count)]
-        found.append(Sentence(number, text, np.arange(count), tops))
-    return Corpus(
-        found,
-        States(
-            {k: np.stack(v).astype(np.float32) for k, v in states.items()},
-            {k: np.concatenate(v).astype(np.float32) for k, v in of_words.items()},
-        ),
-    )
+        words = [f"w{random.integers(20)}" for _ in range(count)]
+        labels = ProbeLabels(depth, ["NP VP", "VP"][depth % 2], distances, heads)
+        found.append(Sentence(number, words, np.arange(count), labels))
+    of_sentences = {k: np.stack(v).astype(np.float32) for k, v in states.items()}
+    return found, States(of_sentences, {k: np.concatenate(v).astype(np.float32) for k, v in of_words.items()})
+
+
+def corpus_of(sentences, length):
+    nothing = np.full(length, NO_LABEL)
+    labels = ProbeLabels(0, None, nothing, nothing)
+    return Corpus([Sentence(i, ["x"] * length, np.arange(length), labels) for i in range(sentences)])
+
+
+def means(records) -> dict[tuple[str, str], dict[str, float]]:
+    """Scores by task and states, the means over seeds."""
+    values: dict = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        for name, value in record.items():
+            if isinstance(value, float):
+                values[record["task"], record["states"]][name].append(value)
+    return {key: {name: float(np.mean(v)) for name, v in scores.items()} for key, scores in values.items()}
 
 
 def test_what_is_there_is_found_and_what_is_not_is_not(random):
-    corpus = made(random)
-    found = probe(corpus, ["depth", "top-constituents", "distance", "head"], [0, 1], SETTINGS)
+    sentences, states = made(random)
+    records = probe(sentences, {"": states}, list(TASKS), SETTINGS)
+    found = means(records)
     for task, chance, least in (
-        ("depth", 0.3, 1),
-        ("top-constituents", 0.7, 1),
-        ("distance", 0.4, 1),
-        ("head", 0.35, 0.97),
-    ):
-        noise, there = found[task]["layers"]["0"], found[task]["layers"]["1"]
-        assert noise["accuracy"]["mean"] < chance, task
-        assert there["accuracy"]["mean"] >= least, task
-        assert there["control"]["mean"] < chance + 0.1, task  # random labels are not in the states
-        assert abs(noise["selectivity"]["mean"]) < 0.2, task  # twenty types: their labels are less even
-        assert there["selectivity"]["mean"] > 0.3, task
-        assert found[task]["surface"]["accuracy"]["mean"] < chance + 0.05, task  # nor do lengths and places tell
-        assert found[task]["majority"]["accuracy"]["mean"] < chance + 0.05, task
-    assert found["distance"]["layers"]["1"]["spearman"]["mean"] > 0.9  # equal distances are ties
-    assert abs(found["distance"]["layers"]["0"]["spearman"]["mean"]) < 0.15
-    assert found["depth"]["classes"] == [["up to 2", "3", "4", "5", "6 or more"]] * 2  # in each repeat
-    for task, of_task in found.items():
-        for name in ("accuracy", *["balanced_accuracy"] * (task != "head")):
-            low, high = of_task["layers"]["0"][name]["interval"]
-            assert low < of_task["layers"]["0"][name]["mean"] < high, (task, name)
-            difference = of_task["differences"]["1"]["layer 0"][name]
-            assert difference["interval"][0] > 0.2, (task, name)  # what is there is more than chance
-        assert ("balanced_accuracy" in of_task["majority"]) == (task != "head")
-    assert found["depth"]["majority"]["balanced_accuracy"]["mean"] == pytest.approx(1 / 5)
-    json.dumps(found, allow_nan=False)
+        ("depth", 0.3, 1), ("top-constituents", 0.7, 1), ("distance", 0.4, 1), ("head", 0.35, 0.97),
+    ):  # fmt: skip
+        noise, there = found[task, "layer 0"], found[task, "layer 1"]
+        assert noise["accuracy"] < chance, task
+        assert there["accuracy"] >= least, task
+        assert there["control"] < chance + 0.1, task  # random labels are not in the states
+        assert abs(noise["selectivity"]) < 0.2, task  # twenty types: their labels are less uniform
+        assert there["selectivity"] > 0.3, task
+        assert found[task, "lengths and places"]["accuracy"] < chance + 0.05, task
+        assert found[task, "most frequent answer"]["accuracy"] < chance + 0.05, task
+        assert ("balanced_accuracy" in there) == (task != "head")
+    assert found["depth", "most frequent answer"]["balanced_accuracy"] == pytest.approx(1 / 5)
+    assert found["distance", "layer 1"]["spearman"] > 0.9  # equal distances are ties
+    assert abs(found["distance", "layer 0"]["spearman"]) < 0.15
+    assert records[0]["classes"] == ["up to 2", "3 to 3", "4 to 4", "5 to 5", "6 to 6"]
+    json.dumps(records, allow_nan=False)
+    header, _, *lines = markdown(records).splitlines()
+    assert "| accuracy " in header.replace("   ", " ").replace("  ", " ")
+    assert len(lines) == 4 * 4
+    assert all("±" in line for line in lines)
+    assert probe(sentences, {"": states}, ["depth"], SETTINGS) == [r for r in records if r["task"] == "depth"]
 
 
 def test_a_planted_bilinear_form_is_found(random):
-    """A word's head is that with the greatest p_iᵀ·W·p_j, which no product entry by entry tells."""
+    """A word's head is that with the greatest p_iᵀ·W·p_j, which no product entry by entry gives."""
     count, length, width = 400, 6, 8
     starts = np.arange(count + 1) * length
     states = random.normal(size=(count * length, width)).astype(np.float32)
@@ -96,136 +106,74 @@ def test_a_planted_bilinear_form_is_found(random):
         odds = h @ form @ h.T
         np.fill_diagonal(odds, -np.inf)
         heads[start : start + length] = start + odds.argmax(axis=1)
-    train = np.arange(count) < 300
-    of_training = np.repeat(train, length)
+    train = np.arange(len(states)) < 300 * length
     other = random.normal(size=states.shape)
 
     def accuracy(features):
-        return probes.probe_heads(
-            features, heads, starts, train, c=1.0, most_pairs=10000, random=np.random.default_rng(1)
-        ).accuracy.value
+        return classifiers.probe_heads(features, corpus_of(count, length), heads, train, SETTINGS, 1)["accuracy"]
 
-    assert accuracy(probes.bilinear_pairs(states, of_training)) > 0.9
-    assert accuracy(probes.pairs_of_states(states, of_training)) < 0.4
-    assert accuracy(probes.bilinear_pairs(other, of_training)) < 0.3
+    assert accuracy(classifiers.bilinear_pairs(states, train)) > 0.9
+    assert accuracy(classifiers.pairs_of_states(states, train)) < 0.4
+    assert accuracy(classifiers.bilinear_pairs(other, train)) < 0.3
 
 
-def test_places_alone_find_the_word_before(random):
-    corpus = made(random, sentences=100)
-    starts = corpus.starts
-    heads = np.arange(starts[-1]) - 1
-    heads[starts[:-1]] = NONE
-    train = np.arange(100) < 80
-    assert probes.most_frequent_step(heads, starts, train).accuracy.value == 1
-    found = probes.probe_heads(
-        probes.pairs_of_places(starts), heads, starts, train, c=1.0, most_pairs=3000, random=random
-    )
-    assert found.accuracy.value == 1
+def test_places_alone_find_the_word_before():
+    corpus = corpus_of(100, 5)
+    heads = np.arange(500) - 1
+    heads[::5] = NO_LABEL
+    train = np.arange(500) < 400
+    assert classifiers.most_frequent_step(heads, train)["accuracy"] == 1
+    places = classifiers.pairs_of_places(corpus.starts)
+    assert classifiers.probe_heads(places, corpus, heads, train, SETTINGS, 1) == {"accuracy": 1}
 
 
-def test_control_tasks_can_be_learned_by_heart_where_states_tell_the_word(random):
-    """One-hot states of twenty word types: the control is all there is to learn."""
-    corpus = made(random, sentences=300)
-    one_hot = np.eye(20)[[int(w[1:]) for s in corpus.sentences for w in s.words]]
-    train = np.arange(300) < 240
-    of_training = train[corpus.sentence_of]
-    asked = labels.by_type(corpus.distances(), corpus.types, of_training, random)
-    found = probes.probe_distances(
-        probes.pairs_of_states(one_hot, of_training),
-        corpus.distances(),
-        asked,
-        corpus.sentence_of,
-        train,
-        c=1.0,
-        most_pairs=5000,
-        random=random,
-    )
-    assert found.accuracy.value > 0.97
-
-
-def test_the_control_of_sentences_can_be_learned_by_heart_where_states_tell_the_last_word(random):
-    corpus = made(random, sentences=300)
-    of_last = np.eye(20)[[int(s.words[-1][1:]) for s in corpus.sentences]].astype(np.float32)
-    corpus.states.sentences[1] = of_last
-    found = probe(corpus, ["depth"], [0, 1], SETTINGS)["depth"]["layers"]
-    assert found["1"]["control"]["mean"] == 1
-    assert found["1"]["selectivity"]["mean"] < -0.6
-    assert found["0"]["control"]["mean"] < 0.5
+def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random):
+    """One-hot states of the word types, or of the last word of a sentence: the control is all there is to learn."""
+    sentences, states = made(random)
+    states.words[1] = np.eye(20)[[int(w[1:]) for s in sentences for w in s.words]].astype(np.float32)
+    states.sentences[1] = np.eye(20)[[int(s.words[-1][1:]) for s in sentences]].astype(np.float32)
+    found = means(probe(sentences, {"": states}, ["depth"], SETTINGS))
+    assert found["depth", "layer 1"]["control"] == 1
+    assert found["depth", "layer 1"]["selectivity"] < -0.6
+    assert found["depth", "layer 0"]["control"] < 0.5
+    corpus = Corpus(sentences)
+    train = corpus.sentence_of < 240
+    asked = labels.by_type(corpus.distances, corpus.types, train, random)
+    features = classifiers.pairs_of_states(states.words[1], train)
+    assert classifiers.probe_distances(features, corpus, asked, train, SETTINGS, 1)["accuracy"] > 0.97
 
 
 def test_sentences_for_testing_shape_nothing(random):
-    """Neither classes nor labels of controls nor standardised states nor their components depend on them."""
-    corpus = made(random, sentences=40)
-    train = np.arange(40) < 30
-    of_training = train[corpus.sentence_of]
-    changed = made(np.random.default_rng(7), sentences=40)
-    for sentence in changed.sentences[30:]:
-        object.__setattr__(sentence.labels, "depth", 9)
-        object.__setattr__(sentence.labels, "top", "X Y")
-    found, other = (
-        probe(Corpus(c.sentences, c.states, None, train), ["depth", "top-constituents"], [1], SETTINGS)
-        for c in (corpus, changed)
-    )
-    assert found["depth"]["classes"] == other["depth"]["classes"]
-    assert [*found["top-constituents"]["classes"][0], "other"] == other["top-constituents"]["classes"][0]
-    assert other["top-constituents"]["layers"]["1"]["accuracy"]["mean"] == 0  # of a class that training has not
-    states = corpus.states.words[1]
-    stretched = np.where(of_training[:, None], states, 100 * states + 7)
-    i, j = np.flatnonzero(of_training)[:-1], np.flatnonzero(of_training)[1:]
-    for features in (probes.pairs_of_states, probes.bilinear_pairs):
-        np.testing.assert_array_equal(features(states, of_training)(i, j), features(stretched, of_training)(i, j))
-    distances = corpus.distances()
-    drawn = [
-        labels.by_type(given, corpus.types, of_training, np.random.default_rng(1))
-        for given in (distances, np.where(of_training | (distances == NONE), distances, 9))
-    ]
-    np.testing.assert_array_equal(*drawn)
+    """Neither standardised states nor their components depend on them; labels: see test_probing_labels."""
+    states = random.normal(size=(200, 12)).astype(np.float32)
+    train = np.arange(200) < 150
+    stretched = np.where(train[:, None], states, 100 * states + 7)
+    i, j = np.arange(149), np.arange(1, 150)
+    for features in (classifiers.pairs_of_states, classifiers.bilinear_pairs):
+        np.testing.assert_array_equal(features(states, train)(i, j), features(stretched, train)(i, j))
 
 
-def test_results_are_the_same_again_and_of_held_out_sentences(random):
-    corpus = made(random, sentences=60)
-    first, second = (probe(corpus, ["depth", "head"], [1], SETTINGS) for _ in range(2))
-    assert first == second
-    divisions = [corpus.division(SETTINGS, r) for r in range(2)]
-    assert all((~train).sum() == 12 for train in divisions)
-    assert (divisions[0] != divisions[1]).any()
-    given = np.arange(60) < 50
-    assert Corpus(corpus.sentences, corpus.states, None, given).division(SETTINGS, 1) is given
-
-
-def test_too_few_sentences_are_refused(random):
-    corpus = made(random, sentences=2)
-    with pytest.raises(
-        ValueError, match=r"depth: expected at least two sentences to train .* found 1 and 1 with a label"
-    ):
-        probe(corpus, ["depth"], [1], SETTINGS)
+@pytest.mark.parametrize("task", TASKS)
+def test_too_few_sentences_are_refused(random, task):
+    sentences, states = made(random, sentences=2)
+    with pytest.raises(ValueError, match=f"{task}: expected at least two sentences to train .* found 1 and 1 with a"):
+        probe(sentences, {"": states}, [task], SETTINGS)
 
 
 def test_one_class_is_no_error(random):
     x, train = random.normal(size=(10, 3)), np.arange(10) < 6
-    assert probes.probe_sentences(x, np.full(10, 4), train, c=1.0).accuracy.value == 1
+    assert classifiers.probe_sentences(x, np.full(10, 4), train, c=1.0)["accuracy"] == 1
 
 
 def test_another_encoder_is_asked_about_the_same_sentences(random):
-    """Differences to it are paired: to an encoder with the same states they are 0 in all drawings."""
-    corpus, other = made(random, sentences=60), made(np.random.default_rng(8), sentences=60)
-    for states in (corpus.states, other.states):
-        states.sentences[0], states.words[0] = corpus.states.sentences[0], corpus.states.words[0]
-    other.states.sentences[1] = random.normal(size=corpus.states.sentences[1].shape)
-    second = Corpus(corpus.sentences, States(other.states.sentences, corpus.states.words))
-    found = probe(corpus, ["depth", "head"], [0, 1], SETTINGS, random_encoder=second)
-    assert found["depth"]["layers"]["0"] == found["depth"]["random_encoder"]["0"]
-    for task, k in (("depth", "0"), ("head", "0"), ("head", "1")):
-        assert found[task]["differences"][k]["random encoder"]["accuracy"]["interval"] == [0, 0]
-    trained, drawn, difference = (
-        of["accuracy"]["values"]
-        for of in (
-            found["depth"]["layers"]["1"],
-            found["depth"]["random_encoder"]["1"],
-            found["depth"]["differences"]["1"]["random encoder"],
-        )
-    )
-    np.testing.assert_allclose(difference, np.subtract(trained, drawn))
-    assert min(difference) > 0
-    without = probe(corpus, ["depth", "head"], [0, 1], SETTINGS)
-    assert found["depth"]["layers"] == without["depth"]["layers"]
+    sentences, states = made(random, sentences=60)
+    _, other = made(np.random.default_rng(8), sentences=60)
+    other = States({0: states.sentences[0], 1: other.sentences[1]}, states.words)
+    records = probe(sentences, {"": states, ", random encoder": other}, ["depth", "head"], SETTINGS)
+    found = means(records)
+    for task, k in (("depth", 0), ("head", 0), ("head", 1)):
+        assert found[task, f"layer {k}"] == found[task, f"layer {k}, random encoder"]
+    assert found["depth", "layer 1"]["accuracy"] > found["depth", "layer 1, random encoder"]["accuracy"]
+    without = probe(sentences, {"": states}, ["depth", "head"], SETTINGS)
+    assert without == [record for record in records if "random" not in record["states"]]
+    assert len({record["accuracy"] for record in without}) > 2  # each seed has sentences of its own to test

@@ -19,7 +19,7 @@ from syntax_data.errors import InputError
 from syntax_data.io.workers import WorkerDied
 from syntax_experiments import __main__ as experiment
 from syntax_experiments.plots import analyze
-from syntax_experiments.probing import entry as probe
+from syntax_experiments.probing import probe
 
 COMMANDS = {
     "binarize": (binarize.main, ["-s", "en", "-t", "de", "--trainpref", "x"]),

@@ -1,4 +1,5 @@
-"""Logs, translations, parses and dumps to tables; :mod:`~syntax_experiments.plots.figures` draws each table.
+"""Pictures of experiments: scores by length, gates, attention, attention biases and trees.
 
-Nothing here needs torch. Only the figures and the page need the packages of the extra ``analysis``.
+Nothing here needs torch. :mod:`~syntax_experiments.plots.measured` computes the numbers of a picture as a table,
+:mod:`~syntax_experiments.plots.drawings` draws them. Needs the packages of the extra ``analysis``.
 """

@@ -1,50 +1,39 @@
-"""fairseq-syntax-analyze: logs, translations, parses and dumps to one page of pictures.
+"""fairseq-syntax-analyze: translations, parses, dumps and logs to one page of pictures.
 
-Reads what training and generating left behind, and draws what can be drawn of it: learning curves; gates over training
-and at its end; the score by source length, depth of the trees and number of clauses; the score against a setting; and
-masks, attention and trees of chosen sentences. Writes a folder with index.html, and each picture as SVG, PNG and CSV.
+Draws what can be drawn of what it is given: the gates of heads; the score by source length, height and depth of the
+trees, and number of clauses; the score against a setting; and masks, learned biases, attention and trees of chosen
+sentences. Writes a folder with index.html, and each picture as SVG and its numbers as CSV. Losses and gates over
+training are what TensorBoard shows (fairseq-train --tensorboard-logdir).
 
-    fairseq-syntax-analyze --output pictures --log stock=stock.log --log slr=slr.1.log --log slr=slr.2.log \\
-        --hypotheses stock=stock.gen --hypotheses slr=slr.1.gen --hypotheses slr=slr.2.gen --detokenize de \\
-        --references raw/test.de --source raw/test.en --parses raw/test.en --dump slr=slr.1.npz --sentence 7
+    fairseq-syntax-analyze --output pictures --hypotheses stock=stock.gen --hypotheses slr=slr.1.gen \\
+        --hypotheses slr=slr.2.gen --detokenize de --references raw/test.de --source raw/test.en --parses raw/test.en \\
+        --dump slr=slr.1.npz --sentence 7
 
-A system is what its NAME says; a NAME that is given again is another seed of it. Sentences are numbered from 0, as
-fairseq numbers them (H-0). Needs the packages of the extra `analysis`.
+A NAME is a system's; a NAME that is given again is another seed of it. Sentences are numbered from 0, as fairseq
+numbers them (H-0). Needs the packages of the extra `analysis`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import os
+import sys
 from typing import Any
 
 from syntax_data.commands.main import command_line, run
 from syntax_data.scoring.scoring_options import add_scoring_options
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
-#: What it needs of the extra `analysis`.
-PACKAGES = ("jinja2", "matplotlib", "nltk")
+#: Packages of the extra `analysis`.
+PACKAGES = ("jinja2", "matplotlib", "nltk", "pandas")
 
 
 def get_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = command_line("fairseq-syntax-analyze", __doc__)
     named: dict[str, Any] = {"type": _named, "action": "append", "default": [], "metavar": "NAME=FILE"}
     parser.add_argument("--output", required=True, metavar="FOLDER", help="where to write; an earlier page is replaced")
     parser.add_argument("--title", default="Syntax and translation", help="of the page (default: %(default)s)")
-
-    group = parser.add_argument_group("training")
-    group.add_argument("--log", **named, help="log of fairseq-train (--log-format simple, tqdm or json)")
-    group.add_argument(
-        "--run", action="append", default=[], metavar="FOLDER",
-        help="run record of fairseq-syntax-experiment, which names its system: losses, gates, translations",
-    )  # fmt: skip
-    group.add_argument(
-        "--valid-subset", default="valid", metavar="NAME", help="which validation set of the logs (default: valid)"
-    )
-    group.add_argument(
-        "--x-axis", choices=["updates", "epochs"], default="updates", help="of training (default: updates)"
-    )
 
     group = parser.add_argument_group("translations of a test set")
     group.add_argument("--hypotheses", **named, help="log of fairseq-generate, or translations, one a line")
@@ -60,25 +49,21 @@ def get_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     group.add_argument(
         "--sweep", nargs=4, action="append", default=[], metavar=("AXIS", "NAME", "VALUE", "FILE"),
-        help="translations of a system under a value of a setting, such as 'parser noise (%%)' slr 10 slr.10.gen, or a "
-        "run record's folder; a picture an AXIS. VALUE is a number or text; '-': the setting does not concern it",
+        help="translations of a system under a value of a setting, such as 'parser noise (%%)' slr 10 slr.10.gen; a "
+        "picture an AXIS. VALUE is a number or a string; '-': the setting does not concern the system",
     )  # fmt: skip
-    group.add_argument("--test", metavar="NAME", help="which test set of the run records (default: their only one)")
     group.add_argument(
-        "--min-sentences", type=_positive, default=50, metavar="N", help="smaller bins are joined (default: 50)"
+        "--min-sentences", type=_number, default=50, metavar="N", help="smaller bins are joined (default: 50)"
     )
     add_scoring_options(group)
 
-    group = parser.add_argument_group("gates, masks and attention")
-    group.add_argument("--dump", **named, help="what fairseq-syntax-dump wrote")
+    group = parser.add_argument_group("gates, masks, biases and attention")
+    group.add_argument("--dump", **named, help="a file of fairseq-syntax-dump")
+    group.add_argument("--log", **named, help="log of fairseq-train, for the gates of its last validation")
     group.add_argument(
-        "--sentence",
-        type=_sentence,
-        action="append",
-        default=[],
-        metavar="N",
-        help="a sentence to draw, of dumps and parses",
-    )
+        "--sentence", type=_number, action="append", default=[], metavar="N",
+        help="a sentence of dumps and parses to draw; of a long one the first 80 tokens",
+    )  # fmt: skip
     return parser
 
 
@@ -89,33 +74,44 @@ def _named(text: str) -> tuple[str, str]:
     return name.strip(), path
 
 
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, found {text[:20]!r}")
-    return int(text)
-
-
-def _sentence(text: str) -> int:
-    if not text.isascii() or not text.isdecimal():
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise argparse.ArgumentTypeError(f"expected a number from 0, found {text[:20]!r}")
     return int(text)
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command; broken input ends it with a message and exit status 1."""
+    """Run the command; broken input ends it with a message and exit code 1."""
     # The errors: sacreBLEU lacks a tokeniser.
     run("fairseq-syntax-analyze", get_parser, _work, argv, errors=(RuntimeError, ImportError))
 
 
 def _work(args: argparse.Namespace) -> None:
-    # Here: matplotlib takes longer to load than --help takes.
     try:
-        importlib.import_module("syntax_experiments.plots.report").report(args)
+        # Here: matplotlib and pandas take longer to load than --help.
+        from syntax_experiments.plots.folder import PAGE, check_folder, whole_folder
+        from syntax_experiments.plots.inputs import read_inputs
+        from syntax_experiments.plots.page import write_page
+        from syntax_experiments.plots.report import all_pictures
+        from syntax_experiments.plots.style import styled
+
+        check_folder(args.output)
+        inputs = read_inputs(args)
+        with styled(), whole_folder(args.output) as folder:
+            pictures = list(all_pictures(inputs, args))
+            if not pictures:
+                expected = "--dump, --log, --sweep, or --hypotheses with --references and --source or --parses"
+                raise ValueError(f"nothing can be drawn: expected {expected}")
+            write_page(folder, title=args.title, sources=inputs.sources, pictures=pictures)
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
         if name not in PACKAGES:
             raise
-        raise ValueError(f"{name} is not installed: pip install {' '.join(PACKAGES)}") from None
+        raise ValueError(f"{name} is not installed: pip install 'fairseq-syntax[analysis]'") from None
+    for picture in pictures:
+        for note in picture.notes:
+            print(f"{picture.title}: {note}", file=sys.stderr)
+    print(f"{os.path.join(args.output, PAGE)}: {len(pictures)} pictures")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page: pictures, their captions and numbers, in one HTML file that needs nothing but the pictures beside it."""
+"""The page: pictures, their captions and numbers, in one HTML file with the pictures beside it."""
 
 from __future__ import annotations
 
@@ -7,62 +7,62 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 from matplotlib.figure import Figure
-from tqdm import tqdm
+from pandas import DataFrame
 
-from syntax_experiments.plots.figures import style
-from syntax_experiments.plots.table import Table
+from syntax_experiments.plots.folder import GENERATOR, PAGE
+from syntax_experiments.plots.style import printable, svg
 
 _MOST_ROWS = 400  # that the page shows; the CSV has all
-_PIXELS, _PIXELS_OF_WIDE = 144, 92  # of the page for an inch of a picture
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure and what belongs to it.
+    """A drawing and its description.
 
     Attributes:
-        name: of its files, without ending.
-        title: what it shows, in a few words.
+        name: of its files, without ending: letters, digits and hyphens.
+        title: in a few words.
         caption: how to read it.
-        table: its numbers.
-        figure: the drawing.
-        signatures: how scores were computed.
+        data: its numbers.
+        drawing: a figure, or an SVG file's content.
+        notes: sentences about what was left out.
+        signatures: of scores, as sacreBLEU writes them.
     """
 
     name: str
     title: str
     caption: str
-    table: Table
-    figure: Figure
+    data: DataFrame
+    drawing: Figure | str
+    notes: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
 
     @property
-    def width(self) -> int:
-        """Width on a large screen, in pixels."""
-        return round(self.figure.get_figwidth() * (_PIXELS_OF_WIDE if self.wide else _PIXELS))
-
-    @property
-    def wide(self) -> bool:
-        """Whether narrow screens scroll it, as its text would be too small."""
-        return self.figure.get_figwidth() > 1.1 * style.WIDTH
-
-    @property
-    def shown(self) -> bool:
-        """Whether the page has its numbers, too."""
-        return len(self.table.rows) <= _MOST_ROWS
+    def table(self) -> str:
+        """The numbers as HTML, unless there are too many for a page."""
+        if len(self.data) > _MOST_ROWS:
+            return ""
+        return self.data.to_html(index=False, border=0, na_rep="", float_format="{:.6g}".format)
 
 
 def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Sequence[Picture]) -> None:
-    """Writes ``index.html``, and SVG, PNG and CSV of each picture, into a folder.
+    """Write ``index.html``, and SVG and CSV of each picture, into a folder.
 
     Args:
         sources: what was read, a line each.
     """
+    for picture in pictures:
+        drawing = picture.drawing if isinstance(picture.drawing, str) else svg(picture.drawing)
+        write(Path(folder, f"{picture.name}.svg"), drawing)
+        write(Path(folder, f"{picture.name}.csv"), picture.data.to_csv(index=False, float_format="%.6g"))
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    for picture in tqdm(pictures, unit=" pictures", disable=None):
-        style.save(picture.figure, f"{folder}/{picture.name}")
-        picture.table.write_csv(f"{folder}/{picture.name}.csv")
-    page = environment.from_string(template).render(title=title, sources=sources, pictures=pictures)
-    Path(folder, "index.html").write_text(page, encoding="utf-8")
+    values = {"generator": Markup(GENERATOR), "title": title, "sources": sources, "pictures": pictures}
+    write(Path(folder, PAGE), environment.from_string(template).render(values))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file without what neither XML nor UTF-8 can hold."""
+    path.write_text(printable(text), encoding="utf-8", newline="\n")

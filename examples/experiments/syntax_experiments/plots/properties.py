@@ -1,4 +1,4 @@
-"""What a sentence is like: its length, the height of its constituents, the depth of its dependencies, its clauses."""
+"""Properties of parses: the height of constituency trees, and the number of clauses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ _PREDICATES = frozenset({"VERB", "AUX"})
 
 
 def height(trees: Sequence[Tree]) -> int:
-    """The greatest height of a line's constituents: 1 of a word, 1 + max over children of a constituent; unary chains
-    count once (Hou 2024, §3.1)."""
+    """Return the greatest height of a line's constituents (Hou 2024, §3.1).
+
+    It is 1 of a word, and 1 + max over children of a constituent; unary chains count once.
+    """
     return greatest_distance(syntactic_distances(trees)) + 1
 
 
 def clauses(tree: DependencyTree) -> int:
-    """How many clauses a line has, by Universal Dependencies.
+    """Return the number of a line's clauses, by Universal Dependencies.
 
     One a sentence; one for each word whose relation, without its subtype, is in :data:`CLAUSAL`; and one for each
     conjunct (``conj``) that is a verb or an auxiliary.

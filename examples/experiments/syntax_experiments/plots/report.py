@@ -1,45 +1,133 @@
-"""The work of fairseq-syntax-analyze; its command line is in :mod:`syntax_data.commands`."""
+"""The pictures that can be drawn of what was given, with titles and captions."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import re
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from syntax_experiments.plots import pictures
-from syntax_experiments.plots.figures.style import looks, styled
-from syntax_experiments.plots.folder import PAGE, check, whole_folder
+from syntax_data.trees.tree import NoParse, Tree, merge_leaves
+from syntax_experiments.plots import drawings, measured, properties
+from syntax_experiments.plots.bins import make_bins
 from syntax_experiments.plots.inputs import Inputs
-from syntax_experiments.plots.page import Picture, write_page
-from syntax_experiments.plots.scores import Scorer
+from syntax_experiments.plots.page import Picture
+from syntax_experiments.plots.style import looks
+
+#: Pictures of longer sentences would take minutes, and nobody could read them.
+MOST_TOKENS = 80
+_MOST_LEVELS = 100  # of a tree
+_SEEDS = "Over several seeds, the mean, and from the lowest to the highest."
+#: Title, meaning of the colours, caption of the matrices of a sentence.
+_MATRICES = {
+    "masks": ("masks", "mask (0: hidden, 1: visible)", "Rows are queries, columns keys."),
+    "biases": ("learned biases", "bias (added to scores)", "Means over heads, in the first and the last layer."),
+    "attention": (
+        "attention", "attention weight",
+        "The mixed attention, which weighs the values: means over heads, in the first and the last layer.",
+    ),
+    "heads": ("heads", "attention weight", "Attention of each layer and head, in the order of the tokens."),
+}  # fmt: skip
 
 
-def report(args: argparse.Namespace) -> None:
-    """Does what the command line asks for, and says what was done."""
-    check(args.output)
-    inputs = Inputs(args)
-    with styled(), whole_folder(args.output) as folder:
-        found = all_pictures(inputs, args)
-        if not found:
-            raise ValueError(
-                "nothing can be drawn: expected --log, --run, --dump, --sweep, or --hypotheses with --references and "
-                "--source or --parses"
-            )
-        write_page(folder, title=args.title, sources=inputs.sources, pictures=found)
-    for picture in found:
-        for note in picture.table.notes:
-            print(f"{picture.title}: {note}", file=sys.stderr)
-    print(f"{os.path.join(args.output, PAGE)}: {len(found)} pictures")
-
-
-def all_pictures(inputs: Inputs, args: argparse.Namespace) -> list[Picture]:
-    """Every picture that can be made of what was given."""
-    of_system = looks(inputs.systems)
-    found = list(pictures.of_training(inputs, of_system, by=args.x_axis))
+def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
+    """Yield every picture that can be drawn."""
+    look = looks(inputs.systems)
+    if len(data := measured.final_gates(inputs.dumps, inputs.logged)):
+        caption = (
+            "The share of each head's attention that an attention bias has, from 0 (global attention alone) to 1: the "
+            "mean over sentences, of a dump if there is one, else of the last validation; over several seeds, the mean."
+        )
+        key, gates = "gate (weight of the bias)", measured.matrices_of_gates(data)
+        drawing = drawings.matrices(gates, key, columns=3, top=1.0, axes_of=("layer", "head"), style="numbers")
+        yield Picture("gates-at-end", "Gates of heads", caption, data, drawing)
     if inputs.references:
-        score = Scorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
-        found += pictures.of_scores(inputs, of_system, score, least=args.min_sentences)
-        found += pictures.of_sweeps(inputs, of_system, score)
+        score = measured.CorpusScorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
+        yield from _scores_by_bin(inputs, look, score, least=args.min_sentences)
+        for i, (axis, points) in enumerate(inputs.sweeps.items(), start=1):
+            data = measured.sweep(points, score)
+            caption = f"The score of the test set. {_SEEDS} A level line: the setting does not concern the system."
+            drawing = drawings.scores(data, look, axis=axis)
+            name, title = _file_name(f"sweep-{i}-{axis}"), f"Score against {axis}"
+            yield Picture(name, title, caption, data, drawing, signatures=score.signatures)
     for sentence in dict.fromkeys(args.sentence):
-        found += pictures.of_sentence(inputs, sentence)
-    return found
+        yield from _trees(inputs, sentence)
+        yield from _attention(inputs, sentence)
+
+
+def _scores_by_bin(inputs: Inputs, look: Any, score: measured.CorpusScorer, *, least: int) -> Iterator[Picture]:
+    kinds: list[tuple[str, str, str, list[Any], Callable[[Any], int]]] = [
+        ("length", "source length (words)", "Words are what white space separates.", inputs.lengths, int),
+        ("height", "height of the constituency tree (constituents)",
+         "A word has the height 1, a constituent 1 more than its highest child; unary chains count once.",
+         inputs.trees, properties.height),
+        ("depth", "depth of the dependency tree (words)",
+         "The greatest number of words on the way from a root down.", inputs.dependencies, lambda tree: tree.depth),
+        ("clauses", "number of clauses",
+         "One a sentence, one for each csubj, ccomp, xcomp, advcl, acl and parataxis of Universal Dependencies, and "
+         "one for each conj that is a verb or an auxiliary.", inputs.dependencies, properties.clauses),
+    ]  # fmt: skip
+    for name, axis, meaning, found, measure in kinds:
+        values = [None if isinstance(item, NoParse) else measure(item) or None for item in found]
+        bins = make_bins(values, least=least)
+        if not (bins and inputs.hypotheses):
+            continue
+        data = measured.scores_by_bin(bins, inputs.hypotheses, score)
+        caption = f"The corpus score of each bin; bins of fewer than {least} sentences are joined. {meaning} {_SEEDS}"
+        without, title = values.count(None), f"Score by {axis.partition(' (')[0]}"
+        note = f"{without} of {len(values)} sentences are in no bin: they are empty or have no parse."
+        drawing = drawings.scores(data, look, axis=axis)
+        yield Picture(f"score-by-{name}", title, caption, data, drawing, (note,)[: bool(without)], score.signatures)
+
+
+def _cut(count: int) -> tuple[str, ...]:
+    return (f"Only the first {MOST_TOKENS} of {count} tokens are drawn.",) if count > MOST_TOKENS else ()
+
+
+def _trees(inputs: Inputs, sentence: int) -> Iterator[Picture]:
+    for kind, found in (("constituents", inputs.trees), ("dependencies", inputs.dependencies)):
+        if found and sentence >= len(found):
+            raise ValueError(f"--sentence: expected 0 to {len(found) - 1}, as there are parses, found {sentence}")
+        parse: Any = found[sentence] if found else None
+        name, title = f"sentence-{sentence}-{kind}", f"Sentence {sentence}: {kind}"
+        if isinstance(parse, NoParse):
+            print(f"{title}: no parse ({parse.reason})", file=sys.stderr)
+        elif kind == "dependencies" and parse and parse.tokens:
+            data = measured.dependencies(parse).head(MOST_TOKENS)
+            caption, drawing = "An arrow leads from each head to its word.", drawings.dependencies(data)
+            yield Picture(name, title, caption, data, drawing, _cut(len(parse.tokens)))
+        elif kind == "constituents" and parse:
+            words = [word for tree in parse for word in tree.leaves()]
+            kept = {i: i for i in range(min(len(words), MOST_TOKENS))}
+            trees: Any = merge_leaves(Tree("", parse), words, kept).children
+            data = measured.constituents(trees)
+            if data["level"].max() > _MOST_LEVELS:
+                print(f"{title}: not drawn, as it has more than {_MOST_LEVELS} levels", file=sys.stderr)
+                continue
+            yield Picture(name, title, "The parse, by nltk.", data, drawings.constituents(trees), _cut(len(words)))
+
+
+def _attention(inputs: Inputs, sentence: int) -> Iterator[Picture]:
+    dumps = {system: seeds[0] for system, seeds in inputs.dumps.items()}
+    notes = {note for dump in dumps.values() for note in _cut(len(dump.tokens(sentence)))}
+    notes |= {f"{s}: the first of {len(seeds)} dumps." for s, seeds in inputs.dumps.items() if len(seeds) > 1}
+    for kind, (title, key, caption) in _MATRICES.items():
+        by_system = {s: measured.matrices(s, d, sentence, kind, most_tokens=MOST_TOKENS) for s, d in dumps.items()}
+        pictures = [(kind, title, [m for found in by_system.values() for m in found], 3)]
+        if kind == "heads":
+            pictures = [
+                (f"heads-{i}-{s}", f"heads of {s}", found, len(found) // max(1, len(dumps[s].layers)))
+                for i, (s, found) in enumerate(by_system.items(), start=1)
+            ]
+        for name, title, found, columns in pictures:
+            if found:
+                top = 1.0 if kind == "masks" else max(float(abs(m.values).max()) for m in found)
+                options: Any = {"columns": columns, "top": top, "style": "bare" if kind == "heads" else "named"}
+                drawing = drawings.matrices(found, key, axes_of=("query", "key"), **options)
+                name, title = _file_name(f"sentence-{sentence}-{name}"), f"Sentence {sentence}: {title}"
+                yield Picture(name, title, caption, measured.cells(found), drawing, tuple(sorted(notes)))
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-").lower()[:60]

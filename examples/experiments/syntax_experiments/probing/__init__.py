@@ -1,1 +1,1 @@
-"""Probing: what of a sentence's syntax a linear classifier reads off frozen encoder states."""
+"""Probing: the syntax of a sentence that a linear classifier reads off frozen encoder states."""

@@ -1,4 +1,4 @@
-"""What is asked of sentences and words, as labels made of their parses; and the labels of control tasks.
+"""Labels of sentences and words from their parses, and the labels of control tasks.
 
 A control task gives each type the task's labels at random: of words, of pairs of them, and of sentences by their last
 word (Hewitt and Liang 2019, §2). What a probe gets right there, it has learned by heart, type by type. Classes, and the
@@ -16,60 +16,50 @@ import numpy as np
 
 from syntax_data.features.distance import greatest_distance, syntactic_distances
 from syntax_data.features.feature import INFINITE
-from syntax_data.trees.tree import DependencyTree, Tree, depth
+from syntax_data.trees.tree import DependencyTree, Tree
 
-#: In the place of a label or head that a sentence or word does not have.
-NONE = -1
-#: How many classes depths and distances are put into, and how many sequences of top constituents are told apart.
+#: Instead of a label or head that a sentence or word does not have.
+NO_LABEL = -1
+#: How many classes depths and distances have, and how many sequences of top constituents have one of their own.
 DEPTHS, DISTANCES, TOPS = 5, 8, 19
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What the parses of a line of m words say.
+class ProbeLabels:
+    """The labels of a line of m words; :data:`NO_LABEL` where its parses give none.
 
     Attributes:
-        depth: of its constituents, the height of the tree less 1, unary chains collapsed; or of its dependencies, the
-            greatest number of words on the way from a root down.
-        top: the labels of the constituents below the topmost node that has several; ``None``: the line has several
-            sentences, or one word.
-        distances: between each word and the next, ``(m - 1,)``: the syntactic distance (Hou 2024, §3.1), or the
-            number of arcs between them in the dependency tree; :data:`NONE` between two sentences.
-        heads: of each word, its head's index from 0, ``(m,)``; :data:`NONE` for a root.
+        depth: the height of the constituency tree less 1, unary chains collapsed.
+        top: the labels of the constituents below the topmost node that has several; ``None`` for several sentences, and
+            for one word.
+        distances: the syntactic distance between each word and the next (Hou 2024, §3.1), ``(m,)``; none between two
+            sentences, nor after the last word.
+        heads: of each word, its head's index from 0, ``(m,)``; none of a root.
     """
 
-    depth: int | None = None
-    top: str | None = None
-    distances: np.ndarray | None = None
-    heads: np.ndarray | None = None
+    depth: int
+    top: str | None
+    distances: np.ndarray
+    heads: np.ndarray
 
 
-def labels_of(
-    trees: Sequence[Tree] | None, dependencies: DependencyTree | None, *, without_trees: bool = False
-) -> Labels:
-    """The labels of a line, of whichever parses it has.
-
-    Args:
-        without_trees: no line has constituents: depths and distances are those of the dependency tree.
-    """
-    heads = None if dependencies is None else np.array(dependencies.heads, dtype=np.int64) - 1
+def labels_of(count: int, trees: Sequence[Tree] | None, dependencies: DependencyTree | None) -> ProbeLabels:
+    """Return the labels of a line of `count` words from the parses that it has."""
+    depth, top, distances = NO_LABEL, None, np.full(count, NO_LABEL)
     if trees is not None:
         found = syntactic_distances(trees)
-        distances = np.array([NONE if d == INFINITE else d for d in found], dtype=np.int64)
-        return Labels(greatest_distance(found), top_constituents(trees), distances, heads)
-    if dependencies is not None and without_trees:
-        return Labels(depth(dependencies.heads), None, arcs_between_neighbours(dependencies.heads), heads)
-    return Labels(heads=heads)
+        depth, top = greatest_distance(found), top_constituents(trees)
+        distances[:-1] = [NO_LABEL if d == INFINITE else d for d in found]
+    heads = np.full(count, NO_LABEL) if dependencies is None else np.array(dependencies.heads) - 1
+    return ProbeLabels(depth, top, distances, heads)
 
 
 def top_constituents(trees: Sequence[Tree]) -> str | None:
-    """The labels below the topmost node with several children, such as ``NP VP .``, without functions (``NP-SBJ``).
+    """Return the labels below the topmost node with several children, such as ``NP VP .``, without functions.
 
-    ``None`` unless there is one tree, with such a node. A word that hangs there without a part of speech is ``_``.
+    ``None`` unless there is one tree, with such a node. A word without a part of speech is ``_``.
     """
-    if len(trees) != 1:
-        return None
-    node: Tree | str = trees[0]
+    node: Tree | str = trees[0] if len(trees) == 1 else ""
     while isinstance(node, Tree) and len(node.children) == 1:
         node = node.children[0]
     if isinstance(node, str):
@@ -81,37 +71,19 @@ def _category(label: str) -> str:
     return label if label.startswith("-") else label.split("-")[0].split("=")[0]
 
 
-def arcs_between_neighbours(heads: Sequence[int]) -> np.ndarray:
-    """How many arcs lie between each word and the next in the dependency tree, ``(m - 1,)``; :data:`NONE`: no way.
+def balanced_classes(values: np.ndarray, most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return up to `most` classes of consecutive values, as equal in size as can be in training, and their names.
+
+    The sum of their squared sizes is the least. Values beyond those of training are of the first or last class.
 
     Args:
-        heads: from 1, 0 above a root.
+        values: ``(items,)``; the class is :data:`NO_LABEL` where they are.
+        train: which of them are for training.
     """
-
-    def steps_up(word: int) -> dict[int, int]:
-        found: dict[int, int] = {}
-        while word:
-            found[word] = len(found)
-            word = heads[word - 1]
-        return found
-
-    ups = [steps_up(word) for word in range(1, len(heads) + 1)]
-    found = [
-        min((left[above] + right[above] for above in left.keys() & right.keys()), default=NONE)
-        for left, right in itertools.pairwise(ups)
-    ]
-    return np.array(found, dtype=np.int64)
-
-
-def balanced_bins(values: np.ndarray, classes: int) -> np.ndarray:
-    """The greatest value of each of up to `classes` classes of consecutive values, as equal in size as can be.
-
-    Of all ways to cut it is that with the least sum of squared sizes. ``numpy.searchsorted(bins, values)`` are the
-    classes.
-    """
-    distinct, counts = np.unique(values, return_counts=True)
+    there = values != NO_LABEL
+    distinct, counts = np.unique(values[there & train], return_counts=True)
     ends = np.concatenate([[0], np.cumsum(counts)])
-    least = np.full((min(classes, len(distinct)) + 1, len(ends)), np.inf)
+    least = np.full((min(most, len(distinct)) + 1, len(ends)), np.inf)
     last_cut = np.zeros(least.shape, dtype=np.int64)
     least[0, 0] = 0
     for k in range(1, len(least)):
@@ -119,22 +91,20 @@ def balanced_bins(values: np.ndarray, classes: int) -> np.ndarray:
             cost = least[k - 1, :end] + (ends[end] - ends[:end]) ** 2.0
             last_cut[k, end] = cost.argmin()
             least[k, end] = cost.min()
-    bins: list[int] = []
+    tops: list[int] = []  # the greatest value of each class
     end = len(distinct)
     for k in range(len(least) - 1, 0, -1):
-        bins.insert(0, int(distinct[end - 1]))
+        tops.insert(0, int(distinct[end - 1]))
         end = int(last_cut[k, end])
-    return np.array(bins, dtype=np.int64)
-
-
-def in_bins(values: np.ndarray, bins: np.ndarray) -> np.ndarray:
-    """The class of each value; one in no bin is of the next, beyond the last bin of the last."""
-    return np.minimum(np.searchsorted(bins, values), len(bins) - 1)
+    classes = np.minimum(np.searchsorted(tops, values), len(tops) - 1)
+    names = [f"up to {tops[0]}", *(f"{a + 1} to {b}" for a, b in itertools.pairwise(tops))]
+    return np.where(there, classes, NO_LABEL), names
 
 
 def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Numbers of the labels that are the `most` most frequent in training, one more for others, :data:`NONE` for
-    ``None``; and their names.
+    """Return classes of labels, the `most` most frequent in training and one of all others, and their names.
+
+    The class is :data:`NO_LABEL` for ``None``.
 
     Args:
         train: which labels are for training, ``(labels,)``.
@@ -142,12 +112,12 @@ def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray)
     counts = Counter(label for label, learned in zip(labels, train, strict=True) if learned and label is not None)
     names = [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]]
     number = {name: i for i, name in enumerate(names)}
-    found = np.array([NONE if label is None else number.get(label, len(names)) for label in labels], dtype=np.int64)
+    found = np.array([NO_LABEL if label is None else number.get(label, len(names)) for label in labels], dtype=np.int64)
     return found, [*names, "other"] if (found == len(names)).any() else names
 
 
 def last_word(words: Sequence[str]) -> str:
-    """The type of a sentence in control tasks: its last word that has a letter or a digit, in lower case.
+    """Return the type of a sentence in control tasks: its last word with a letter or a digit, in lower case.
 
     First words would be a few types of most sentences, whose labels then are no longer as frequent as the task's.
     """
@@ -155,37 +125,36 @@ def last_word(words: Sequence[str]) -> str:
 
 
 def by_type(labels: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """For each type one label, drawn as often as the labels occur in training, for all that have one: ``(items,)``.
+    """Draw a label for each type, as often as the labels occur in training, and return the items' labels: ``(items,)``.
 
     A type that occurs in testing alone has a label too, which nobody can know.
 
     Args:
-        labels: of sentences, words or pairs of words, :data:`NONE` for none.
+        labels: of sentences, words or pairs of words, :data:`NO_LABEL` for none.
         types: of the same, numbers from 0.
         train: which of them are for training.
     """
-    there = labels != NONE
+    there = labels != NO_LABEL
     drawn = random.choice(labels[there & train], size=int(types.max(initial=0)) + 1)
-    return np.where(there, drawn[types], NONE)
+    return np.where(there, drawn[types], NO_LABEL)
 
 
 def heads_by_word_type(
     heads: np.ndarray, starts: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Heads that the word type decides: it draws one of the steps from word to head that occur in training, for all its
-    words.
+    """Draw for each word type one of the steps from word to head in training, and return its words' heads.
 
     A step that leads out of the sentence is taken to the other side, one that does so there too to the end that is
     farther away. So a head is another word of the sentence.
 
     Args:
-        heads: of all sentences' words in a row, the row's index; :data:`NONE` for a root.
+        heads: of all sentences' words in a row, the row's index; :data:`NO_LABEL` for a root.
         starts: where each sentence starts in the row, and the row's end.
         types: of the words, numbers from 0.
         train: which words are for training.
     """
     words = np.arange(len(heads))
-    there = heads != NONE
+    there = heads != NO_LABEL
     steps = random.choice((heads - words)[there & train], size=int(types.max(initial=0)) + 1)[types]
     lengths = np.diff(starts)
     first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths) - 1
@@ -195,4 +164,4 @@ def heads_by_word_type(
 
     ends = np.where(words - first > last - words, first, last)
     found = np.where(inside(words + steps), words + steps, np.where(inside(words - steps), words - steps, ends))
-    return np.where(there, found, NONE)
+    return np.where(there, found, NO_LABEL)

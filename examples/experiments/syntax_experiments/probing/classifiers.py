@@ -1,0 +1,232 @@
+"""Probes of scikit-learn: standardised logistic regressions, and their scores on sentences held out.
+
+Scores are numbers from 0 to 1 by name: ``accuracy``,
+``balanced_accuracy`` where there are classes, and for distances ``spearman``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import recall_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from syntax_experiments.probing.labels import NO_LABEL, last_word
+from syntax_experiments.probing.sentences import Sentence
+
+#: From the indices of words i and j in the row of all words, ``(pairs,)`` each, to ``(pairs, k)``.
+PairFeatures = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Scores = dict[str, float]
+
+#: The number of words that are not the head beside each head in training.
+WRONG_HEADS = 5
+_STEPS = 10
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """How probes are trained.
+
+    Attributes:
+        c: scikit-learn's C.
+        repeats: the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words.
+        seed: the first of them.
+        most_pairs: of words, in training.
+    """
+
+    c: float
+    repeats: int
+    seed: int
+    most_pairs: int
+
+
+class Corpus:
+    """S sentences with W words together.
+
+    Attributes:
+        starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
+        sentence_of: the sentence of each word, ``(W,)``.
+        types: numbers of the words' types, ``(W,)``.
+        sentence_types: numbers of the sentences' types, those of their last words, ``(S,)``.
+        heads: of each word in the row, the index of its head there, ``(W,)``.
+        distances: of each word in the row, the distance to the next, ``(W,)``.
+        lengths: the number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence]):
+        self.sentences = sentences
+        counts = np.array([(len(s.words), len(s.word_of)) for s in sentences])
+        self.lengths = np.concatenate([counts, np.log(counts)], axis=1)
+        self.starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
+        self.sentence_of = np.repeat(np.arange(len(sentences)), counts[:, 0])
+        self.types = _numbered(w.casefold() for s in sentences for w in s.words)
+        self.sentence_types = _numbered(last_word(s.words) for s in sentences)
+        heads = np.concatenate([s.labels.heads for s in sentences])
+        self.heads = np.where(heads == NO_LABEL, NO_LABEL, heads + self.starts[self.sentence_of])
+        self.distances = np.concatenate([s.labels.distances for s in sentences])
+
+
+def _numbered(names: Iterable[str]) -> np.ndarray:
+    number: dict[str, int] = {}
+    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
+
+
+def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
+    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``; with one class, it always answers that.
+
+    Args:
+        c: scikit-learn's C, the inverse of the strength of the L2 penalty.
+    """
+    several = len(np.unique(y)) > 1
+    regression = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
+    return (regression if several else DummyClassifier()).fit(x, y)
+
+
+def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
+    """Return the accuracy, and the mean recall of the classes that there are."""
+    recall = recall_score(true, answers, average="macro", labels=np.unique(true))
+    return {"accuracy": float(np.mean(answers == true)), "balanced_accuracy": float(recall)}
+
+
+def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: float) -> Scores:
+    """Probe a class of each sentence.
+
+    Args:
+        x: ``(sentences, k)``.
+        labels: ``(sentences,)``; sentences with :data:`NO_LABEL` take no part.
+        train: which are for training, ``(sentences,)``; the others are for testing.
+    """
+    there = labels != NO_LABEL
+    probe = fit(x[there & train], labels[there & train], c=c)
+    return scores_of(probe.predict(x[there & ~train]), labels[there & ~train])
+
+
+def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
+    """Return the scores of the most frequent label in training; arguments as for :func:`probe_sentences`."""
+    there = labels != NO_LABEL
+    classes, counts = np.unique(labels[there & train], return_counts=True)
+    true = labels[there & ~train]
+    return scores_of(np.full(len(true), classes[counts.argmax()]), true)
+
+
+def probe_distances(
+    features: PairFeatures, corpus: Corpus, classes: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+) -> Scores:
+    """Probe a class of the distance from each word to the next.
+
+    Besides accuracies ρ within sentences whose distances differ, the mean over sentences: between the true distance and
+    the expected one (over the classes' means in training). A probe that knows nothing has 0.
+
+    Args:
+        features: of pairs of words.
+        classes: of the corpus's distances, ``(W,)``; :data:`NO_LABEL` for none.
+        train: which words are for training, ``(W,)``.
+    """
+    there = classes != NO_LABEL
+    learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([seed, 2]))
+    test = np.flatnonzero(there & ~train)
+    probe = fit(features(learn, learn + 1), classes[learn], c=settings.c)
+    probabilities = probe.predict_proba(features(test, test + 1))
+    means = np.array([corpus.distances[learn][classes[learn] == k].mean() for k in probe.classes_])
+    expected, true = (probabilities @ means).round(9), corpus.distances[test]
+    cuts = np.flatnonzero(np.diff(corpus.sentence_of[test])) + 1
+    rhos = [
+        float(spearmanr(guessed, right).statistic) if len(np.unique(guessed)) > 1 else 0.0
+        for guessed, right in zip(np.split(expected, cuts), np.split(true, cuts), strict=True)
+        if len(np.unique(right)) > 1
+    ]
+    found = scores_of(probe.classes_[probabilities.argmax(axis=1)], classes[test])
+    return found | ({"spearman": float(np.mean(rhos))} if rhos else {})
+
+
+def probe_heads(
+    features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+) -> Scores:
+    """Probe the head of each word among the other words of its sentence: the accuracy is UAS, roots left out.
+
+    A binary regression learns pairs of a word and its head from pairs of a word and :data:`WRONG_HEADS` other words;
+    the head is the word with the greatest log-odds.
+
+    Args:
+        features: of pairs of a word and a candidate.
+        heads: of each word, the index of its head in the row of all words, ``(W,)``; :data:`NO_LABEL` for none.
+        train: which words are for training, ``(W,)``.
+    """
+    starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([seed, 2])
+    lengths = np.diff(starts)
+    there = (heads != NO_LABEL) & (lengths[sentence_of] > 1)
+    learn = _some(np.flatnonzero(there & train), settings.most_pairs // (1 + WRONG_HEADS), random)
+    dependents = np.repeat(learn, 1 + WRONG_HEADS)
+    first, length = starts[sentence_of[dependents]], lengths[sentence_of[dependents]]
+    others = first + (dependents - first + random.integers(1, length)) % length  # another word than the dependent
+    others[:: 1 + WRONG_HEADS] = heads[learn]
+    right = others == heads[dependents]
+    tested = np.flatnonzero(there & ~train)
+    if right.all():  # sentences of two words
+        return {"accuracy": 1.0}
+    probe = fit(features(dependents, others), right, c=settings.c)
+    hits = []
+    for words in np.split(tested, np.flatnonzero(np.diff(sentence_of[tested])) + 1):
+        candidates = np.arange(*starts[sentence_of[words[0]] :][:2])
+        i, j = np.repeat(words, len(candidates)), np.tile(candidates, len(words))
+        odds = np.where(i == j, -np.inf, probe.decision_function(features(i, j))).reshape(len(words), -1)
+        hits.append(candidates[odds.argmax(axis=1)] == heads[words])
+    return {"accuracy": float(np.concatenate(hits).mean())}
+
+
+def most_frequent_step(heads: np.ndarray, train: np.ndarray) -> Scores:
+    """Return the UAS of the most frequent step from word to head in training; arguments as for :func:`probe_heads`."""
+    steps = np.where(heads == NO_LABEL, NO_LABEL, heads - np.arange(len(heads)) + len(heads))  # none is NO_LABEL
+    return {"accuracy": majority(steps, train)["accuracy"]}
+
+
+def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
+    """Return the states h_i and h_j of two words and their product, entry by entry: ``(pairs, 3 d)``.
+
+    Args:
+        states: of all words in a row, ``(words, d)``; standardised first, so that the product is a correlation.
+        train: the words by whose means and deviations that is done, ``(words,)``.
+    """
+    h = StandardScaler().fit(states[train]).transform(states)
+    return lambda i, j: np.concatenate([h[i], h[j], h[i] * h[j]], axis=1)
+
+
+def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> PairFeatures:
+    """Return h_i, h_j, and all products of their first `rank` principal components: ``(pairs, 2 d + rank²)``.
+
+    A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix W: what depends on both words, such as a place
+    relative to the other or an agreement, is within its reach. Arguments as for :func:`pairs_of_states`.
+    """
+    h = StandardScaler().fit(states[train]).transform(states)
+    p = PCA(min(rank, *h[train].shape), whiten=True).fit(h[train]).transform(h)
+
+    def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        return np.concatenate([h[i], h[j], (p[i][:, :, None] * p[j][:, None, :]).reshape(len(i), -1)], axis=1)
+
+    return features
+
+
+def pairs_of_places(starts: np.ndarray) -> PairFeatures:
+    """Return the surface of two words: the step between them, one-hot, and their places in the sentence."""
+    lengths = np.diff(starts)
+    first, length = np.repeat(starts[:-1], lengths), np.repeat(lengths, lengths)
+
+    def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        one_hot = np.clip(j - i, -_STEPS, _STEPS)[:, None] == np.arange(-_STEPS, _STEPS + 1)
+        places = np.stack([i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1)
+        logarithms = np.log1p(np.stack([i - first[i], first[i] + length[i] - 1 - i, abs(j - i)], axis=1))
+        return np.concatenate([one_hot, places, logarithms], axis=1).astype(np.float32)
+
+    return features
+
+
+def _some(found: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
+    return found if len(found) <= most else np.sort(random.choice(found, size=most, replace=False))

@@ -1,0 +1,227 @@
+"""fairseq-syntax-probe: the syntax of sentences that a linear classifier reads off the frozen states of an encoder.
+
+    fairseq-syntax-probe data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset train \\
+        --parses raw/train.en --output probes.json
+
+The model is one of ours or a stock Transformer of fairseq. Its encoder encodes the sentences of a split, whose parses
+give the labels:
+
+    depth               of a sentence, the height of its constituency tree, in five classes
+    top-constituents    of a sentence, the constituents below the topmost node: the 19 most frequent sequences, or other
+    distance            of a word and the next, their syntactic distance, in eight classes
+    head                of a word, its head among the words of its sentence
+
+Each is asked with labels that are random by word type, or by a sentence's last word, too (control tasks), and of
+lengths and places alone. A fifth of the sentences is held out for testing, another one for each seed. A table of means
+over seeds (± standard deviation) is printed in percent, ρ as it is; the JSON file has the scores of each seed. Needs
+scikit-learn and pandas: pip install 'fairseq-syntax[analysis]'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+
+from fairseq_syntax.commands.trained import (
+    build_trained,
+    build_untrained,
+    files_of_data_bin,
+    load_split,
+    read_checkpoint,
+)
+from syntax_data.commands.main import command_line, run
+from syntax_data.errors import InputError
+from syntax_data.features.aligned import Settings
+from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
+from syntax_data.text.alignment import SUBWORDS
+from syntax_data.trees.bad_parses import ON_BAD_PARSE
+from syntax_data.trees.formats import FORMATS
+from syntax_experiments.probing.sentences import read_sentences
+from syntax_experiments.probing.states import encoder_layers, states_of
+
+try:
+    import sklearn
+    from pandas import DataFrame
+
+    from syntax_experiments.probing.classifiers import ProbeSettings
+    from syntax_experiments.probing.tasks import TASKS, probe
+except ModuleNotFoundError as error:
+    if error.name != "pandas":
+        raise
+    sys.exit("fairseq-syntax-probe: error: pandas is not installed: pip install 'fairseq-syntax[analysis]'")
+
+_SCORES = ("accuracy", "control", "selectivity", "balanced_accuracy", "spearman")
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """Return the command line, with fairseq's names where fairseq has the option."""
+    parser = command_line("fairseq-syntax-probe", __doc__)
+    add = parser.add_argument
+    add("data", help="the data-bin")
+    add("--path", required=True, metavar="FILE", help="the model's checkpoint")
+    add("--output", required=True, metavar="FILE", help="where to write (.json)")
+    add("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
+    add("--parses", required=True, metavar="PREFIX", help="its word-level parses, PREFIX.trees and/or PREFIX.conllu")
+    add("--tasks", metavar="LIST", help="some of depth,top-constituents,distance,head (default: all with parses)")
+    add("--layers", metavar="LIST", help="such as 0,2,6; 0: the embeddings (default: 0 and the last)")
+    add("--random-encoder", action="store_true", help="probe the model with random weights, as before training, too")
+    add("--seed", type=_integer(0), default=1, metavar="N", help="the first seed (default: 1)")
+    add("--repeats", type=_integer(1), default=5, metavar="N", help="the number of seeds (default: 5)")
+    add(
+        "--max-sentences", type=_integer(3), default=5000, metavar="N",
+        help="drawn at random if the split has more (default: 5000)",
+    )  # fmt: skip
+    add(
+        "--max-pairs", type=_integer(100), default=30000, metavar="N",
+        help="pairs of words that a probe of distance or head learns (default: 30000)",
+    )  # fmt: skip
+    add(
+        "--inverse-l2", type=_above_zero, default=0.1, metavar="C",
+        help="scikit-learn's C: the smaller, the stronger the probes' L2 penalty (default: 0.1)",
+    )  # fmt: skip
+    add(
+        "--subwords", choices=sorted(SUBWORDS), default="subword_nmt",
+        help="how the text marks subwords (default: subword_nmt)",
+    )  # fmt: skip
+    add("--symbols", default="", metavar="LIST", help="words that parses do not have, as fairseq-syntax-binarize's")
+    add(
+        "--on-bad-parse", choices=ON_BAD_PARSE, default="error",
+        help="a parse that is broken, or of another text: an error, or skip it (default: error)",
+    )  # fmt: skip
+    add("--batch-size", type=_integer(1), default=32, metavar="N", help="sentences in a batch (default: 32)")
+    add("--cpu", action="store_true", help="use no GPU")
+    add("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks, as in training")
+    return parser
+
+
+def _integer(least: int) -> Any:
+    def integer(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not least <= int(text) < 2**31:
+            raise argparse.ArgumentTypeError(f"expected an integer from {least}, found {text[:20]!r}")
+        return int(text)
+
+    return integer
+
+
+def _above_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a finite number above 0, found {text[:20]!r}")
+    return value
+
+
+def probe_model(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the content of the file: options, model, sentences, and records of scores.
+
+    Raises:
+        ValueError: an option does not fit the parses or the model.
+        InputError: the checkpoint, the data-bin or the parses cannot be used.
+    """
+    paths = {kind: FORMATS[kind].path(args.parses) for kind in FORMATS}
+    parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
+    if not parses:
+        raise InputError(args.parses, None, f"expected {' or '.join(paths.values())}, found neither")
+    names = [name for name, kind in TASKS.items() if kind in parses] if args.tasks is None else args.tasks.split(",")
+    for name in names:
+        if name not in TASKS:
+            raise ValueError(f"--tasks: expected some of {','.join(TASKS)}, found {name!r}")
+        if TASKS[name] not in parses:
+            raise ValueError(f"--tasks: expected {paths[TASKS[name]]} for {name}, found no file")
+    state, task = read_checkpoint(args.path, args.data, truncate_source=False)
+    # Other JSON than signatures in a data-bin may be what an earlier run wrote there.
+    in_data = [path for path in files_of_data_bin(args.data) if not re.search(r"(^|/)(?!syntax\.)[^/]*\.json$", path)]
+    refuse_to_overwrite(args.output, [args.path, *parses.values(), *in_data])
+    models = {"": build_trained(args.path, state, task, cpu=args.cpu)}
+    if args.random_encoder:
+        models[", random encoder"] = build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu)
+    last = encoder_layers(models[""])
+    layers = f"0,{last}" if args.layers is None else args.layers
+    for part in layers.split(","):
+        if not part.isdecimal() or int(part) > last:
+            raise ValueError(f"--layers: expected numbers from 0 to {last}, such as 0,{last}, found {part!r}")
+    dataset, dictionary = load_split(task, args.data, args.gen_subset), task.source_dictionary
+    drawn = np.sort(np.random.default_rng([args.seed, 3]).permutation(len(dataset))[: args.max_sentences]).tolist()
+    most_tokens = getattr(models[""].encoder, "max_positions", lambda: 1 << 30)()
+    tokens: dict[int, list[str]] = {}
+    for number in drawn:
+        ids = [i for i in dataset[number]["source"].tolist() if i not in (dictionary.eos(), dictionary.pad())]
+        if ids and dictionary.unk() not in ids and len(ids) < most_tokens:
+            tokens[number] = [dictionary[i] for i in ids]
+    settings = Settings(args.subwords, symbols=args.symbols)
+    sentences, left_out = read_sentences(
+        tokens, parses, count=len(dataset), settings=settings, on_bad_parse=args.on_bad_parse
+    )
+    left_out["empty, with unknown subwords, or longer than the encoder takes"] = len(drawn) - len(tokens)
+    left_out = +left_out  # without those that are 0
+    if not sentences:
+        expected = f"expected sentences of {args.gen_subset} that can be probed"
+        raise InputError(args.data, None, f"{expected}, found none; left out: {dict(left_out)}")
+    chosen = sorted({int(part) for part in layers.split(",")})
+    states = {
+        name: states_of(model, dataset, sentences, layers=chosen, pad=dictionary.pad(), batch_size=args.batch_size)
+        for name, model in models.items()
+    }
+    probes = ProbeSettings(c=args.inverse_l2, repeats=args.repeats, seed=args.seed, most_pairs=args.max_pairs)
+    return {
+        "options": {name: value for name, value in vars(args).items() if name not in ("output", "cpu", "user_dir")},
+        "model": type(models[""]).__name__,
+        "versions": {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
+        "sentences": {"of": len(dataset), "drawn": len(drawn), "probed": len(sentences), "left_out": dict(left_out)},
+        "records": probe(sentences, states, names, probes),
+    }
+
+
+def markdown(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return a table of means over seeds, and ± their standard deviations, in percent; ρ as it is."""
+    frame = DataFrame(records).reindex(columns=["task", "states", *_SCORES])
+    scale = {name: 1.0 if name == "spearman" else 100.0 for name in _SCORES}
+
+    def cell(values: Any) -> str:
+        of, digits = scale[values.name], 3 if values.name == "spearman" else 1
+        if values.isna().all():
+            return ""
+        deviation = f" ± {of * values.std():.{digits}f}" if len(values) > 1 else ""
+        return f"{of * values.mean():.{digits}f}{deviation}"
+
+    table = frame.groupby(["task", "states"], sort=False).agg({name: cell for name in _SCORES}).reset_index()
+    heads = ["task", "states", "accuracy", "control", "selectivity", "balanced accuracy", "ρ"]
+    align = ("left", "left", *["right"] * len(_SCORES))
+    return str(table.to_markdown(index=False, headers=heads, disable_numparse=True, colalign=align))
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command; broken input ends it with a message and exit code 1."""
+    run("fairseq-syntax-probe", get_parser, _work, argv)
+
+
+def _work(args: argparse.Namespace) -> None:
+    utils.import_user_module(args)
+    try:
+        results = probe_model(args)
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
+    with atomic_write(args.output) as path, open(path, "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1, allow_nan=False)
+        file.write("\n")
+    print(markdown(results["records"]))
+    about = results["sentences"]
+    said = ", ".join(f"{count} {reason}" for reason, count in about["left_out"].items()) or "none"
+    print(f"{about['drawn']} of {about['of']} sentences drawn, {about['probed']} probed; left out: {said}")
+    print(f"{args.output}: {len(results['records'])} records")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""The numbers of the pictures, and the text in them."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from pandas import isna
+
+from syntax_data.errors import InputError
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.tree import DependencyTree
+from syntax_experiments.plots.dumps import Dump
+from syntax_experiments.plots.measured import (
+    CorpusScorer,
+    Point,
+    cells,
+    constituents,
+    dependencies,
+    final_gates,
+    matrices,
+    matrices_of_gates,
+    over_seeds,
+    sweep,
+)
+from syntax_experiments.plots.style import panels, printable, styled, svg
+
+
+def rows(table) -> list[tuple]:
+    return [tuple(None if isna(value) else value for value in row) for row in table.astype(object).to_numpy()]
+
+
+def test_spread_over_seeds():
+    table = over_seeds([("a", 4.0), ("b", 1.0), ("b", 3.0), ("b", 5.0)], ["system"])
+    assert list(table) == ["system", "mean", "low", "high", "sd", "seeds"]
+    assert rows(table) == [("a", 4.0, 4.0, 4.0, None, 1), ("b", 3.0, 1.0, 5.0, 2.0, 3)]
+
+
+def write_dump(path, **arrays):
+    np.savez(path, **arrays)
+    return Dump(str(path))
+
+
+@pytest.fixture
+def dump(tmp_path):
+    """Layers 1, 2 and 4, a mask, two learned biases, two heads; sentences 0 and 3."""
+    rng = np.random.default_rng(1)
+    arrays = {"layers": np.array([1, 2, 4]), "masks": np.array(["slr"]), "biases": np.array(["height", "path"])}
+    for number, n in ((0, 3), (3, 2)):
+        arrays[f"{number}/tokens"] = np.array([f"t{i}" for i in range(n)])
+        arrays[f"{number}/gates"] = np.full((3, 1, 2), number, dtype=np.float32) / 4 + np.array([0, 0.1])
+        arrays[f"{number}/masks"] = np.eye(n, dtype=np.float32)[None]
+        arrays[f"{number}/biases"] = rng.random((3, 2, 2, n, n)).astype(np.float32)
+        arrays[f"{number}/attention"] = rng.random((3, 2, n, n)).astype(np.float32)
+    return write_dump(tmp_path / "d.npz", **arrays)
+
+
+@pytest.mark.parametrize("name", ["0/atTention", "0/attention.npy", "1/attention", "00/tokens", "heads"])
+def test_a_dump_with_anything_else_in_it_is_refused(tmp_path, name):
+    """One changed bit in a name; else it would be a dump without attention."""
+    arrays = {"layers": np.array([1]), "masks": np.array([], dtype=str), "0/tokens": np.array(["a"])}
+    assert write_dump(tmp_path / "d.npz", **arrays).sentences == [0]
+    with pytest.raises(InputError, match=f"d.npz: expected a file of fairseq-syntax-dump, found '{name}' in it"):
+        write_dump(tmp_path / "d.npz", **arrays, **{name: np.ones(1)})
+
+
+@pytest.mark.parametrize("content", [b"", b"no file of numpy", None])
+def test_what_is_no_dump_is_refused(tmp_path, content):
+    path = tmp_path / "d.npz"
+    if content is None:
+        np.savez(path, a=np.ones(2))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"d\.npz: expected a file of fairseq-syntax-dump, found "):
+        Dump(str(path))
+
+
+def test_gates_are_of_dumps_or_else_of_the_last_validation(dump):
+    heads = {("slr", 1, 0): 0.5, ("slr", 1, 1): 0.4, ("slr", 1, 2): 0.6}
+    mean = {("slr", 1, 0): 0.7}
+    table = final_gates({"both": [dump]}, {"both": [heads], "heads": [heads], "mean": [heads, mean]})
+    found = [(system, layer, head, round(gate, 6)) for system, _, layer, head, gate, *_ in rows(table)]
+    assert found == [
+        *(("both", layer, head, gate) for layer in (1, 2, 4) for head, gate in ((1, 0.375), (2, 0.475))),
+        ("heads", 1, 1, 0.4), ("heads", 1, 2, 0.6), ("mean", 1, 0, 0.6),
+    ]  # fmt: skip
+    both, _, of_mean = matrices_of_gates(table)
+    assert (both.title, both.rows, both.columns) == ("both: slr", ["1", "2", "4"], ["1", "2"])
+    np.testing.assert_allclose(both.values, [[0.375, 0.475]] * 3, rtol=1e-6)
+    assert of_mean.columns == ["all"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "titles"),
+    [
+        ("masks", ["slr"]),
+        ("biases", ["height, layer 1", "path, layer 1", "height, layer 4", "path, layer 4"]),
+        ("attention", ["attention, layer 1", "attention, layer 4"]),
+        ("heads", [f"layer {layer}, head {head}" for layer in (1, 2, 4) for head in (1, 2)]),
+    ],
+)
+def test_matrices_of_a_sentence(dump, kind, titles):
+    found = matrices("x", dump, 0, kind, most_tokens=80)
+    assert [m.title for m in found] == [f"x: {title}" for title in titles]
+    array = dump.array(0, "attention" if kind == "heads" else kind)
+    expected = array if kind in ("masks", "heads") else array[[0, 2]].mean(axis=-3)  # over heads
+    expected = expected.reshape(-1, 3, 3)
+    np.testing.assert_array_equal([m.values for m in found], expected)
+    table = cells(found)
+    assert list(table.iloc[5])[1:5] == [1, 2, "t1", "t2"]
+    assert table["value"].iloc[5] == pytest.approx(float(found[0].values[1, 2]))
+    [cut, *_] = matrices("x", dump, 0, kind, most_tokens=2)
+    np.testing.assert_array_equal(cut.values, found[0].values[:2, :2])
+    assert cut.rows == cut.columns == ["t0", "t1"]
+    with pytest.raises(InputError, match="expected sentence 1, found 0 to 3"):
+        matrices("x", dump, 1, kind, most_tokens=80)
+
+
+def test_trees_as_tables():
+    assert rows(constituents(parse_brackets("(S (NP a b) c) (X d)", path="x", line=1))) == [
+        (0, None, 1, "S", None), (1, 0, 2, "NP", None), (2, 1, 3, None, "a"), (3, 1, 3, None, "b"),
+        (4, 0, 2, None, "c"), (5, None, 1, "X", None), (6, 5, 2, None, "d"),
+    ]  # fmt: skip
+    assert rows(dependencies(DependencyTree(["a", "b"], [2, 0]))) == [(1, "a", "_", 2, "_"), (2, "b", "_", 0, "_")]
+
+
+TEXTS = ["der kleine Hund läuft schnell", "ein Mann geht nach Hause"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["10", "3", "10", "-"], [("-", 1), ("3", 1), ("10", 2)]),
+        (["1-3", "1", "-"], [("-", 1), ("1-3", 1), ("1", 1)]),
+        (["nan", "1"], [("nan", 1), ("1", 1)]),
+    ],
+)
+def test_numbers_of_a_sweep_are_sorted_and_strings_are_not(values, expected):
+    table = sweep(
+        [Point("x", value, TEXTS) for value in values], CorpusScorer([TEXTS], lowercase=False, tokenize="13a")
+    )
+    of_bleu = table[table["metric"] == "BLEU"]
+    assert list(zip(of_bleu["value"], of_bleu["seeds"], strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("a\x00\x1b[1m", "a␀␛[1m"), ("$5 < $6 & é", "$5 < $6 & é"), ("\ud800\uffff", "��")]
+)
+def test_an_svg_is_xml_with_any_text(text, shown):
+    """Control characters are no part of XML; they are shown as their pictures."""
+    assert printable(text) == shown
+    with styled():
+        figure, [[axes]] = panels(1, 1, height=2.0)
+        axes.set_title(text.replace("\ud800", "\x07"))
+        found = ElementTree.fromstring(svg(figure))
+    texts = {"".join(node.itertext()) for node in found.iter("{http://www.w3.org/2000/svg}text")}
+    assert shown.replace("��", "␇�") in texts
