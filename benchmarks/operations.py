@@ -2,7 +2,7 @@
 
     python benchmarks/operations.py [--layers 6] [--papers] [--device gpu]
 
-Small operations cost a GPU their launch, whatever their size; and who reads a number from it waits for all that was
+Small operations cost a GPU their launch, of any size; and a program that reads a number from it waits for all that was
 asked before. Both can be counted without a GPU:
 
 - operations: what torch dispatches below autograd, without views and allocations (they launch nothing);
@@ -199,7 +199,7 @@ def launches(function: Callable[[], Any]) -> Launches:
 
 
 def count(told: str, layers: int) -> Counts:
-    """What a system of so many layers asks for."""
+    """The counts of a system with `layers` layers."""
     system = System(told, Size(32, 64, 4, layers), cpu=True, dropout="torch")
     batch = random_batch(Random(1), [N] * 6 + [N - 2] * 6)
     sample = system.sample(batch, labels=True)

@@ -87,7 +87,7 @@ def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
 
 
 def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
-    """Batches of so many tokens, of sentences of 8 to 48."""
+    """Batches with that number of tokens, of sentences of 8 to 48."""
     random = Random(1)
     batches = []
     for i in range(count):

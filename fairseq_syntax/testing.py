@@ -48,7 +48,7 @@ def random_features(random: Random, words: int, subwords: int) -> dict[str, list
 
     Args:
         words: how many words the sentence has.
-        subwords: how many subwords they are made of.
+        subwords: their number of subwords.
     """
     word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
     heads = [random.randint(1, i) if i else 0 for i in range(words)]

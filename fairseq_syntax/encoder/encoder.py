@@ -65,7 +65,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self.fusion: Fusion | None = None
         if options.has_top:
             top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
-            # SG-Net's layer is BERT's, whatever those of the encoder are.
+            # SG-Net's layer is BERT's, also where the encoder's are not.
             top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
             self.top = self._wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)
@@ -142,7 +142,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Args:
             src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
                 ``None`` will do where nothing needs any.
-            trace: is filled with what the guided layers do; where there are none, with the attention of all.
+            trace: is filled by the syntax layers; where there are none, with the attention of all.
             predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
                 :class:`~fairseq_syntax.modules.heads.Prediction`; none, if the batch lacks the features for them.
 

@@ -31,6 +31,7 @@ from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from pages import PAGES, blocks
 from places import ROOT
 from shell import SMALL, run
+from syntax_data import __version__
 from syntax_data.parsers import Line, Parse
 from syntax_data.trees.tree import DependencyTree, NoParse
 
@@ -218,6 +219,10 @@ def test_the_picture_of_the_flow_is_that_of_the_code(monkeypatch):
     drawn = re.findall(r"<text[^>]*>([^<]+)</text>", (ROOT / "docs/pictures/flow.svg").read_text())
     told = [line for *_, text, _ in flow.BOXES.values() for line in text.split("\n") if line]
     assert sorted(drawn) == sorted([*told, "the encoder: where syntax may enter"])
+
+
+def test_what_is_cited_is_this_version():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -61,7 +61,7 @@ def takes_groups(mixture: ExpertMixture, device: torch.device) -> bool:
 
 
 def group_size(scores: int) -> int:
-    """Return how many sentences to compute at a time that have so many scores each."""
+    """Return how many sentences, of `scores` scores each, to compute at a time."""
     return max(1, _CACHED_SCORES // scores)
 
 
