@@ -1,9 +1,9 @@
-"""What a model asks of its device, counted and not timed: fairseq's own `transformer` and ours, on the same batch.
+"""Operations and waits of a model on its device, counted and not timed: fairseq's own `transformer` and ours.
 
     python benchmarks/operations.py [--layers 6] [--papers] [--device gpu]
 
-Small operations cost a GPU their launch, of any size; and a program that reads a number from it waits for all that was
-asked before. Both can be counted without a GPU:
+Small operations cost a GPU their launch, at any size; and reading a number from it waits for all operations that
+were asked for before. Both can be counted without a GPU:
 
 - operations: what torch dispatches below autograd, without views and allocations (they launch nothing);
 - waits: reading a number from the device, asking which entries are not zero, or copying numbers of Python's to it;
@@ -15,8 +15,8 @@ parameters as for one). The encoder is in evaluation. A decoding step is the mea
 
 All is counted on a CPU. For what a GPU is asked, torch's fused attention, with a mask and dropout, is one operation
 forwards and one backwards, as its kernel is there, and so is dropout; on a CPU attention is nine operations and more
-forwards, dropout three. Our modules ask what they ask a GPU: one projection for queries, keys and values, for instance,
-and no question how deep trees are. `--syntax-attention-impl auto` is
+forwards, dropout three. Our modules take their operations for a GPU: one projection for queries, keys and values, for
+instance, and no question how deep trees are. `--syntax-attention-impl auto` is
 `shared` on a CPU for such short sentences, on a GPU `sdpa` where no dropout acts on a sum of several, else `reference`.
 """
 
@@ -42,23 +42,23 @@ from fairseq_syntax.modules import numerics
 from fairseq_syntax.testing import CopiesOfDevice
 from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
 
-#: They launch nothing: memory is taken, or a tensor seen otherwise.
+#: They launch nothing: memory is taken, or a tensor viewed.
 NOT_LAUNCHED = {
     "aten::_reshape_alias", "aten::_unsafe_view", "aten::detach", "aten::empty", "aten::empty_like",
     "aten::empty_strided", "aten::lift_fresh", "aten::new_empty", "aten::new_empty_strided", "aten::promote_types",
 }  # fmt: skip
 
-#: What returns to the host only with its result.
+#: Operations that return to the host only with their result.
 WAITS = {"aten::_local_scalar_dense", "aten::equal", "aten::masked_select", "aten::nonzero", "aten::_unique2"}
 
-#: A length that no other size of a batch or model is.
+#: A length that is no other size of a batch or model.
 N = 23
 _STEPS = 8
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What one system asks for."""
+    """Numbers of one system."""
 
     training: int
     training_waits: int
@@ -191,16 +191,16 @@ def _tensors(of: Any) -> list[Tensor]:
 
 
 def launches(function: Callable[[], Any]) -> Launches:
-    """What a call asks for, when it is called a second time."""
+    """Operations and waits of a call, when it is called a second time."""
     function()
     with Launches() as counted:
         function()
     return counted
 
 
-def count(told: str, layers: int) -> Counts:
-    """The counts of a system with `layers` layers."""
-    system = System(told, Size(32, 64, 4, layers), cpu=True, dropout="torch")
+def count(chosen: str, layers: int) -> Counts:
+    """Numbers of a system of N layers."""
+    system = System(chosen, Size(32, 64, 4, layers), cpu=True, dropout="torch")
     batch = random_batch(Random(1), [N] * 6 + [N - 2] * 6)
     sample = system.sample(batch, labels=True)
     model, criterion = system.model, system.trainer.criterion
@@ -231,8 +231,8 @@ def _decode(system: System, batch: Mapping[str, Any], steps: int) -> None:
     system.generate(batch)
 
 
-#: By device, the ways that our systems are counted in.
-WAYS = {
+#: By device, the implementations that our systems are counted with.
+IMPLEMENTATIONS = {
     "gpu": {
         "": "--syntax-attention-impl sdpa",  # what auto is there
         ", dropout on experts": "--syntax-attention-impl sdpa --syntax-attention-dropout-on experts",
@@ -241,14 +241,16 @@ WAYS = {
 }
 
 
-def ways(told: Mapping[str, str], name_of_device: str) -> dict[str, str]:
-    """Each system once a way to compute its attention, with stock's dropout and no more."""
+def with_implementations(chosen: Mapping[str, str], name_of_device: str) -> dict[str, str]:
+    """Each system once an implementation of attention, with stock's dropout and no more."""
     found = {}
-    for name, of in told.items():
+    for name, of in chosen.items():
         if name == "transformer":
             found[name] = of
         else:
-            found |= {name + way: f"{of} --syntax-dropout 0 {how}" for way, how in WAYS[name_of_device].items()}
+            found |= {
+                name + way: f"{of} --syntax-dropout 0 {how}" for way, how in IMPLEMENTATIONS[name_of_device].items()
+            }
     return found
 
 
@@ -274,13 +276,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=6, help="of the encoder, and as many of the decoder (default: 6)")
     parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
-    parser.add_argument("--device", choices=WAYS, default="gpu", help="what it is asked (default: %(default)s)")
+    parser.add_argument(
+        "--device", choices=IMPLEMENTATIONS, default="gpu", help="what it is asked (default: %(default)s)"
+    )
     args = parser.parse_args()
     be_quiet()
-    told = ways(PAPERS if args.papers else SYSTEMS, args.device)
+    chosen = with_implementations(PAPERS if args.papers else SYSTEMS, args.device)
     with tempfile.TemporaryDirectory() as folder, device(args.device):
         os.chdir(folder)
-        print(table({name: count(of, args.layers) for name, of in told.items()}))
+        print(table({name: count(of, args.layers) for name, of in chosen.items()}))
 
 
 if __name__ == "__main__":

@@ -24,13 +24,13 @@ from fairseq_syntax.testing import EOS, FIRST_WORD, LABELS, PAD, random_features
 VOCABULARY = 8000
 REGULARISATION = "--dropout 0.3 --attention-dropout 0.2"  # as Hou 2024 §5.1
 
-#: Systems by name: the options that make them.
+#: Systems by name: their options.
 SYSTEMS = {
     "transformer": "--arch transformer",
     "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
     "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
 }
-#: Those of the other papers.
+#: Systems of the other papers.
 PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
@@ -47,13 +47,13 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Size:
-    """How large a model is.
+    """Size of a model.
 
     Attributes:
         dim: width of encoder and decoder.
-        ffn: that of their feed-forward networks.
-        heads: of each attention.
-        layers: of the encoder, and as many of the decoder.
+        ffn: width of their feed-forward networks.
+        heads: number of heads of each attention.
+        layers: number of the encoder's layers, and of the decoder's.
     """
 
     dim: int
@@ -87,7 +87,7 @@ def random_batch(random: Random, lengths: list[int]) -> dict[str, Any]:
 
 
 def random_batches(tokens: int, count: int) -> list[dict[str, Any]]:
-    """Batches with that number of tokens, of sentences of 8 to 48."""
+    """Batches of about N tokens, of sentences of 8 to 48."""
     random = Random(1)
     batches = []
     for i in range(count):
@@ -101,12 +101,12 @@ class System:
     """A model, ready to train, encode and generate.
 
     Args:
-        told: what makes it one of :data:`SYSTEMS` or :data:`PAPERS`, and perhaps more options.
-        cpu: whether to use no GPU.
+        options_of_system: as in :data:`SYSTEMS` or :data:`PAPERS`, and perhaps more options.
+        cpu: use no GPU.
         dropout: ``--cpu-dropout``.
     """
 
-    def __init__(self, told: str, size: Size, *, cpu: bool, dropout: str = "fast"):
+    def __init__(self, options_of_system: str, size: Size, *, cpu: bool, dropout: str = "fast"):
         shape = " ".join(
             f"--{side}-embed-dim {size.dim} --{side}-ffn-embed-dim {size.ffn} --{side}-attention-heads {size.heads} "
             f"--{side}-layers {size.layers}"
@@ -115,7 +115,7 @@ class System:
         command = (
             f"none --task syntax_translation {shape} {REGULARISATION} --share-all-embeddings "
             "--optimizer adam --lr 1e-4 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --clip-norm 1 "
-            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu} {told}"
+            f"--max-tokens 4096 --seed 1 --cpu-dropout {dropout} {'--cpu' * cpu} {options_of_system}"
         )
         args = options.parse_args_and_arch(options.get_training_parser(), shlex.split(command))
         cfg = convert_namespace_to_omegaconf(args)
@@ -133,7 +133,7 @@ class System:
         )
 
     def sample(self, batch: dict[str, Any], *, labels: bool = False) -> dict[str, Any]:
-        """The batch, for this model, where it computes; with what its auxiliary losses need, if it is to have that."""
+        """The batch, for this model, where it computes; with labels for its auxiliary losses, if asked for."""
         net_input = dict(batch["net_input"])
         syntax = syntax_of(self.model)
         needed = {*syntax.syntax_features, *(syntax.label_features if labels else ())} if syntax else set()
@@ -168,6 +168,6 @@ class System:
 
 
 def be_quiet() -> None:
-    """fairseq's and hydra's deprecation warnings would stand between the tables."""
+    """Silence deprecation warnings of fairseq and hydra, which would be printed between the tables."""
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)

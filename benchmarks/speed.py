@@ -1,4 +1,4 @@
-"""What syntax costs a Transformer: fairseq's own `transformer` and ours, side by side.
+"""Speed and memory of a Transformer with syntax: fairseq's own `transformer` and ours, side by side.
 
     python benchmarks/speed.py [--sizes 64,128,512] [--papers] [--syntax-dropout 0] [--cpu]
 
@@ -7,10 +7,10 @@ of a size. Everything is measured in one run, in turn, step by step; medians. A 
 1 is faster than stock. Tables:
 
 1. training step (forward, backward, Adam) by fairseq's trainer, with torch's dropout in all models and with fast
-   dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory. A second stock model tells what a ratio
-   of the same to the same is;
-2. what a batch's masks cost, as a share of the training step;
-3. how masks and self-attention grow with the sentence's length n.
+   dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory. A second stock model gives the ratio
+   of the same to the same;
+2. the time to build a batch's attention biases, as a share of the training step;
+3. growth of biases and self-attention with the sentence's length n.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ def in_turn(
     return total, [statistics.median(turn[0] / turn[i] for turn in turns) for i in range(1, len(functions))]
 
 
-def peak_memory(told: str, size: int, cpu: bool) -> float:
+def peak_memory(chosen: str, size: int, cpu: bool) -> float:
     """MiB that three training steps take at most: all of a process (CPU, Linux), or what torch allocates (CUDA)."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
-        return pool.submit(_peak_memory, told, size, cpu).result()
+        return pool.submit(_peak_memory, chosen, size, cpu).result()
 
 
-def _peak_memory(told: str, size: int, cpu: bool) -> float:
+def _peak_memory(chosen: str, size: int, cpu: bool) -> float:
     be_quiet()
     shape, tokens = SIZES[size]
-    system = System(told, shape, cpu=cpu)
+    system = System(chosen, shape, cpu=cpu)
     batches = random_batches(tokens, 3)
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
     for batch in batches:
@@ -95,10 +95,10 @@ def _peak_memory(told: str, size: int, cpu: bool) -> float:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 
-def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
+def compare(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
     shape, tokens = SIZES[size]
-    systems = {name: System(of, shape, cpu=cpu) for name, of in told.items()}
-    by_torch = {name: System(of, shape, cpu=cpu, dropout="torch") for name, of in told.items()}
+    systems = {name: System(of, shape, cpu=cpu) for name, of in chosen.items()}
+    by_torch = {name: System(of, shape, cpu=cpu, dropout="torch") for name, of in chosen.items()}
     batches = random_batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
     print(f"\n{shape}, batches of about {tokens} tokens\n")
@@ -116,16 +116,16 @@ def compare(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None
     some = [random_batch(Random(1), [24] * (tokens // 128))]
     generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 8 * repeats)
     row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
-    memory = [peak_memory(of, size, cpu) for of in told.values()]
+    memory = [peak_memory(of, size, cpu) for of in chosen.values()]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
-    guided = {name: system for name, system in systems.items() if name not in STOCK}
-    masks, _ = in_turn({name: system.build_masks for name, system in guided.items()}, batches, repeats)
-    shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in guided]
+    with_syntax = {name: system for name, system in systems.items() if name not in STOCK}
+    masks, _ = in_turn({name: system.build_masks for name, system in with_syntax.items()}, batches, repeats)
+    shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in with_syntax]
     print(f"| masks, share of a training step | | | {' | '.join(shares)} |{' |' * (len(systems) - 1)}", flush=True)
 
 
-def growth(told: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
-    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in told.items() if name != AGAIN}
+def growth(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
+    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in chosen.items() if name != AGAIN}
     ours = [name for name in systems if name not in STOCK]
     print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
     print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")
@@ -155,20 +155,20 @@ def main() -> None:
     be_quiet()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    told = PAPERS if args.papers else SYSTEMS
+    chosen = PAPERS if args.papers else SYSTEMS
     if args.syntax_dropout is not None:
         dropped = f" --syntax-dropout {args.syntax_dropout}"
-        told = {name: of if name == TRANSFORMER else of + dropped for name, of in told.items()}
-    told = {TRANSFORMER: told[TRANSFORMER], AGAIN: told[TRANSFORMER], **told}
+        chosen = {name: of if name == TRANSFORMER else of + dropped for name, of in chosen.items()}
+    chosen = {TRANSFORMER: chosen[TRANSFORMER], AGAIN: chosen[TRANSFORMER], **chosen}
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
     print(f"{gpu or f'{platform.machine()}, {args.threads} threads'}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sizes = [int(size) for size in args.sizes.split(",")]
         for size in sizes:
-            compare(told, size, args.repeats, args.cpu)
+            compare(chosen, size, args.repeats, args.cpu)
         if not args.papers:
-            growth(told, sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
+            growth(chosen, sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.features import FEATURES
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree, Tree
 
@@ -47,8 +47,8 @@ def random_features(random: Random, words: int, subwords: int) -> dict[str, list
     """The features ``word``, ``distance`` and ``head`` of a random parse, `subwords` + 1 values each.
 
     Args:
-        words: how many words the sentence has.
-        subwords: their number of subwords.
+        words: number of words.
+        subwords: number of their subwords.
     """
     word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
     heads = [random.randint(1, i) if i else 0 for i in range(words)]
@@ -64,7 +64,7 @@ LABELS = ("</s>", "A", "B", "C")
 
 
 def random_labels(random: Random, subwords: int) -> dict[str, list[int]]:
-    """The features that number labels, at random, `subwords` + 1 values each; those of parses number :data:`LABELS`."""
+    """Random values of features that index labels, `subwords` + 1 each; features of parses index :data:`LABELS`."""
     numbers = {name: len(feature.labels or LABELS) for name, feature in FEATURES.items() if feature.labels is not None}
     return {name: [*(random.randrange(1, n) for _ in range(subwords)), 0] for name, n in numbers.items()}
 
@@ -76,8 +76,8 @@ def random_source(
 
     Args:
         sentences: the features of each; a number is a sentence of that length, with ``</s>``, without a parse.
-        vocabulary: how many symbols the dictionary has.
-        left_pad: where padding goes.
+        vocabulary: number of symbols of the dictionary.
+        left_pad: padding is on the left.
     """
     lengths = [s if isinstance(s, int) else len(s["word"]) for s in sentences]
     width = max(lengths)

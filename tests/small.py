@@ -17,7 +17,7 @@ from torch import nn
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions
-from fairseq_syntax.modules.biases import UNKNOWN, SyntaxBias
+from fairseq_syntax.modules.biases import UNKNOWN, AttentionBias, BatchBiases, SyntaxBias
 from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.testing import random_source
 
@@ -99,6 +99,17 @@ def attention(
         **options,
     )
     return SyntaxAttention(16, syntax, dropout=dropout)
+
+
+def mask_biases(log_masks: torch.Tensor, has_parse: torch.Tensor, padding: torch.Tensor | None = None) -> BatchBiases:
+    """Biases of masks that all heads share, from their logarithms, (batch, masks, n, n)."""
+    biases = [AttentionBias(bias=log_mask.unsqueeze(1)) for log_mask in log_masks.unbind(dim=1)]
+    return BatchBiases(biases, has_parse, padding=padding)
+
+
+def log_masks(biases: BatchBiases) -> torch.Tensor:
+    """Logarithms of masks that all heads share, (batch, masks, n, n)."""
+    return torch.cat([bias.bias for bias in biases.biases], dim=1)
 
 
 def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:

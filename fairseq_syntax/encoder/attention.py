@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ExpertMixture, choose
-from fairseq_syntax.modules.biases import POSITIONS, BatchBiases, BiasTable
+from fairseq_syntax.modules.biases import BatchBiases, BiasTable, RelativePosition
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, TokenGate, uniform_weights
 
@@ -36,7 +36,7 @@ class SyntaxAttention(MultiheadAttention):
     Args:
         embed_dim: width of the model.
         options: of the encoder: masks, heads, combination, gates, syntax dropout, implementation, position bias.
-        **kwargs: those of :class:`~fairseq.modules.MultiheadAttention`.
+        **kwargs: arguments of :class:`~fairseq.modules.MultiheadAttention`.
     """
 
     def __init__(self, embed_dim: int, options: SyntaxEncoderOptions, **kwargs: Any):
@@ -64,7 +64,9 @@ class SyntaxAttention(MultiheadAttention):
         own = {mask.name: mask.build_layer_module(**sizes) for mask in masks}
         self.bias_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
-        self.position_bias = BiasTable(heads=self.num_heads, buckets=POSITIONS) if options.position_bias else None
+        self.position_bias: BiasTable | None = None
+        if options.position_bias:
+            self.position_bias = RelativePosition().build_layer_module(**{**sizes, "heads": self.num_heads})
 
     def forward(
         self,
@@ -88,6 +90,7 @@ class SyntaxAttention(MultiheadAttention):
         n, batch, _ = x.shape
         own = self._layer_biases(syntax, x)
         biases = own.product if self.combination == "product" and own.biases else own
+        q, k, v = self._project(x)
         if self.gate is not None:
             weights = self.gate(x, biases.padding_bias(x.dtype), statistics)
         else:
@@ -97,7 +100,6 @@ class SyntaxAttention(MultiheadAttention):
             assert syntax.position is not None
             mixture = replace(mixture, position=self.position_bias(syntax.position).bias)
         implementation = choose(self.implementation, mixture, length=n, device=x.device)
-        q, k, v = self._project(x)
         output, attention, scores = implementation.attend(q, k, v, mixture)
         output = self.out_proj(output.permute(2, 0, 1, 3).contiguous().view(n, batch, self.embed_dim))
         seen = {
@@ -131,13 +133,8 @@ class SyntaxAttention(MultiheadAttention):
         """The batch's biases, with this layer's parameters."""
         if not self.experts:
             return syntax
-        biases = []
-        for name, bias, valid in zip(self.bias_names, syntax.biases, syntax.valid_pairs, strict=True):
-            if name in self.experts:
-                bias = self.experts[name](bias, x)
-                bias = bias if valid is None else bias.where(valid)
-            biases.append(bias)
-        return syntax.with_biases(biases)
+        biases = zip(self.bias_names, syntax.biases, strict=True)
+        return syntax.with_biases([self.experts[n](b, x) if n in self.experts else b for n, b in biases])
 
     def _mixture(self, biases: BatchBiases, weights: Tensor, *, needs_weights: bool) -> ExpertMixture:
         dropout = self._active(self.dropout_module)

@@ -1,4 +1,4 @@
-"""fairseq's Transformer encoder, with the places where syntax enters it."""
+"""fairseq's Transformer encoder with syntax."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.encoder.forward_pass import ForwardPass
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
-from fairseq_syntax.modules.biases import BiasBuilder, position_buckets
+from fairseq_syntax.modules.biases import BiasBuilder, RelativePosition
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
@@ -29,12 +29,12 @@ from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descen
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
-    """fairseq's Transformer encoder, which syntax can enter at five places; each is empty by default.
+    """fairseq's Transformer encoder with syntax at up to five places.
 
-    Embeddings (those of features beside those of tokens); what layers read (mixtures of words and their descendants);
-    the self-attention of chosen layers, by masks, one of which may be a parser that is learned; and a layer on top,
-    whose output joins the encoder's. The batch's masks are built once, on the device of its features, and shared by all
-    layers.
+    Embeddings of features, beside those of tokens; mixtures of words and their descendants, as the input of layers; the
+    self-attention of chosen layers, by biases, one of which may be a parser that is learned; a layer on top, whose
+    output is fused with the encoder's; predictions of parses from its output. The batch's attention biases are built
+    once, on the device of its features, and shared by all layers.
 
     Args:
         cfg: fairseq's configuration of a Transformer.
@@ -52,7 +52,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
-        self.bias_builder = BiasBuilder(options.biases, position=position_buckets if options.position_bias else None)
+        self.bias_builder = BiasBuilder(options.biases, position=RelativePosition() if options.position_bias else None)
         self.syntax_layer_numbers = options.syntax_layers
         self.tree_mixing: DescendantMixing | None = None
         if options.mixing.on:
@@ -65,7 +65,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self.fusion: Fusion | None = None
         if options.has_top:
             top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
-            # SG-Net's layer is BERT's, also where the encoder's are not.
+            # SG-Net's layer is BERT's, with any layers of the encoder.
             top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
             self.top = self._wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)
@@ -75,7 +75,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         #: Of all gates, from the first layer on.
         self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 
-    def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it of a module and all within
+    def __prepare_scriptable__(self) -> nn.Module:  # torch.jit.script calls it
         raise NotImplementedError(
             "TorchScript cannot express how an encoder layer gets the syntax features of a batch: "
             "use torch.compile of the encoder, or the model as it is"
@@ -88,7 +88,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
 
     @staticmethod
     def _wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
-        """A layer in what fairseq wraps layers in."""
+        """A layer in fairseq's wrappers."""
         if cfg.checkpoint_activations:
             layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
@@ -100,8 +100,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
 
     @property
     def syntax_layers(self) -> dict[int, SyntaxEncoderLayer]:
-        """The layers that masks enter, by their number from 1, the one on top being the last; without what fairseq may
-        have wrapped them in."""
+        """Layers with attention biases by their number from 1, the one on top the last; without fairseq's wrappers."""
         modules = (
             (number, module)
             for number, layer in enumerate([*self._all_layers, *([] if self.top is None else [self.top])], start=1)
@@ -111,7 +110,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
 
     @property
     def traced_layers(self) -> list[int]:
-        """The layers whose attention a trace keeps: the guided ones, or all, where none is guided."""
+        """Layers whose attention a trace keeps: syntax layers, or all, where there are none."""
         return list(self.syntax_layers) or list(range(1, len(self.layers) + 1))
 
     @property
@@ -137,13 +136,13 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         trace: SyntaxTrace | None = None,
         predictions: bool = False,
     ) -> dict[str, Any]:
-        """As fairseq's encoder, on ``(batch, n)`` tokens, guided by `src_syntax`.
+        """As fairseq's encoder, on ``(batch, n)`` tokens, with syntax.
 
         Args:
             src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
-                ``None`` will do where nothing needs any.
-            trace: is filled by the syntax layers; where there are none, with the attention of all.
-            predictions: whether what is returned also has ``syntax_predictions``: by name, lists of
+                may be ``None`` where nothing needs any.
+            trace: is filled with results of syntax layers; where there are none, with the attention of all.
+            predictions: return ``syntax_predictions``, too: by name, lists of
                 :class:`~fairseq_syntax.modules.heads.Prediction`; none, if the batch lacks the features for them.
 
         Raises:
@@ -185,7 +184,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             x = self._fuse(x, run)
         out: dict[str, Any] = {}
         if predictions:
-            out["syntax_predictions"] = self._predict(x, features, run, descendants, padding)
+            out["syntax_predictions"] = self._predict(x, features, run, descendants)
         elif self.predictor is not None and self.training:
             x = keep_parameters_in_graph(x, self.predictor)
         if run.statistics is not None:
@@ -209,15 +208,10 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return Descendants.of(features, corruption_rate=options.rate if options is not None and corrupts else None)
 
     def _predict(
-        self,
-        x: Tensor,
-        features: SyntaxBatch,
-        run: ForwardPass,
-        descendants: Descendants | None,
-        padding: Tensor,
+        self, x: Tensor, features: SyntaxBatch, run: ForwardPass, descendants: Descendants | None
     ) -> dict[str, list[Prediction]]:
         """Predictions of syntax layers and of the predictor, by name; names without any are left out."""
-        targets = parent_targets(features["word"], features["head"])
+        targets, padding = parent_targets(features["word"], features["head"]), run.syntax.padding
         found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in run.predictions]}
         if self.predictor is not None:
             corrupted = None if descendants is None else descendants.corrupted

@@ -26,7 +26,7 @@ GLOBAL_COMBINATIONS = (*GATED, "average")
 
 
 class _ZeroGrad(torch.autograd.Function):
-    """A parameter as it is; its gradient is exactly 0, also for NaN."""
+    """A parameter as it is; its gradient is exactly 0, for any incoming one."""
 
     @staticmethod
     def forward(ctx: Any, parameter: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def counted():
         import operations
         from random_models import SYSTEMS
 
-        told = operations.ways(SYSTEMS, "gpu")
+        told = operations.with_implementations(SYSTEMS, "gpu")
         found = {}
         for device in ("gpu", "cpu"):
             with operations.device(device):
@@ -61,10 +61,10 @@ def counted():
 #: Ratios to stock's, which must not creep up: operations of a training step, of the encoder in evaluation, bytes kept,
 #: those of them that grow with the square of the length.
 MOST = {
-    ("gpu", "slr"): (1.23, 1.45, 1.11, 2.01),
-    ("gpu", "slr, dropout on experts"): (1.16, 1.45, 1.05, 1.0),
-    ("gpu", "slr,sdoi"): (1.26, 1.76, 1.14, 2.31),
-    ("gpu", "slr,sdoi, dropout on experts"): (1.19, 1.76, 1.08, 1.0),
+    ("gpu", "slr"): (1.22, 1.43, 1.11, 2.01),
+    ("gpu", "slr, dropout on experts"): (1.16, 1.43, 1.05, 1.0),
+    ("gpu", "slr,sdoi"): (1.26, 1.74, 1.14, 2.31),
+    ("gpu", "slr,sdoi, dropout on experts"): (1.19, 1.74, 1.08, 1.0),
     ("cpu", "slr"): (1.15, 1.52, 1.03, 1.12),
     ("cpu", "slr,sdoi"): (1.17, 1.80, 1.06, 1.23),
 }
@@ -82,7 +82,8 @@ def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, syst
     assert all(of <= most for of, most in zip(found, MOST[device, system], strict=True)), found
     assert ours.decoding_step == stock.decoding_step
     if device == "gpu" or "sdoi" not in system:  # on a CPU, which need not wait, sdoi asks how deep trees are
-        assert (ours.training_waits, ours.encoder_waits) == (stock.training_waits, stock.encoder_waits)
+        # In each of 6 layers fairseq's encoder asks for padding, ours once a pass.
+        assert (ours.training_waits, ours.encoder_waits) == (stock.training_waits - 6, stock.encoder_waits - 6)
 
 
 def test_what_is_counted_is_what_was_asked_for(monkeypatch):

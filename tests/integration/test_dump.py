@@ -54,7 +54,7 @@ def test_every_sentence_is_there_without_padding(data_bin, checkpoint, tmp_path,
         hidden = dump[f"{i}/masks"][1] == 0  # by sdoi
         alone = model.encoder.bias_builder({k: v[None] for k, v in task.dataset("test")[i]["syntax"].items()})
         assert hidden.any()
-        np.testing.assert_array_equal(hidden, alone.log_masks[0, 1].eq(-torch.inf).numpy())
+        np.testing.assert_array_equal(hidden, alone.masks[0, 1].eq(0).numpy())
 
     main([*arguments, "--output", str(output), "--contents", "gates", "--gen-subset", "valid"])
     assert {name.split("/")[-1] for name in np.load(output).files} == {"layers", "masks", "tokens", "gates"}

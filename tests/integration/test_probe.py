@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import commands
-from syntax_experiments.probing.labels import ProbeLabels
 from syntax_experiments.probing.probe import main
+from syntax_experiments.probing.probed_labels import ProbeLabels
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import encoder_layers, means_of_words, states_of
 from syntax_experiments.probing.tasks import TASKS

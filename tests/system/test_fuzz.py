@@ -43,7 +43,7 @@ from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from forked import Forked
 from syntax_data.errors import InputError
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.measured import cells, matrices
+from syntax_experiments.plots.picture_data import cells, matrices
 from syntax_experiments.training_log import read_validations
 from time_limit import within
 

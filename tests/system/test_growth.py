@@ -11,8 +11,8 @@ import pytest
 
 from syntax_data.controls import KINDS, Control, SentencePool, control_trees
 from syntax_data.errors import InputError
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.parsers import Line, parse_lines
 from syntax_data.parsers.files import ConlluParser, TreesParser
 from syntax_data.text.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt

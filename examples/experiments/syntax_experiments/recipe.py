@@ -13,7 +13,7 @@ from syntax_data.controls import Control
 from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.formats import READERS
+from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
 from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
 
@@ -47,7 +47,7 @@ class SplitFiles:
     """Files of a split, joined.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
-    `format`: one of `syntax_experiments.formats.READERS`. `replace`: strings in raw lines and their replacements.
+    `format`: one of `corpus_formats.READERS`. `replace`: strings in raw lines and their replacements.
     `limits`: whether the text's limits hold; never for a test set. `keep_every`: only each k-th pair; `drop_every`: all
     but these; both count the pairs that the limits leave. `reference`: what translations are scored against, by
     default the raw target.

@@ -84,7 +84,7 @@ def _link(plan: Plan) -> None:
         name = target.label.replace("/", "-").replace(" ", "_").replace(",", "")
         links[f"{name}.{target.key[:4]}"] = Path(target.path)
     for path in folder.iterdir():
-        if path.is_symlink() and path.name not in links:
+        if path.is_symlink() and path.name not in links and path.name[0] != ".":  # a link that another run makes
             path.unlink(missing_ok=True)
     for name, path in links.items():
         part = folder / f".{os.getpid()}.{name}"

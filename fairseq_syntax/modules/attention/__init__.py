@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from fairseq_syntax.modules.attention.base import (
-    DROPOUT_ON,
-    AttentionImplementation,
-    AttentionResult,
-    Dropout,
-    ExpertMixture,
-)
+from fairseq_syntax.modules.attention.interface import DROPOUT_ON, AttentionImplementation, ExpertMixture
 from fairseq_syntax.modules.attention.reference import ReferenceAttention, scores
 from fairseq_syntax.modules.attention.sdpa import SDPAttention
 from fairseq_syntax.modules.attention.shared import SharedAttention, takes_groups
 
-__all__ = [
-    "CHOICES",
-    "DROPOUT_ON",
-    "IMPLEMENTATIONS",
-    "AttentionImplementation",
-    "AttentionResult",
-    "Dropout",
-    "ExpertMixture",
-    "ReferenceAttention",
-    "SDPAttention",
-    "SharedAttention",
-    "choose",
-    "scores",
-]
+__all__ = ["CHOICES", "DROPOUT_ON", "IMPLEMENTATIONS", "ExpertMixture", "ReferenceAttention", "choose", "scores"]
 
 IMPLEMENTATIONS: dict[str, AttentionImplementation] = {
     "reference": ReferenceAttention(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.modules.attention.base import AttentionImplementation, AttentionResult, ExpertMixture
+from fairseq_syntax.modules.attention.interface import AttentionImplementation, AttentionResult, ExpertMixture
 from fairseq_syntax.modules.numerics import at_least_float32
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fairseq_syntax.modules.attention.base import AttentionImplementation, AttentionResult, ExpertMixture
+from fairseq_syntax.modules.attention.interface import AttentionImplementation, AttentionResult, ExpertMixture
 
 
 class SDPAttention(AttentionImplementation):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fairseq_syntax.modules.attention.base import AttentionResult, ExpertMixture
+from fairseq_syntax.modules.attention.interface import AttentionResult, ExpertMixture
 from fairseq_syntax.modules.attention.reference import ReferenceAttention
 
 #: Below this share of a row's global attention that a mask lets pass, precision would be lost.
@@ -61,7 +61,7 @@ def takes_groups(mixture: ExpertMixture, device: torch.device) -> bool:
 
 
 def group_size(scores: int) -> int:
-    """Return how many sentences, of `scores` scores each, to compute at a time."""
+    """Return how many sentences with N scores each to compute at a time."""
     return max(1, _CACHED_SCORES // scores)
 
 

@@ -11,8 +11,9 @@ empty, and a sentence without a parse is not masked at all.
 
 from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
+from fairseq_syntax.modules.biases.bias_tables import BiasTable, RelativePosition, TreeHeight, TreePath
 from fairseq_syntax.modules.biases.lisa import PredictedParent
-from fairseq_syntax.modules.biases.parent import ParentScaling, parent_scaling
+from fairseq_syntax.modules.biases.parent import ParentScaling
 from fairseq_syntax.modules.biases.registry import (
     SyntaxBias,
     bias_names,
@@ -20,48 +21,14 @@ from fairseq_syntax.modules.biases.registry import (
     bias_type,
     register_syntax_bias,
 )
-from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest, sdoi
-from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention, sla
-from fairseq_syntax.modules.biases.slr import SyntacticLocalRange, hard_slr, soft_slr
-from fairseq_syntax.modules.biases.tables import (
-    POSITIONS,
-    BiasTable,
-    RelativePosition,
-    TreeHeight,
-    TreePath,
-    height_buckets,
-    path_buckets,
-    position_buckets,
-)
+from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest
+from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention
+from fairseq_syntax.modules.biases.slr import SyntacticLocalRange
 from fairseq_syntax.modules.numerics import UNKNOWN
 
 __all__ = [
-    "POSITIONS",
-    "UNKNOWN",
-    "AttentionBias",
-    "BatchBiases",
-    "BiasBuilder",
-    "BiasTable",
-    "Buckets",
-    "ParentScaling",
-    "PredictedParent",
-    "RelativePosition",
-    "SyntacticDependencyOfInterest",
-    "SyntacticLocalRange",
-    "SyntaxAwareLocalAttention",
-    "SyntaxBias",
-    "TreeHeight",
-    "TreePath",
-    "bias_names",
-    "bias_options",
-    "bias_type",
-    "hard_slr",
-    "height_buckets",
-    "parent_scaling",
-    "path_buckets",
-    "position_buckets",
+    "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "ParentScaling",
+    "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
+    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeHeight", "TreePath", "bias_names", "bias_options", "bias_type",
     "register_syntax_bias",
-    "sdoi",
-    "sla",
-    "soft_slr",
-]
+]  # fmt: skip

@@ -23,8 +23,6 @@ class BatchBiases:
         biases: of each kind the result of :meth:`SyntaxBias.bias`.
         has_parse: true for a sentence with the features that the kind needs, ``(batch, kinds)``; or a function that
             computes that.
-        valid_pairs: of each kind, the pairs of positions that have its features, ``(batch, 1, n, n)``; ``None`` where
-            the bias takes account of that itself, or needs none.
         padding: true at padding, ``(batch, n)``; ``None`` where there is none.
         position: relative positions, ``(1, n, n)``, where the scores of all experts have a bias by them.
         parent: the batch's biases, of which these are one layer's; it has the same padding.
@@ -34,7 +32,6 @@ class BatchBiases:
         self,
         biases: Sequence[Any],
         has_parse: Tensor | Callable[[], Tensor],
-        valid_pairs: Sequence[Tensor | None] = (),
         *,
         padding: Tensor | None = None,
         position: Buckets | None = None,
@@ -42,22 +39,10 @@ class BatchBiases:
     ):
         self.biases = tuple(biases)
         self._has_parse = has_parse
-        self.valid_pairs = tuple(valid_pairs)
         self.padding: Tensor | None = padding if parent is None else parent.padding
         self.position = position
         self._parent = parent
         self._cache: dict[Hashable, Any] = {}
-
-    @classmethod
-    def of(cls, log_masks: Tensor, has_parse: Tensor, padding: Tensor | None = None) -> BatchBiases:
-        """Biases that are logarithms of masks which all heads share, ``(batch, masks, n, n)``."""
-        return cls([AttentionBias(bias=mask.unsqueeze(1)) for mask in log_masks.unbind(dim=1)], has_parse,
-                   padding=padding)  # fmt: skip
-
-    @property
-    def log_masks(self) -> Tensor:
-        """Logarithms of masks that all heads share, ``(batch, masks, n, n)``."""
-        return torch.cat([bias.bias for bias in self.biases], dim=1)
 
     @property
     def masks(self) -> Tensor:
@@ -70,9 +55,7 @@ class BatchBiases:
 
     def with_biases(self, biases: Sequence[Any]) -> BatchBiases:
         """The same in one layer, whose biases these are."""
-        return BatchBiases(
-            biases, lambda: self.has_parse, self.valid_pairs, position=self.position, parent=self._parent or self
-        )
+        return BatchBiases(biases, lambda: self.has_parse, position=self.position, parent=self._parent or self)
 
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
@@ -123,21 +106,19 @@ class BatchBiases:
                                 factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
         return (self._parent or self)._any_parse.with_biases([product])
 
-    def padding_bias(self, dtype: torch.dtype) -> Tensor | None:
-        """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding."""
-        bias = self._aligned_padding_bias(dtype)
-        return None if bias is None or self.padding is None else bias[..., : self.padding.shape[1]]
+    def padding_bias(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor | None:
+        """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding.
 
-    def _aligned_padding_bias(self, dtype: torch.dtype) -> Tensor | None:
-        """As :meth:`padding_bias`; as wide as aligned :meth:`expert_biases` are in memory."""
+        Args:
+            aligned: there are more columns, up to a multiple of 8.
+        """
         if self._parent is not None:
-            return self._parent._aligned_padding_bias(dtype)
+            return self._parent.padding_bias(dtype, aligned=aligned)
         if (padding := self.padding) is None:
             return None
-        width = _aligned(padding.shape[1])
-        return self._cached(
-            ("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=width)[:, None, None, :]
-        )
+        n = padding.shape[1]
+        bias = self._cached(("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=_aligned(n)))
+        return (bias if aligned else bias[:, :n])[:, None, None]
 
     def expert_biases(self, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
         """b of all experts, -inf for keys that are padding, ``(batch, 1 or heads, experts, n, n)``.
@@ -149,7 +130,7 @@ class BatchBiases:
         """
 
         def compute() -> Tensor:
-            padding = self._aligned_padding_bias(dtype) if aligned else self.padding_bias(dtype)
+            padding = self.padding_bias(dtype, aligned=aligned)
             parts = [bias.bias for bias in self.biases]
             bias = self._of_experts(parts, 0.0, with_global=with_global, aligned=aligned).to(dtype)
             bias = bias if padding is None else bias + padding.unsqueeze(2)
@@ -209,11 +190,10 @@ class BiasBuilder:
 
     Args:
         masks: the kinds, in the order of the gates.
-        position: computes the buckets of a bias by relative position, of positions' indices ``(1, n)``, if there is
-            one.
+        position: the kind of a learned bias of all experts' scores, which needs no features, if there is one.
     """
 
-    def __init__(self, masks: Sequence[SyntaxBias], *, position: Callable[[Tensor], Buckets] | None = None):
+    def __init__(self, masks: Sequence[SyntaxBias], *, position: SyntaxBias | None = None):
         self.masks = tuple(masks)
         self.position = position
 
@@ -254,7 +234,8 @@ class BiasBuilder:
             teaches: kinds get their :attr:`SyntaxBias.label_features`, if the batch has them.
 
         Raises:
-            ValueError: features are missing; the model does not run without them instead.
+            ValueError: features are missing.
+            TypeError: a kind with features gives neither an :class:`AttentionBias` nor :class:`Buckets`.
         """
         syntax = SyntaxBatch.of(features)
         syntax.require(self.features, part=f"the model with the syntax masks {', '.join(self.names)}")
@@ -263,28 +244,23 @@ class BiasBuilder:
         indices = torch.arange(tokens.shape[1], device=tokens.device).unsqueeze(0)
         valid: list[Tensor] = []  # of each kind, positions that have its features
         biases: list[Any] = []
-        valid_pairs: list[Tensor | None] = []
         for mask in self.masks:
             has_labels = teaches and all(name in syntax for name in mask.label_features)
             labels = {name: syntax[name] for name in mask.label_features} if has_labels else {}
-            of_mask = [syntax[name] for name in mask.features]
-            bias, pairs = mask.bias(*(of_mask or [indices]), **labels), None
-            if of_mask:
-                at = syntax.known(*mask.features)
-                valid.append(at)
-                pairs = (at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1)
-                if isinstance(bias, (AttentionBias, Buckets)):
-                    bias, pairs = bias.where(pairs), None
-            else:
-                valid.append(torch.ones_like(tokens, dtype=torch.bool))
+            bias = mask.bias(*([syntax[name] for name in mask.features] or [indices]), **labels)
+            at = syntax.known(*mask.features) if mask.features else torch.ones_like(tokens, dtype=torch.bool)
+            if mask.features:
+                if not isinstance(bias, (AttentionBias, Buckets)):
+                    raise TypeError(f"{mask.name}: expected an AttentionBias or Buckets, found {type(bias).__name__}")
+                bias = bias.where((at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1))
+            valid.append(at)
             biases.append(bias)
-            valid_pairs.append(pairs)
 
         def has_parse() -> Tensor:
             return _stack(valid, dim=1).any(dim=2) if valid else torch.ones_like(tokens[:, :0], dtype=torch.bool)
 
-        position = None if self.position is None else self.position(indices)
-        return BatchBiases(biases, has_parse, valid_pairs, padding=padding, position=position)
+        position = None if self.position is None else self.position.bias(indices)
+        return BatchBiases(biases, has_parse, padding=padding, position=position)
 
 
 def _stack(tensors: Sequence[Tensor], *, dim: int) -> Tensor:

@@ -15,7 +15,13 @@ from fairseq_syntax.options import option
 
 @register_syntax_bias("parent")
 class ParentScaling(SyntaxBias):
-    """Scores are scaled by a normal density around the word's parent (PASCAL, Bugliarello and Okazaki 2020)."""
+    """Scores are scaled by a normal density around the word's parent (PASCAL, Bugliarello and Okazaki 2020).
+
+    The factor is f[i, j] = N(j; p_i, σ²), the density of a normal distribution around p_i, the middle of the subwords
+    of i's parent. A root, and so ``</s>``, is its own parent. The density is not normalised over keys: with σ = 1 its
+    peak is 0.399. A factor is not a mask. Far keys have score 0, so weight exp(0), not 0; all scores shrink; and where
+    scores are negative, the parent has the least weight.
+    """
 
     features = ("word", "head")
 
@@ -31,38 +37,21 @@ class ParentScaling(SyntaxBias):
 
     def bias(self, *features: Tensor, **labels: Tensor) -> AttentionBias:
         word, head = features
-        return AttentionBias(factor=parent_scaling(word, head, sigma=self.sigma).unsqueeze(1))
+        first = first_subwords(word)
+        size = torch.zeros_like(first).scatter_add_(1, first, torch.ones_like(first))
+        parent = head_positions(word, head, first)
+        middle = parent + (size.gather(1, parent) - 1) / 2
+        position = torch.arange(word.shape[1], device=word.device)
+        away = (position - middle.unsqueeze(2)) / self.sigma
+        # In float32: in half precision the density would be 0 from a distance of 6 on.
+        factor = torch.exp(-0.5 * away.square()) / (self.sigma * math.sqrt(2 * math.pi))
+        return AttentionBias(factor=factor.unsqueeze(1))
 
     def effective_options(self) -> dict[str, object]:
         return {"parent_sigma": self.sigma}  # ignoring concerns training alone
 
     def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module | None:
         return ParentIgnoring(self.ignoring, heads=heads) if self.ignoring else None
-
-
-def parent_scaling(word: Tensor, head: Tensor, *, sigma: float = 1.0) -> Tensor:
-    """Factor of scores around each word's parent (PASCAL, Bugliarello and Okazaki 2020).
-
-    f[i, j] = N(j; p_i, σ²), the density of a normal distribution around p_i, the middle of the subwords of i's parent.
-    A root, and so ``</s>``, is its own parent. The density is not normalised over keys: with σ = 1 its peak is 0.399.
-    A factor is not a mask. Far keys have score 0, so weight exp(0), not 0; all scores shrink; and where scores are
-    negative, the parent has the least weight.
-
-    Args:
-        word: index of each position's word, ``(batch, n)``.
-        head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
-        sigma: σ, in subwords.
-
-    Returns:
-        ``(batch, n, n)`` in float32: in half precision the density would be 0 from a distance of 6 on.
-    """
-    first = first_subwords(word)
-    size = torch.zeros_like(first).scatter_add_(1, first, torch.ones_like(first))
-    parent = head_positions(word, head, first)
-    middle = parent + (size.gather(1, parent) - 1) / 2
-    position = torch.arange(word.shape[1], device=word.device)
-    away = (position - middle.unsqueeze(2)) / sigma
-    return torch.exp(-0.5 * away.square()) / (sigma * math.sqrt(2 * math.pi))
 
 
 class ParentIgnoring(nn.Module):

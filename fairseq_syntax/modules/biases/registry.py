@@ -42,8 +42,8 @@ class SyntaxBias:
     def bias(self, *features: Tensor, **labels: Tensor) -> Any:
         """Return what all layers share, once a batch.
 
-        That is an :class:`AttentionBias`, or the first argument of the module of :meth:`build_layer_module`:
-        :class:`~fairseq_syntax.modules.biases.bias.Buckets` for a table of biases. Tensors of an
+        That is an :class:`AttentionBias`; or, as the first argument of the module of :meth:`build_layer_module`,
+        :class:`~fairseq_syntax.modules.biases.bias.Buckets`, or anything if the bias needs no features. Tensors of an
         :class:`AttentionBias`, and a tensor by itself, may have a gradient.
 
         Args:

@@ -12,7 +12,12 @@ from fairseq_syntax.options import option
 
 @register_syntax_bias("sdoi")
 class SyntacticDependencyOfInterest(SyntaxBias):
-    """A word sees itself and its ancestors in the dependency tree (SG-Net, Zhang et al., eq. 1)."""
+    """A word sees itself and its ancestors in the dependency tree (SG-Net, Zhang et al., eq. 1).
+
+    M[i, j] = 1 iff j's word is i's word or one of its ancestors. SG-Net's eq. (7) multiplies the scores by M before the
+    softmax, which leaves a hidden key with score 0 and so with weight exp(0); its released code adds -10000 to them
+    instead. This mask hides, as the code does. A cycle of heads raises :class:`ValueError`.
+    """
 
     features = ("word", "head")
 
@@ -25,31 +30,8 @@ class SyntacticDependencyOfInterest(SyntaxBias):
 
     def log_mask(self, *features: Tensor) -> Tensor:
         word, head = features
-        return sdoi(word, head, subwords=self.subwords)
-
-
-def sdoi(word: Tensor, head: Tensor, *, subwords: str = "share") -> Tensor:
-    """Syntactic dependency of interest (SG-Net, Zhang et al. 2020, eq. 1).
-
-    M[i, j] = 1 iff j's word is i's word or one of its ancestors in the dependency tree.
-
-    SG-Net's eq. (7) multiplies the scores by M before the softmax, which leaves a hidden key with score 0 and
-    so with weight exp(0); its released code adds -10000 to them instead. This mask hides, as the code does.
-
-    Args:
-        word: index of each position's word, ``(batch, n)``.
-        head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
-        subwords: ``share``: subwords take their word's row and column. ``first``: the word's later subwords
-            become children of its first.
-
-    Returns:
-        the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
-
-    Raises:
-        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
-    """
-    log_mask = columns_of_positions(ancestors(word, head, yes=0.0, no=-torch.inf), word)
-    if subwords == "share":
-        return log_mask
-    others = ~torch.eye(word.shape[1], dtype=torch.bool, device=word.device)
-    return log_mask.masked_fill_(~is_word_start(word).unsqueeze(1) & others, -torch.inf)
+        log_mask = columns_of_positions(ancestors(word, head, yes=0.0, no=-torch.inf), word)
+        if self.subwords == "share":
+            return log_mask
+        others = ~torch.eye(word.shape[1], dtype=torch.bool, device=word.device)
+        return log_mask.masked_fill_(~is_word_start(word).unsqueeze(1) & others, -torch.inf)

@@ -13,7 +13,16 @@ from fairseq_syntax.options import option
 
 @register_syntax_bias("sla")
 class SyntaxAwareLocalAttention(SyntaxBias):
-    """A word sees words within a distance in the dependency tree: syntax-aware local attention (Li et al. 2021)."""
+    """A word sees words within a distance in the dependency tree: syntax-aware local attention (Li et al. 2021).
+
+    M[i, j] = 1 iff T(i, j) <= m, T the number of steps from i's word to j's in the dependency tree, up and down; or,
+    for the words i' before and after i's, T(i', j) <= m. At a border between two sentences of the line, one sees into
+    the other by these neighbours.
+
+    ``</s>`` sees and is seen by all, as [CLS] and [SEP] of the authors' code. That code also shows all punctuation to
+    every word, recognised by the characters of a token; this mask does not. A cycle of heads raises
+    :class:`ValueError`.
+    """
 
     features = ("word", "head")
 
@@ -26,39 +35,14 @@ class SyntaxAwareLocalAttention(SyntaxBias):
 
     def log_mask(self, *features: Tensor) -> Tensor:
         word, head = features
-        return sla(word, head, distance=self.distance, neighbours=self.neighbours)
-
-
-def sla(word: Tensor, head: Tensor, *, distance: int = 3, neighbours: bool = True) -> Tensor:
-    """Syntax-aware local attention (Li et al. 2021).
-
-    M[i, j] = 1 iff T(i, j) <= m, T the number of steps from i's word to j's in the dependency tree, up and down; or,
-    for the words i' before and after i's, T(i', j) <= m.
-
-    ``</s>`` sees and is seen by all, as [CLS] and [SEP] of the authors' code. That code also shows all punctuation to
-    every word, recognised by the characters of a token; this mask does not.
-
-    Args:
-        word: index of each position's word, ``(batch, n)``.
-        head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
-        distance: m, in steps.
-        neighbours: the words before and after count. At a border between two sentences of the line, one sees into the
-            other by them.
-
-    Returns:
-        the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
-
-    Raises:
-        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
-    """
-    batch, n = word.shape
-    near = visible = tree_distances(word, head) <= distance
-    if neighbours:
-        begin = word_starts(word, first_subwords(word))
-        rows = F.pad(near, (0, 0, 0, 1))  # a word that is not there sees nothing
-        for number in (word, word + 2):  # of the words before and after, counted from 1
-            beside = begin.gather(1, number.clamp(min=0))
-            visible = visible | rows.gather(1, beside.unsqueeze(2).expand(batch, n, n))
-    end = is_eos(word)
-    visible = visible | end.unsqueeze(2) | end.unsqueeze(1)
-    return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)
+        batch, n = word.shape
+        near = visible = tree_distances(word, head) <= self.distance
+        if self.neighbours:
+            begin = word_starts(word, first_subwords(word))
+            rows = F.pad(near, (0, 0, 0, 1))  # a word that is not there sees nothing
+            for number in (word, word + 2):  # of the words before and after, counted from 1
+                beside = begin.gather(1, number.clamp(min=0))
+                visible = visible | rows.gather(1, beside.unsqueeze(2).expand(batch, n, n))
+        end = is_eos(word)
+        visible = visible | end.unsqueeze(2) | end.unsqueeze(1)
+        return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)

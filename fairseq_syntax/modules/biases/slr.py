@@ -13,7 +13,20 @@ from syntax_data.features import INFINITE
 
 @register_syntax_bias("slr")
 class SyntacticLocalRange(SyntaxBias):
-    """A word sees its constituent and what that borders on: syntactic local range (Hou 2024, §3.2 and eq. 1-3)."""
+    """A word sees its constituent and what that borders on: syntactic local range (Hou 2024, §3.2 and eq. 1-3).
+
+    Of syntactic distances d, those of the boundaries b between positions b and b+1:
+
+    - hard: position i sees j > i when no boundary t in [i+1, j-1] rises above boundary i, and j < i when none in
+      [j, i-2] rises above boundary i-1; itself and its two neighbours always. Ties are inside (d_t <= d_r): only so is
+      the mask equal to the paper's tree definition, in which the range of a word reaches from its parent's leftmost to
+      its rightmost child (§3.2), on n-ary trees.
+    - strict: ties hide. That is the paper's eq. (1), which contradicts its tree definition on ties. Its eq. (2) as
+      printed also swaps α's arguments, includes t = r, and is off by one on the right.
+    - soft (eq. 3): the product over the same boundaries t of α_t = (tanh((d_r - d_t) / τ) + 1) / 2, where r is the
+      boundary beside i, and τ > 0 is in units of distance. A tie gives 1/2, also between two infinite distances.
+      Computed as Σ log σ(2·(d_r - d_t)/τ), the same number, by cumulative sums: O(n²) a sentence.
+    """
 
     features = ("distance",)
 
@@ -29,58 +42,18 @@ class SyntacticLocalRange(SyntaxBias):
     def log_mask(self, *features: Tensor) -> Tensor:
         (distance,) = features
         if self.form == "soft":
-            return soft_slr(distance, temperature=self.temperature)
-        return hard_slr(distance, strict=self.form == "strict")
+            scale = -2.0 / self.temperature
+            scaled = F.threshold(distance * scale, (INFINITE - 0.5) * scale, -torch.inf)  # -∞ where it is INFINITE
+            difference = _one_before(scaled) - scaled.unsqueeze(2)
+            difference.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)  # ∞ - ∞ is a tie
+            return _accumulate(F.logsigmoid(difference))
+        here, there = distance.unsqueeze(2), _one_before(distance)
+        inside = there < here if self.form == "strict" else there <= here
+        return _accumulate(torch.where(inside, 0.0, -torch.inf))
 
     def effective_options(self) -> dict[str, object]:
         found = super().effective_options()
         return found if self.form == "soft" else {"slr": self.form}
-
-
-def hard_slr(distance: Tensor, *, strict: bool = False) -> Tensor:
-    """Hard syntactic local range (Hou 2024, §3.2 and eq. 1-2).
-
-    Position i sees j > i when no boundary t in [i+1, j-1] rises above boundary i, and j < i when none in [j, i-2]
-    rises above boundary i-1; itself and its two neighbours always. Boundary b lies between b and b+1.
-
-    Ties count as inside (d_t <= d_r): only so is the mask equal to the paper's tree definition, in which the
-    range of a word reaches from its parent's leftmost to its rightmost child (§3.2), on n-ary trees. The
-    paper's eq. (1) is strict, which contradicts that on ties; ``strict=True`` is that reading. Its eq. (2) as
-    printed also swaps α's arguments, includes t = r, and is off by one on the right.
-
-    Args:
-        distance: syntactic distances, ``(batch, n)``, as in :mod:`syntax_data.features`.
-        strict: a tie hides.
-
-    Returns:
-        the mask's logarithm, ``(batch, n, n)``, 0 or -inf.
-    """
-    here, there = distance.unsqueeze(2), _one_before(distance)
-    inside = there < here if strict else there <= here
-    return _accumulate(torch.where(inside, 0.0, -torch.inf))
-
-
-def soft_slr(distance: Tensor, *, temperature: float) -> Tensor:
-    """Soft syntactic local range (Hou 2024, eq. 3).
-
-    The product over the boundaries t of :func:`hard_slr` of α_t = (tanh((d_r - d_t) / τ) + 1) / 2, where r is the
-    boundary beside i.
-
-    A tie gives 1/2, also between two infinite distances. Computed as Σ log σ(2·(d_r - d_t)/τ), the same number,
-    by cumulative sums: O(n²) a sentence.
-
-    Args:
-        distance: syntactic distances, ``(batch, n)``, as in :mod:`syntax_data.features`.
-        temperature: τ > 0, in units of distance.
-
-    Returns:
-        the mask's logarithm, ``(batch, n, n)``.
-    """
-    scale = -2.0 / temperature
-    scaled = F.threshold(distance * scale, (INFINITE - 0.5) * scale, -torch.inf)  # -∞ where it is INFINITE
-    difference = _one_before(scaled) - scaled.unsqueeze(2)
-    difference.nan_to_num_(nan=0.0, posinf=torch.inf, neginf=-torch.inf)  # ∞ - ∞ is a tie
-    return _accumulate(F.logsigmoid(difference))
 
 
 def _one_before(of_boundaries: Tensor) -> Tensor:
@@ -89,7 +62,7 @@ def _one_before(of_boundaries: Tensor) -> Tensor:
 
 
 def _accumulate(log_alpha: Tensor) -> Tensor:
-    """Sums log α over the boundaries between two positions.
+    """Sum log α over the boundaries between two positions.
 
     Args:
         log_alpha: ``(batch, n, n)``; [r, t + 1] compares boundary t with the boundary r beside the query.

@@ -32,9 +32,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from syntax_data.features.dependencies import Head
 from syntax_data.features.distance import Distance
 from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
-from syntax_data.features.heads import Head
 from syntax_data.features.labels import WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word

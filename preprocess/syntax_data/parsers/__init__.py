@@ -1,6 +1,7 @@
 """Parsers behind one interface; other packages may add theirs as entry points."""
 
-from syntax_data.parsers.base import (
+from syntax_data.parsers.checked import MAX_INITIAL_FAILURES, parse_lines
+from syntax_data.parsers.parser import (
     CHARACTERS_PER_TOKEN,
     MAX_CHARACTERS,
     MAX_TOKENS,
@@ -9,7 +10,6 @@ from syntax_data.parsers.base import (
     Parser,
     default_characters,
 )
-from syntax_data.parsers.checked import MAX_INITIAL_FAILURES, parse_lines
 from syntax_data.parsers.registry import ENTRY_POINTS, parser_class, parser_names
 
 __all__ = [

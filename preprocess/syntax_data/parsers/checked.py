@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from syntax_data.errors import short_repr
-from syntax_data.parsers.base import Line, Parse, Parser, default_characters
+from syntax_data.parsers.parser import Line, Parse, Parser, default_characters
 from syntax_data.trees.tree import NoParse
 
 #: A parser that fails on this many lines before it has parsed one is broken, not the text.

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from tqdm import tqdm
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.parsers.base import Line, Parse, Parser
+from syntax_data.parsers.parser import Line, Parse, Parser
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, align, plain_words
 from syntax_data.text.folding import fold, marks_in_order

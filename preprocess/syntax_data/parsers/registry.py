@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 
 from syntax_data.errors import short_repr
-from syntax_data.parsers.base import Parser
+from syntax_data.parsers.parser import Parser
 
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
@@ -16,7 +16,7 @@ _OURS = {
     "udpipe": "syntax_data.parsers.udpipe:UdpipeParser",
     "conllu": "syntax_data.parsers.files:ConlluParser",
     "trees": "syntax_data.parsers.files:TreesParser",
-    "control": "syntax_data.parsers.control:ControlParser",
+    "control": "syntax_data.parsers.control_trees:ControlParser",
 }
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from syntax_data.parsers.base import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
+from syntax_data.parsers.parser import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.brackets import parse_brackets

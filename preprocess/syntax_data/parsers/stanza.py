@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_data.parsers.base import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
+from syntax_data.parsers.parser import MAX_TOKENS, Line, Parse, Parser
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.formats import CONLLU, TREES

@@ -193,11 +193,11 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
     n = len(whole["word"])
     for form, subwords in (("soft", "share"), ("hard", "share"), ("soft", "first")):
         build = BiasBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
-        full = build({k: torch.from_numpy(v)[None] for k, v in whole.items()}).log_masks[0]
+        full = small.log_masks(build({k: torch.from_numpy(v)[None] for k, v in whole.items()}))[0]
         for length in range(1, n + 1):
             cut = truncate(whole, length)
             assert {len(v) for v in cut.values()} == {length}
-            masks = build({k: torch.from_numpy(v)[None] for k, v in cut.items()}).log_masks[0]
+            masks = small.log_masks(build({k: torch.from_numpy(v)[None] for k, v in cut.items()}))[0]
             kept = length - 1
             torch.testing.assert_close(masks[:, :kept, :kept], full[:, :kept, :kept])
             slr, sdoi = masks

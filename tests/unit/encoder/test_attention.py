@@ -21,6 +21,7 @@ from fairseq_syntax.modules.biases import (
     AttentionBias,
     BatchBiases,
     BiasBuilder,
+    Buckets,
     ParentScaling,
     PredictedParent,
     RelativePosition,
@@ -30,7 +31,6 @@ from fairseq_syntax.modules.biases import (
     SyntaxBias,
     TreeHeight,
     TreePath,
-    position_buckets,
 )
 from fairseq_syntax.testing import random_features
 from pairwise import pairwise
@@ -68,14 +68,14 @@ class Slopes(SyntaxBias):
 
 
 class OwnTable(SyntaxBias):
-    """A table of biases a layer, of indices that are a plain tensor."""
+    """A table of biases a layer, by a module of its own."""
 
     name = "own_table"
     features = ("word",)
 
     def bias(self, word):
         place = torch.arange(word.shape[1])
-        return (place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1)
+        return Buckets((place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1))
 
     def build_layer_module(self, *, heads, head_dim, embed_dim):
         return Table(heads)
@@ -87,7 +87,8 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.randn(heads, 5))
 
     def forward(self, buckets, query=None):
-        return AttentionBias(bias=self.weight[:, buckets].transpose(0, 1))
+        bias = self.weight[:, buckets.numbers.clamp(min=0)].transpose(0, 1)
+        return AttentionBias(bias=bias).where(buckets.numbers.ge(0).unsqueeze(1))
 
 
 class QueryGate(nn.Module):
@@ -129,7 +130,7 @@ def random_bias(batch: int, n: int, masks: int = 2, has_parse: list[bool] | None
     m = torch.where(m < 0.4, torch.zeros(()), m)
     m[:, :, range(n), range(n)] = 1
     parsed = torch.tensor(has_parse or [True] * batch)[:, None].expand(-1, masks)
-    return BatchBiases.of(m.log(), parsed)
+    return small.mask_biases(m.log(), parsed)
 
 
 def mixed_bias(n: int) -> BatchBiases:
@@ -146,7 +147,7 @@ def mixed_bias(n: int) -> BatchBiases:
 
 def built(masks, net_input, *, position: bool = False) -> BatchBiases:
     padding = net_input["src_tokens"].eq(small.dictionary().pad())
-    return BiasBuilder(masks, position=position_buckets if position else None)(
+    return BiasBuilder(masks, position=RelativePosition() if position else None)(
         net_input["src_syntax"], padding=padding if padding.any() else None
     )
 
@@ -225,7 +226,6 @@ def by_the_formula(net, x, masks, syntax):
         net.experts[mask.name](bias, x) if mask.name in net.experts else bias
         for mask, bias in zip(masks, syntax.biases, strict=True)
     ]
-    modifiers = [g if valid is None else g.where(valid) for g, valid in zip(modifiers, syntax.valid_pairs, strict=True)]
     sentences = []
     for b in range(x.shape[1]):
         heads = []
@@ -335,11 +335,11 @@ def test_evaluation_equals_the_reference_also_in_groups_of_sentences(
     if kind == "without padding":
         syntax = with_padding(syntax, None)
     elif kind == "the same for all":
-        syntax = BatchBiases.of(torch.rand(1, 2, 9, 9).log(), syntax.has_parse, syntax.padding)
+        syntax = small.mask_biases(torch.rand(1, 2, 9, 9).log(), syntax.has_parse, syntax.padding)
     elif kind == "hides almost all":  # of a sentence, which falls back to the reference
         log_masks = torch.where(torch.eye(9, dtype=torch.bool), -60.0, -90.0).expand(1, 2, -1, -1)
-        log_masks = torch.cat([log_masks, syntax.log_masks[1:]])
-        syntax = BatchBiases.of(log_masks, syntax.has_parse, syntax.padding)
+        log_masks = torch.cat([log_masks, small.log_masks(syntax)[1:]])
+        syntax = small.mask_biases(log_masks, syntax.has_parse, syntax.padding)
     options = {"combination": combination, "syntax_heads": syntax_heads}
     reference, grouped = (attention(implementation=i, **options).to(dtype).eval() for i in ("reference", "auto"))
     x = torch.randn(9, 4, 16).to(dtype)
@@ -396,7 +396,7 @@ def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, log
     """One key, hidden by masks from some, has logits far above, or below, all others."""
     net = attention(implementation=implementation)
     syntax = mixed_bias(12)
-    assert (syntax.log_masks[:, :, :, 2] == -torch.inf).any()
+    assert (small.log_masks(syntax)[:, :, :, 2] == -torch.inf).any()
     # Of each head the first dimension is its query's, the second its key's, the others its value's.
     heads = range(0, 16, 4)
     with torch.no_grad():
@@ -449,7 +449,7 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
         x = torch.randn(n, 3, 16)
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        (output,) = net(x, BatchBiases.of(masks.log(), torch.ones(3, 2, dtype=torch.bool)))
+        (output,) = net(x, small.mask_biases(masks.log(), torch.ones(3, 2, dtype=torch.bool)))
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
             assert tensor.isfinite().all(), trial
@@ -516,7 +516,7 @@ def test_dropout_acts_in_training_alone_and_changes_no_mean(implementation, synt
     first, second = (net.train()(x, syntax)[0] for _ in range(2))
     assert not torch.allclose(first[:, 0], second[:, 0])
     assert torch.allclose(first[:, 1], quiet[:, 1]) == (not dropout)
-    many = BatchBiases.of(syntax.log_masks.repeat(4000, 1, 1, 1), syntax.has_parse.repeat(4000, 1))
+    many = small.mask_biases(small.log_masks(syntax).repeat(4000, 1, 1, 1), syntax.has_parse.repeat(4000, 1))
     outputs = net(x.repeat(1, 4000, 1), many)[0]
     torch.testing.assert_close(outputs.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
 
@@ -529,12 +529,12 @@ def test_dropout_of_experts_has_the_derived_mean_and_variance(implementation, ha
     n, draws, p = 5, 30_000, 0.4
     torch.manual_seed(6)
     q, k = torch.randn(2, 1, 2, n, 4).unbind()
-    log_masks = random_bias(1, n).log_masks
+    log_masks = small.log_masks(random_bias(1, n))
     weights = torch.tensor([[0.5, 0.2], [0.3, 0.7], [0.2, 0.1]])[None]  # (1, experts, heads)
     weights = weights if has_global_expert else weights[:, 1:] / weights[:, 1:].sum(dim=1, keepdim=True)
 
     def mixture(batch: int, **dropouts: FairseqDropout | None) -> ExpertMixture:
-        biases = BatchBiases.of(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
+        biases = small.mask_biases(log_masks.expand(batch, -1, -1, -1), torch.ones(batch, 2, dtype=torch.bool))
         of_all = weights.unsqueeze(-1).expand(batch, -1, -1, -1)
         return ExpertMixture(biases, of_all, has_global_expert, dropout_on="experts", **dropouts)
 

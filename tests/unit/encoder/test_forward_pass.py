@@ -21,9 +21,9 @@ from fairseq_syntax.testing import random_features
 def encoder(**options) -> SyntaxTransformerEncoder:
     """An encoder with a bias that has parameters, of which each syntax layer has its own."""
     net = small.model(syntax_layers="1-2", encoder_layers=3, **options)
-    options = replace(net.encoder.options, biases=(OwnTable(), SyntacticLocalRange()))
+    syntax = replace(net.encoder.options, biases=(OwnTable(), SyntacticLocalRange()))
     torch.manual_seed(5)
-    return SyntaxTransformerEncoder(net.cfg, net.encoder.dictionary, net.encoder.embed_tokens, options)
+    return SyntaxTransformerEncoder(net.cfg, net.encoder.dictionary, net.encoder.embed_tokens, syntax)
 
 
 def batch():

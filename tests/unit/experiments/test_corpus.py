@@ -13,7 +13,7 @@ import pytest
 from steps_in import lines_of, step_in
 
 from syntax_data.errors import InputError
-from syntax_experiments.formats import READERS
+from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.steps import corpus, text
 
 IWSLT = """\

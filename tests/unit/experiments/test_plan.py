@@ -150,6 +150,19 @@ def test_each_seed_may_have_a_control_of_its_own(plan_of):
     assert data[1].path != data[2].path
 
 
+def test_code_of_a_system_counts_by_its_content_and_not_by_where_it_is(tmp_path, plan_of):
+    def run(folder: str, code: str):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "__init__.py").write_text(code)
+        return plan_of(f'systems: {{gated: {{options: {{user-dir: "{{here}}/{folder}"}}}}}}').runs["gated", 1]
+
+    here, there, other = run("here", "1"), run("there", "1"), run("here", "2")
+    assert here.inputs["model"].settings["code"] == there.inputs["model"].settings["code"]
+    assert here.inputs["model"].key != other.inputs["model"].key
+    for target in (there, there.inputs["model"]):
+        assert target.local["options"] == {"user-dir": str(tmp_path / "there")}
+
+
 def test_a_partial_plan_has_the_runs_that_are_made(tmp_path, monkeypatch, plan_of):
     monkeypatch.chdir(tmp_path)
     above = 'measurements: {size: "wc {model}"}'

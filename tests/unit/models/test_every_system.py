@@ -389,6 +389,15 @@ def test_true_heads_are_forced_where_they_are_taught_alone():
 
 #: Options of each system that must reach what the encoder computes: in training, in evaluation.
 REACHES = [
+    (GATED, "slr", "hard"),
+    (GATED, "sdoi_subwords", "first"),
+    (GATED, "syntax_combination", "average"),
+    (GATED, "syntax_dropout", 0.25),
+    (GATED, "gate_hidden_dim", 5),
+    (GATED, "gate_output_bias", False),
+    (GATED, "gate_batch_norm_statistics", "batch"),
+    (GATED, "gate_batch_norm_eps", 0.5),
+    (GATED, "position_bias", True),
     ("distance_transformer", "slr_temperature", 1.0),
     ("distance_transformer", "syntax_heads", 2),
     ("distance_transformer", "syntax_layers", "2"),

@@ -63,6 +63,7 @@ def test_syntax_layers_choose_layers(layers, numbers):
 
 
 def test_gate_parameters_are_all_that_is_added():
+    assert model(gate_batch_norm=False).gates[1].batch_norm is None
     stock = sum(p.numel() for p in model("transformer").parameters())
     for masks, combination, k in (
         ("slr", "gate", 1),
@@ -243,37 +244,6 @@ def test_switches_that_change_weights_show_in_their_shapes_or_in_what_they_mean(
             shapes = {key: tuple(weight.shape) for key, weight in net.state_dict().items()}
             seen.append((shapes, SyntaxTransformerConfig.from_namespace(net.args).semantics))
         assert seen[0] != seen[1], name
-
-
-def test_every_option_reaches_the_model():
-    net = model(
-        syntax_masks="sdoi,slr",
-        slr="hard",
-        slr_temperature=2.0,
-        sdoi_subwords="first",
-        syntax_combination="gate",
-        syntax_layers="2",
-        syntax_heads=3,
-        gate_hidden_dim=5,
-        gate_output_bias=False,
-        gate_batch_norm=False,
-        gate_warmup_epochs=1,
-        syntax_dropout=0.25,
-        syntax_attention_impl="shared",
-    )
-    slr, sdoi = net.encoder.bias_builder.masks
-    assert (slr.form, slr.temperature, sdoi.subwords) == ("hard", 2.0, "first")
-    attention = net.encoder.layers[1].self_attn
-    assert (attention.num_masks, attention.syntax_heads) == (2, 3)
-    assert attention.syntax_dropout_module.p == 0.25
-    assert attention.gate.fc1.out_features == 5
-    assert attention.gate.fc2.bias is None
-    assert attention.gate.batch_norm is None
-    assert attention.implementation == "shared"
-    net.begin_epoch(1)
-    assert attention.gate.frozen
-    norm = model(gate_batch_norm_statistics="batch", gate_batch_norm_eps=0.5).gates[1].batch_norm
-    assert (norm.statistics, norm.eps) == ("batch", 0.5)
 
 
 def test_command_line_declares_every_option_with_help():

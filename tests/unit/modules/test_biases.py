@@ -12,17 +12,24 @@ from fairseq_syntax.modules.biases import (
     UNKNOWN,
     AttentionBias,
     BiasBuilder,
+    Buckets,
+    ParentScaling,
+    RelativePosition,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
-    hard_slr,
-    sdoi,
-    soft_slr,
+    SyntaxAwareLocalAttention,
+    SyntaxBias,
+    TreeHeight,
+    TreePath,
+    bias_names,
+    register_syntax_bias,
 )
-from fairseq_syntax.testing import random_tree
+from fairseq_syntax.options import option
+from fairseq_syntax.testing import random_features, random_tree
 from small import padded
 from syntax_data.features import INFINITE
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree, Tree
 from time_limit import within
@@ -37,6 +44,18 @@ TREE = Tree(
     ],
 )
 HEADS = DependencyTree(["The", "increase", "reflects", "lower", "credit", "losses"], [2, 3, 0, 6, 6, 3])
+
+
+def slr(distance: torch.Tensor, form: str = "hard") -> torch.Tensor:
+    return SyntacticLocalRange(form=form).log_mask(distance)
+
+
+def soft_slr(distance: torch.Tensor, temperature: float) -> torch.Tensor:
+    return SyntacticLocalRange(temperature=temperature).log_mask(distance)
+
+
+def sdoi(word: torch.Tensor, head: torch.Tensor, subwords: str = "share") -> torch.Tensor:
+    return SyntacticDependencyOfInterest(subwords=subwords).log_mask(word, head)
 
 
 def drawn(*rows: str) -> torch.Tensor:
@@ -103,8 +122,8 @@ def test_hard_slr_equals_the_tree_definition_on_random_trees():
         expected = slr_by_the_tree(tree)
         n = len(expected)
         distance = distances_of([tree])
-        assert torch.equal(visible(hard_slr(distance))[0, :n, :n], expected), tree
-        strict_differs += not torch.equal(visible(hard_slr(distance, strict=True))[0, :n, :n], expected)
+        assert torch.equal(visible(slr(distance))[0, :n, :n], expected), tree
+        strict_differs += not torch.equal(visible(slr(distance, form="strict"))[0, :n, :n], expected)
     assert strict_differs > 500  # ties are the rule in n-ary trees, so the reading matters
 
 
@@ -121,26 +140,7 @@ def test_hard_slr_golden_matrix_with_subwords_and_end_of_sentence():
         "....1111",  # losses: its siblings, and the end
         "11111111",  # </s>
     )
-    assert torch.equal(visible(hard_slr(distance))[0], golden)
-
-
-def test_soft_slr_golden_matrix():
-    distance = torch.tensor([[2, 1, 2, INFINITE, INFINITE]])  # a [b c] d </s>, boundaries 2, 1, 2
-
-    def alpha(difference: float) -> float:
-        return float((torch.tanh(torch.tensor(difference / 10.0)) + 1) / 2)
-
-    up, tie, down = alpha(1), 0.5, alpha(-1)
-    golden = torch.tensor(
-        [
-            [1, 1, up, up * tie, 0],
-            [1, 1, 1, down, 0],
-            [down, 1, 1, 1, 0],
-            [up * tie, up, 1, 1, 1],
-            [1, 1, 1, 1, 1],
-        ]
-    )
-    torch.testing.assert_close(soft_slr(distance, temperature=10)[0].exp(), golden)
+    assert torch.equal(visible(slr(distance))[0], golden)
 
 
 def test_soft_slr_of_the_distance_transformer_by_hand():
@@ -175,7 +175,7 @@ def test_golden_matrices_with_subwords_and_end_of_sentence():
         "11111",
     )
     strict[3, 1] = True  # d: over the 0 inside the word
-    assert torch.equal(visible(hard_slr(distance, strict=True))[0], strict)
+    assert torch.equal(visible(slr(distance, form="strict"))[0], strict)
 
     def alpha(difference: float) -> float:
         return float((torch.tanh(torch.tensor(difference / 2.0)) + 1) / 2)
@@ -218,8 +218,8 @@ def test_soft_slr_tends_to_hard_but_on_ties():
     for _ in range(200):
         distance = distances_of([random_tree(random, random.randint(1, 14))])
         soft = soft_slr(distance, temperature=1e-3)[0].exp()
-        hard = visible(hard_slr(distance))[0]
-        strict = visible(hard_slr(distance, strict=True))[0]
+        hard = visible(slr(distance))[0]
+        strict = visible(slr(distance, form="strict"))[0]
         assert torch.equal(soft > 0, hard)
         assert torch.equal(soft == 1, strict)
         assert (soft[hard & ~strict] <= 0.5).all()  # a tie gives 1/2, k of them 1/2^k
@@ -234,7 +234,7 @@ def test_two_sentences_on_a_line_and_end_of_sentence():
         "..111",
         "11111",
     )
-    assert torch.equal(visible(hard_slr(distances_of(two)))[0], golden)
+    assert torch.equal(visible(slr(distances_of(two)))[0], golden)
     soft = soft_slr(distances_of(two), temperature=10)[0].exp()
     assert not soft.isnan().any()
     assert soft[1, 4] == 0.5  # ∞ against ∞
@@ -251,19 +251,6 @@ def test_infinite_distances_hide_and_are_crossed_at_any_temperature(temperature)
 
 def features_of(word_of: list[int], tree: DependencyTree) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor([word_feature(word_of)]), torch.tensor([head_feature(word_of, tree)])
-
-
-def test_sdoi_worked_example():
-    seen = visible(sdoi(*features_of(list(range(6)), HEADS)))[0]
-    words = [*HEADS.tokens, "</s>"]
-
-    def row(word: str) -> set[str]:
-        return {words[j] for j in torch.nonzero(seen[words.index(word)]).flatten().tolist()}
-
-    assert row("credit") == {"reflects", "credit", "losses"}
-    assert row("The") == {"The", "increase", "reflects"}
-    assert row("reflects") == {"reflects"}
-    assert row("</s>") == {"</s>"}
 
 
 def test_sdoi_golden_matrices_with_subwords_and_end_of_sentence():
@@ -309,44 +296,92 @@ def test_sdoi_of_the_deepest_tree_is_made_and_a_cycle_refused(words, subwords, w
         sdoi(word, head, subwords=subwords)
 
 
+#: Each kind, in each of its forms.
+ALL = [
+    *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
+    *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
+    SyntaxAwareLocalAttention(distance=1),
+    ParentScaling(),
+    RelativePosition(),
+    TreePath(),
+    TreeHeight(),
+]
+
+
+def matrix(bias: AttentionBias | Buckets) -> tuple[torch.Tensor, float]:
+    """Numbers of a bias, (batch or 1, n, n), and the neutral one."""
+    if isinstance(bias, Buckets):
+        return bias.numbers, UNKNOWN
+    return (bias.factor[:, 0], 1.0) if bias.bias is None else (bias.bias[:, 0], 0.0)
+
+
 @pytest.mark.parametrize("left", [True, False])
-def test_masks_do_not_depend_on_padding(left):
+@pytest.mark.parametrize("kind", ALL, ids=str)
+def test_biases_do_not_depend_on_padding_and_are_neutral_there_and_without_a_parse(kind, left):
     random = Random(4)
-    lines = []
-    for words in (1, 4, 7):
-        heads = [random.randint(0, i) if i else 0 for i in range(words)]
-        tree = random_tree(random, words)
-        word_of = sorted([*range(words), *(random.randrange(words) for _ in range(2))])
-        lines.append(
-            {
-                "word": word_feature(word_of),
-                "head": head_feature(word_of, DependencyTree(["x"] * words, heads)),
-                "distance": distance_feature(word_of, syntactic_distances([tree])),
-            }
-        )
+    lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
+    unparsed = {name: [0] * 5 if name == "word" else [UNKNOWN] * 5 for name in lines[0]}
     width = 12
-    batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
-    for form, subwords in (("soft", "share"), ("hard", "share"), ("strict", "share"), ("soft", "first")):
-        build = BiasBuilder([SyntacticLocalRange(form=form), SyntacticDependencyOfInterest(subwords=subwords)])
-        together = build(batch)
-        assert together.has_parse.all()
-        for row, line in enumerate(lines):
-            n = len(line["word"])
-            alone = build({name: torch.tensor([values]) for name, values in line.items()})
-            real = slice(width - n, width) if left else slice(0, n)
-            torch.testing.assert_close(together.log_masks[row][:, real, real], alone.log_masks[0])
-            padding = torch.ones(width, dtype=torch.bool)
-            padding[real] = False
-            assert (together.log_masks[row][:, padding] == 0).all()
+    features = padded([*lines, unparsed], ("word", "head", "distance"), width=width, left=left)
+    built = BiasBuilder([kind])(features)
+    assert built.has_parse.tolist() == [[True]] * 3 + [[not kind.features]]
+    found, neutral = matrix(built.biases[0])
+    found = found.expand(4, -1, -1).clone()
+    for row, line in enumerate(lines):
+        n = len(line["word"])
+        real = slice(width - n, width) if left else slice(0, n)
+        (bias,) = BiasBuilder([kind])({name: torch.tensor([values]) for name, values in line.items()}).biases
+        torch.testing.assert_close(found[row][real, real], matrix(bias)[0][0])
+        found[row][real, real] = neutral
+    assert found.eq(neutral).all() == bool(kind.features)
 
 
-def test_sentence_without_a_parse_sees_everything():
-    nothing = torch.full((1, 5), UNKNOWN)
-    build = BiasBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()])
-    bias = build({"distance": nothing, "head": nothing, "word": torch.arange(5)[None]})
-    assert (bias.log_masks == 0).all()
-    assert not bias.has_parse.any()
-    assert build.features == ("word", "head", "distance")
+def test_a_bias_without_features_needs_tokens_alone():
+    build = BiasBuilder([RelativePosition()], position=RelativePosition())
+    assert build.features == ()
+    for features in (None, {}):
+        built = build(features, torch.zeros(3, 4, dtype=torch.long))
+        assert built.biases[0].numbers.shape == built.position.numbers.shape == (1, 4, 4)
+        assert built.has_parse.tolist() == [[True]] * 3
+    assert BiasBuilder([SyntacticDependencyOfInterest(), SyntacticLocalRange()]).features == (
+        "word",
+        "head",
+        "distance",
+    )
+
+
+def test_a_kind_with_features_whose_bias_does_not_know_where_they_are_missing_is_refused():
+    class Plain(SyntaxBias):
+        name = "plain"
+        features = ("word",)
+
+        def bias(self, word):
+            return word
+
+    with pytest.raises(TypeError, match="plain: expected an AttentionBias or Buckets, found Tensor"):
+        BiasBuilder([Plain()])({"word": torch.zeros(1, 3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "wrong"),
+    [
+        ("slr", ("word",), "expected a new name for a syntax mask"),
+        ("my-mask", ("word",), "expected a new name for a syntax mask"),
+        ("none", ("word",), "expected a new name for a syntax mask"),
+        ("mine", ("tree",), "mine: expected features among word, distance"),
+        ("mine", ("word",), "mine: --slr-temperature is the option of another syntax mask"),
+    ],
+)
+def test_a_kind_that_cannot_be_registered_is_refused(name, features, wrong):
+    attributes = {
+        "features": features,
+        "temperature": option(1.0, help="…", name="slr_temperature"),
+        "__annotations__": {"temperature": float},
+    }
+    before = bias_names()
+    with pytest.raises(ValueError, match=wrong):
+        register_syntax_bias(name)(type("Mine", (SyntaxBias,), attributes))
+    assert bias_names() == before
 
 
 def test_a_mask_is_the_exponential_of_its_logarithm_and_a_normal_one_0_where_that_is_tiny():

@@ -8,23 +8,16 @@ import pytest
 import torch
 
 from fairseq_syntax.modules.biases import (
-    POSITIONS,
     UNKNOWN,
-    BiasBuilder,
     BiasTable,
     Buckets,
     RelativePosition,
     TreeHeight,
     TreePath,
-    height_buckets,
-    path_buckets,
-    position_buckets,
 )
-from fairseq_syntax.testing import random_features
-from small import padded
 from syntax_data.features import INFINITE
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature
-from syntax_data.features.heads import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree
 
@@ -40,14 +33,14 @@ def row(first: int, *rest: int) -> torch.Tensor:
 
 
 def test_golden_rows_of_relative_position():
-    found = position_buckets(torch.arange(300)[None]).numbers
+    found = RelativePosition().bias(torch.arange(300)[None]).numbers
     assert found.shape == (1, 300, 300)
     near = list(range(22, 39))  # itself, and 1 to 16 to the right
     wide = [39] * 6 + [40] * 9 + [41] * 14 + [42] * 18 + [43] * 27  # 17-22, 23-31, 32-45, 46-63, 64-90
     assert found[0, 0].tolist() == near + wide + [44] * 209  # 91 and more
     assert found[0, 299].tolist() == [0] * 209 + [44 - b for b in wide[::-1]] + [44 - b for b in near[::-1]]
     assert found[0, 20, 18:23].tolist() == [20, 21, 22, 23, 24]
-    assert POSITIONS == 45
+    assert RelativePosition.buckets == 45
 
 
 def test_golden_matrix_of_tree_paths():
@@ -65,7 +58,7 @@ def test_golden_matrix_of_tree_paths():
         [7, 6, 5, 5, 1, 1, o, x],
         [x, x, x, x, x, x, x, o],
     ]
-    assert path_buckets(word, head).numbers[0].tolist() == golden
+    assert TreePath().bias(word, head).numbers[0].tolist() == golden
 
 
 def test_golden_matrix_of_tree_heights():
@@ -79,7 +72,7 @@ def test_golden_matrix_of_tree_heights():
         [0, 0, 0, 0, 12, 24],
         [0, 0, 0, 0, 0, 12],
     ]
-    assert height_buckets(distance).numbers[0].tolist() == golden
+    assert TreeHeight().bias(distance).numbers[0].tolist() == golden
 
 
 def tree(heads: list[int]) -> DependencyTree:
@@ -108,9 +101,11 @@ def test_tree_paths_are_those_of_the_tree():
         if random.random() < 0.5:  # the other way round
             heads = [words + 1 - head if head else 0 for head in reversed(heads)]
         word_of = sorted([*range(words), *(random.randrange(words) for _ in range(3))])
-        found = path_buckets(
-            torch.tensor([word_feature(word_of)]), torch.tensor([head_feature(word_of, tree(heads))])
-        ).numbers[0]
+        found = (
+            TreePath()
+            .bias(torch.tensor([word_feature(word_of)]), torch.tensor([head_feature(word_of, tree(heads))]))
+            .numbers[0]
+        )
         for i, a in enumerate(word_of):
             for j, b in enumerate(word_of):
                 up, down = chain(heads, a), chain(heads, b)
@@ -131,7 +126,7 @@ def test_tree_heights_are_the_greatest_distances_between():
     random = Random(6)
     for _ in range(30):
         distances = [random.choice([0, 1, 2, 5, 9, 10, 11, 40, INFINITE]) for _ in range(random.randint(1, 12))]
-        found = height_buckets(torch.tensor([distances])).numbers[0]
+        found = TreeHeight().bias(torch.tensor([distances])).numbers[0]
         for i in range(len(distances)):
             for j in range(i + 1, len(distances)):
                 greatest = max(distances[i:j])
@@ -143,52 +138,9 @@ def test_autocast_counts_ancestors_exactly():
     words = 300  # bfloat16 has no 257
     deep = tree(list(range(words)))
     word, head = torch.tensor([word_feature(range(words))]), torch.tensor([head_feature(range(words), deep)])
-    expected = path_buckets(word, head).numbers
+    expected = TreePath().bias(word, head).numbers
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(path_buckets(word, head).numbers, expected)
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_buckets_do_not_depend_on_padding(left):
-    random = Random(4)
-    lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
-    width = 12
-    batch = padded(lines, ("word", "head", "distance"), width=width, left=left)
-    build = BiasBuilder(LEARNED, position=position_buckets)
-    together = build(batch)
-    assert together.has_parse.all()
-    assert [expert.numbers.shape[0] for expert in together.biases] == [1, 3, 3]
-    for k, line in enumerate(lines):
-        n = len(line["word"])
-        real = slice(width - n, width) if left else slice(0, n)
-        alone = build({name: torch.tensor([values]) for name, values in line.items()})
-        for mask, whole, part in zip(LEARNED, together.biases, alone.biases, strict=True):
-            of_sentence = whole.numbers.expand(3, -1, -1)[k]
-            assert torch.equal(of_sentence[real, real], part.numbers[0]), mask.name
-            if mask.features:
-                padding = torch.ones(width, dtype=torch.bool)
-                padding[real] = False
-                assert of_sentence[padding].eq(UNKNOWN).all()
-                assert of_sentence[:, padding].eq(UNKNOWN).all()
-        assert torch.equal(together.position.numbers[0, real, real], alone.position.numbers[0])
-
-
-def test_without_a_parse_a_tree_gives_no_bias_and_position_stays():
-    nothing = torch.full((2, 5), UNKNOWN)
-    built = BiasBuilder(LEARNED)({"distance": nothing, "head": nothing, "word": torch.arange(5).expand(2, 5)})
-    position, *of_trees = (expert.numbers for expert in built.biases)
-    assert position.ge(0).all()
-    assert all(numbers.eq(UNKNOWN).all() for numbers in of_trees)
-    assert built.has_parse.tolist() == [[True, False, False]] * 2
-
-
-def test_position_alone_needs_tokens_and_nothing_else():
-    build = BiasBuilder([RelativePosition()])
-    assert build.features == ()
-    for syntax in (None, {}):
-        built = build(syntax, torch.zeros(3, 4, dtype=torch.long))
-        assert built.biases[0].numbers.shape == (1, 4, 4)
-        assert built.has_parse.tolist() == [[True]] * 3
+        assert torch.equal(TreePath().bias(word, head).numbers, expected)
 
 
 def test_a_table_gives_each_head_its_number():

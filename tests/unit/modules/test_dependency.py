@@ -9,18 +9,13 @@ import pytest
 import torch
 
 from fairseq_syntax.modules.biases import (
-    UNKNOWN,
-    BiasBuilder,
     ParentScaling,
     SyntaxAwareLocalAttention,
-    parent_scaling,
-    sdoi,
-    sla,
 )
 from fairseq_syntax.modules.biases.parent import ParentIgnoring
 from fairseq_syntax.modules.dependency import tree_distances
 from fairseq_syntax.modules.tree_mixing import descendant_depths, descendant_weights
-from syntax_data.features.heads import head_feature
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree
 
@@ -130,6 +125,10 @@ def test_descendant_weights_by_hand():
     torch.testing.assert_close(descendant_weights(hidden)[0, 2], torch.tensor([1, 2, 0, 0, 1, 1, 0, 0]) / 5)
 
 
+def sla(word_of: list[int], heads: list[int], **options) -> torch.Tensor:
+    return SyntaxAwareLocalAttention(**options).log_mask(*features(word_of, heads))
+
+
 def drawn(log_mask: torch.Tensor) -> list[str]:
     assert ((log_mask == 0) | (log_mask == -torch.inf)).all()
     return ["".join("1" if value == 0 else "." for value in row) for row in log_mask[0]]
@@ -167,39 +166,25 @@ def drawn(log_mask: torch.Tensor) -> list[str]:
     ],
 )
 def test_sla_by_hand(neighbours, expected):
-    assert drawn(sla(*features(SPLIT, HEADS), distance=1, neighbours=neighbours)) == expected
+    assert drawn(sla(SPLIT, HEADS, distance=1, neighbours=neighbours)) == expected
 
 
 def test_sla_sees_into_another_sentence_of_the_line_by_the_neighbours_at_the_border():
     heads = [0, 1, 2, 0, 4, 5]  # a b c | d e f, chains
-    assert drawn(sla(*features(WHOLE, heads), distance=1, neighbours=False))[:6] == [
+    assert drawn(sla(WHOLE, heads, distance=1, neighbours=False))[:6] == [
         "11....1", "111...1", ".11...1", "...11.1", "...1111", "....111",
     ]  # fmt: skip
-    assert drawn(sla(*features(WHOLE, heads), distance=1))[:6] == [
+    assert drawn(sla(WHOLE, heads, distance=1))[:6] == [
         "111...1", "111...1", "11111.1", ".111111", "...1111", "...1111",
     ]  # fmt: skip
 
 
 def test_sla_shows_everything_from_the_longest_distance_on():
-    assert not sla(*features(SPLIT, HEADS), distance=4, neighbours=False).any()
-
-
-def test_attention_under_sla_by_hand():
-    """All scores equal, a quarter of the weight on the mask: lower sees itself, losses and </s>."""
-    near = sla(*features(WHOLE, HEADS), distance=1, neighbours=False)[0, 3].softmax(0)
-    mixed = 0.25 * near + 0.75 * torch.full((7,), 1 / 7)
-    torch.testing.assert_close(mixed, torch.tensor([0.1071] * 3 + [0.1905, 0.1071, 0.1905, 0.1905]), atol=5e-5, rtol=0)
-
-
-def test_attention_under_sdoi_by_hand():
-    """SG-Net's row of credit, of scores 1 to 6: what is hidden has no weight."""
-    row = sdoi(*features(WHOLE, HEADS))[0, 4, :6]
-    expected = torch.tensor([0, 0, 0.0351, 0, 0.2595, 0.7054])
-    torch.testing.assert_close((torch.arange(1.0, 7) + row).softmax(0), expected, atol=5e-5, rtol=0)
+    assert not sla(SPLIT, HEADS, distance=4, neighbours=False).any()
 
 
 def test_parents_of_the_factor_by_hand():
-    found = parent_scaling(*features(SPLIT, HEADS))[0]
+    found = ParentScaling().bias(*features(SPLIT, HEADS)).factor[0, 0]
 
     def density(*away: float) -> torch.Tensor:
         return torch.tensor([math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) for x in away])
@@ -214,7 +199,7 @@ def test_parents_of_the_factor_by_hand():
 
 
 def test_a_factor_of_the_parent_makes_it_the_least_where_scores_are_negative():
-    factor = parent_scaling(*features(WHOLE, HEADS))[0, 4]  # credit: losses, number 5
+    factor = ParentScaling().bias(*features(WHOLE, HEADS)).factor[0, 0, 4]  # credit: losses, number 5
     scores = torch.arange(1.0, 8)
     expected = [0.0417, 0.0417, 0.0422, 0.0517, 0.1397, 0.4564, 0.2267]
     torch.testing.assert_close((factor * scores).softmax(0), torch.tensor(expected), atol=5e-5, rtol=0)
@@ -225,7 +210,7 @@ def test_a_factor_of_the_parent_makes_it_the_least_where_scores_are_negative():
 
 
 def test_parents_stay_in_their_sentence_of_the_line():
-    found = parent_scaling(*features(WHOLE, [2, 0, 2, 6, 6, 0]))[0]
+    found = ParentScaling().bias(*features(WHOLE, [2, 0, 2, 6, 6, 0])).factor[0, 0]
     assert found[:6].argmax(dim=1).tolist() == [1, 1, 1, 5, 5, 5]
 
 
@@ -241,25 +226,3 @@ def test_parent_ignoring_leaves_rows_of_each_sentence_and_head_as_they_are_in_tr
     assert not (rows == rows[:1]).all()
     torch.testing.assert_close(ignoring.eval()(expert, None).factor, expert.factor)
     assert (ParentIgnoring(1.0, heads=4)(expert, None).factor == 1).all()
-
-
-@pytest.mark.parametrize("mask", [SyntaxAwareLocalAttention(distance=1), ParentScaling()])
-@pytest.mark.parametrize("left", [True, False])
-def test_padding_and_sentences_without_a_parse_change_nothing(mask, left):
-    word, head = features(SPLIT, HEADS)
-    padding = torch.full((1, 3), UNKNOWN)
-    pieces = [padding, word] if left else [word, padding]
-    alone = BiasBuilder([mask])({"word": word, "head": head}).biases[0]
-    wide = {
-        name: torch.cat([torch.cat([padding, f] if left else [f, padding], dim=1), torch.full((1, 11), UNKNOWN)])
-        for name, f in (("word", word), ("head", head))
-    }
-    wide["word"][1] = torch.arange(11)  # words, but no heads
-    assert torch.equal(wide["word"][0], torch.cat(pieces, dim=1)[0])
-    made = BiasBuilder([mask])(wide)
-    real = slice(3, None) if left else slice(0, 8)
-    for ours, theirs, neutral in ((made.biases[0].factor, alone.factor, 1), (made.biases[0].bias, alone.bias, 0)):
-        if ours is not None:
-            torch.testing.assert_close(ours[0, 0][real, real], theirs[0, 0])
-            assert (ours[1] == neutral).all()
-    assert made.has_parse.tolist() == [[True], [False]]

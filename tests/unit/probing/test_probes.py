@@ -8,10 +8,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from syntax_experiments.probing import classifiers, labels
+from syntax_experiments.probing import classifiers, probed_labels
 from syntax_experiments.probing.classifiers import Corpus, ProbeSettings
-from syntax_experiments.probing.labels import NO_LABEL, ProbeLabels
 from syntax_experiments.probing.probe import markdown
+from syntax_experiments.probing.probed_labels import NO_LABEL, ProbeLabels
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import States
 from syntax_experiments.probing.tasks import TASKS, probe
@@ -138,7 +138,7 @@ def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random
     assert found["depth", "layer 0"]["control"] < 0.5
     corpus = Corpus(sentences)
     train = corpus.sentence_of < 240
-    asked = labels.by_type(corpus.distances, corpus.types, train, random)
+    asked = probed_labels.by_type(corpus.distances, corpus.types, train, random)
     features = classifiers.pairs_of_states(states.words[1], train)
     assert classifiers.probe_distances(features, corpus, asked, train, SETTINGS, 1)["accuracy"] > 0.97
 

@@ -11,8 +11,8 @@ from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.probing import labels
-from syntax_experiments.probing.labels import NO_LABEL
+from syntax_experiments.probing import probed_labels
+from syntax_experiments.probing.probed_labels import NO_LABEL
 from syntax_experiments.probing.sentences import read_sentences
 
 
@@ -25,18 +25,18 @@ TREE = "(ROOT (S (NP-SBJ (DT the) (NN increase)) (VP (VBZ reflects) (NP (JJ cred
 
 def test_labels_of_parses():
     dependencies = DependencyTree(list("abcdef"), [2, 3, 0, 5, 3, 3])
-    found = labels.labels_of(6, trees(TREE), dependencies)
+    found = probed_labels.labels_of(6, trees(TREE), dependencies)
     assert (found.depth, found.top) == (3, "NP VP .")
     assert found.distances.tolist() == [1, 3, 2, 1, 3, NO_LABEL]
     assert found.heads.tolist() == [1, 2, NO_LABEL, 4, 2, 2]
-    without = labels.labels_of(6, None, dependencies)
+    without = probed_labels.labels_of(6, None, dependencies)
     assert (without.depth, without.top, set(without.distances)) == (NO_LABEL, None, {NO_LABEL})
     assert without.heads.tolist() == found.heads.tolist()
-    assert set(labels.labels_of(6, trees(TREE), None).heads) == {NO_LABEL}
+    assert set(probed_labels.labels_of(6, trees(TREE), None).heads) == {NO_LABEL}
 
 
 def test_two_sentences_on_a_line():
-    found = labels.labels_of(4, trees("(S (A a) (B b)) (S (C c) (D d))"), None)
+    found = probed_labels.labels_of(4, trees("(S (A a) (B b)) (S (C c) (D d))"), None)
     assert found.distances.tolist() == [1, NO_LABEL, 1, NO_LABEL]
     assert found.top is None
 
@@ -51,7 +51,7 @@ def test_two_sentences_on_a_line():
     ],
 )
 def test_top_constituents(tree, top):
-    assert labels.top_constituents(trees(tree)) == top
+    assert probed_labels.top_constituents(trees(tree)) == top
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,21 @@ def test_top_constituents(tree, top):
 def test_classes_are_balanced_by_training(values, classes, names, found):
     more = np.array([*values, NO_LABEL, 0, 99])  # in testing, beyond the classes
     train = np.arange(len(more)) < len(values)
-    got = labels.balanced_classes(more, classes, train)
+    got = probed_labels.balanced_classes(more, classes, train)
     assert (got[0].tolist(), got[1]) == ([*found, NO_LABEL, 0, len(names) - 1], names)
 
 
 def test_classes_of_frequent_labels_are_those_of_training():
     given = ["b", "a", None, "b", "c", "a", "d", "d", "d"]
-    found, names = labels.frequent_classes(given, 2, np.arange(9) < 6)
+    found, names = probed_labels.frequent_classes(given, 2, np.arange(9) < 6)
     assert names == ["a", "b", "other"]
     assert found.tolist() == [1, 0, NO_LABEL, 1, 2, 0, 2, 2, 2]
-    assert labels.frequent_classes(given, 2, np.arange(9) < 4)[1] == ["b", "a", "other"]  # others in testing alone
-    assert labels.frequent_classes(given[:4], 2, np.arange(4) < 4)[1] == ["b", "a"]
+    assert probed_labels.frequent_classes(given, 2, np.arange(9) < 4)[1] == [
+        "b",
+        "a",
+        "other",
+    ]
+    assert probed_labels.frequent_classes(given[:4], 2, np.arange(4) < 4)[1] == ["b", "a"]
 
 
 def test_controls_are_random_by_type():
@@ -86,7 +90,7 @@ def test_controls_are_random_by_type():
     given[::7] = NO_LABEL
     train = types < 50
     given[~train & (given != NO_LABEL)] = 3  # in testing alone
-    found = labels.by_type(given, types, train, random)
+    found = probed_labels.by_type(given, types, train, random)
     assert ((found == NO_LABEL) == (given == NO_LABEL)).all()
     of_types = [set(found[(types == t) & (given != NO_LABEL)]) for t in range(100)]
     assert all(len(of_type) == 1 for of_type in of_types)
@@ -98,7 +102,7 @@ def test_controls_are_random_by_type():
     ("words", "found"), [(["A", "Dog", "."], "dog"), (["now", "?", '"'], "now"), (["…", "!"], "!"), (["7"], "7")]
 )
 def test_the_type_of_a_sentence(words, found):
-    assert labels.last_word(words) == found
+    assert probed_labels.last_word(words) == found
 
 
 def test_control_heads_are_other_words_of_the_sentence():
@@ -110,7 +114,7 @@ def test_control_heads_are_other_words_of_the_sentence():
     words = np.arange(starts[-1])
     heads = np.where(words == first, NO_LABEL, first)
     train = first < starts[80]
-    found = labels.heads_by_word_type(heads, starts, random.integers(30, size=len(words)), train, random)
+    found = probed_labels.heads_by_word_type(heads, starts, random.integers(30, size=len(words)), train, random)
     there = heads != NO_LABEL
     assert (found[~there] == NO_LABEL).all()
     assert ((found >= first) & (found <= last) & (found != words))[there].all()

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_syntax.modules.biases.sdoi import sdoi
-from fairseq_syntax.modules.biases.slr import hard_slr
-from fairseq_syntax.modules.biases.tree_height import height_buckets
-from fairseq_syntax.modules.biases.tree_path import path_buckets
+from fairseq_syntax.modules.biases import SyntacticDependencyOfInterest, SyntacticLocalRange, TreeHeight, TreePath
 from fairseq_syntax.testing import random_tree
 from syntax_data.features import FEATURES, truncate
 from syntax_data.features.aligned import Settings, align_sentence
@@ -91,10 +88,10 @@ def test_a_parse_of_another_text_is_left_out_and_told_of():
 
 
 MASKS = {
-    "slr": lambda f: hard_slr(f["distance"]),
-    "sdoi": lambda f: sdoi(f["word"], f["head"]),
-    "tree_height": lambda f: height_buckets(f["distance"]).numbers,
-    "tree_path": lambda f: path_buckets(f["word"], f["head"]).numbers,
+    "slr": lambda f: SyntacticLocalRange(form="hard").log_mask(f["distance"]),
+    "sdoi": lambda f: SyntacticDependencyOfInterest().log_mask(f["word"], f["head"]),
+    "tree_height": lambda f: TreeHeight().bias(f["distance"]).numbers,
+    "tree_path": lambda f: TreePath().bias(f["word"], f["head"]).numbers,
 }
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fairseq_syntax.testing import random_tree
 from syntax_data.features import INFINITE
+from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.heads import head_feature
 from syntax_data.features.surface import case_feature, position_feature
 from syntax_data.features.word import word_feature
 from syntax_data.trees.brackets import parse_brackets

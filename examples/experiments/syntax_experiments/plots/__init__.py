@@ -1,5 +1,5 @@
 """Pictures of experiments: scores by length, gates, attention, attention biases and trees.
 
-Nothing here needs torch. :mod:`~syntax_experiments.plots.measured` computes the numbers of a picture as a table,
+Nothing here needs torch. :mod:`~syntax_experiments.plots.picture_data` computes the numbers of a picture as a table,
 :mod:`~syntax_experiments.plots.drawings` draws them. Needs the packages of the extra ``analysis``.
 """

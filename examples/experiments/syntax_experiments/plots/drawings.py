@@ -1,4 +1,4 @@
-"""Drawings of the tables of :mod:`~syntax_experiments.plots.measured`."""
+"""Drawings of the tables of :mod:`~syntax_experiments.plots.picture_data`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from syntax_data.trees.tree import Tree
-from syntax_experiments.plots.measured import LEVEL, Matrix, number
+from syntax_experiments.plots.picture_data import LEVEL, Matrix, number
 from syntax_experiments.plots.style import COLOURS, INK, MATRIX, SIGNED, legend, panels
 
 _MOST_NUMBERS = 12  # columns of a matrix whose cells show their numbers

@@ -16,7 +16,7 @@ from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.measured import Point, Texts
+from syntax_experiments.plots.picture_data import Point, Texts
 from syntax_experiments.plots.style import printable
 from syntax_experiments.training_log import Gates, read_validations
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
-from syntax_experiments.plots import drawings, measured, properties
+from syntax_experiments.plots import drawings, picture_data, properties
 from syntax_experiments.plots.bins import make_bins
 from syntax_experiments.plots.inputs import Inputs
 from syntax_experiments.plots.page import Picture
@@ -34,19 +34,19 @@ _MATRICES = {
 def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
     """Yield every picture that can be drawn."""
     look = looks(inputs.systems)
-    if len(data := measured.final_gates(inputs.dumps, inputs.logged)):
+    if len(data := picture_data.final_gates(inputs.dumps, inputs.logged)):
         caption = (
             "The share of each head's attention that an attention bias has, from 0 (global attention alone) to 1: the "
             "mean over sentences, of a dump if there is one, else of the last validation; over several seeds, the mean."
         )
-        key, gates = "gate (weight of the bias)", measured.matrices_of_gates(data)
+        key, gates = "gate (weight of the bias)", picture_data.matrices_of_gates(data)
         drawing = drawings.matrices(gates, key, columns=3, top=1.0, axes_of=("layer", "head"), style="numbers")
         yield Picture("gates-at-end", "Gates of heads", caption, data, drawing)
     if inputs.references:
-        score = measured.CorpusScorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
+        score = picture_data.CorpusScorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
         yield from _scores_by_bin(inputs, look, score, least=args.min_sentences)
         for i, (axis, points) in enumerate(inputs.sweeps.items(), start=1):
-            data = measured.sweep(points, score)
+            data = picture_data.sweep(points, score)
             caption = f"The score of the test set. {_SEEDS} A level line: the setting does not concern the system."
             drawing = drawings.scores(data, look, axis=axis)
             name, title = _file_name(f"sweep-{i}-{axis}"), f"Score against {axis}"
@@ -56,7 +56,7 @@ def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
         yield from _attention(inputs, sentence)
 
 
-def _scores_by_bin(inputs: Inputs, look: Any, score: measured.CorpusScorer, *, least: int) -> Iterator[Picture]:
+def _scores_by_bin(inputs: Inputs, look: Any, score: picture_data.CorpusScorer, *, least: int) -> Iterator[Picture]:
     kinds: list[tuple[str, str, str, list[Any], Callable[[Any], int]]] = [
         ("length", "source length (words)", "Words are what white space separates.", inputs.lengths, int),
         ("height", "height of the constituency tree (constituents)",
@@ -73,7 +73,7 @@ def _scores_by_bin(inputs: Inputs, look: Any, score: measured.CorpusScorer, *, l
         bins = make_bins(values, least=least)
         if not (bins and inputs.hypotheses):
             continue
-        data = measured.scores_by_bin(bins, inputs.hypotheses, score)
+        data = picture_data.scores_by_bin(bins, inputs.hypotheses, score)
         caption = f"The corpus score of each bin; bins of fewer than {least} sentences are joined. {meaning} {_SEEDS}"
         without, title = values.count(None), f"Score by {axis.partition(' (')[0]}"
         note = f"{without} of {len(values)} sentences are in no bin: they are empty or have no parse."
@@ -94,14 +94,14 @@ def _trees(inputs: Inputs, sentence: int) -> Iterator[Picture]:
         if isinstance(parse, NoParse):
             print(f"{title}: no parse ({parse.reason})", file=sys.stderr)
         elif kind == "dependencies" and parse and parse.tokens:
-            data = measured.dependencies(parse).head(MOST_TOKENS)
+            data = picture_data.dependencies(parse).head(MOST_TOKENS)
             caption, drawing = "An arrow leads from each head to its word.", drawings.dependencies(data)
             yield Picture(name, title, caption, data, drawing, _cut(len(parse.tokens)))
         elif kind == "constituents" and parse:
             words = [word for tree in parse for word in tree.leaves()]
             kept = {i: i for i in range(min(len(words), MOST_TOKENS))}
             trees: Any = merge_leaves(Tree("", parse), words, kept).children
-            data = measured.constituents(trees)
+            data = picture_data.constituents(trees)
             if data["level"].max() > _MOST_LEVELS:
                 print(f"{title}: not drawn, as it has more than {_MOST_LEVELS} levels", file=sys.stderr)
                 continue
@@ -113,7 +113,7 @@ def _attention(inputs: Inputs, sentence: int) -> Iterator[Picture]:
     notes = {note for dump in dumps.values() for note in _cut(len(dump.tokens(sentence)))}
     notes |= {f"{s}: the first of {len(seeds)} dumps." for s, seeds in inputs.dumps.items() if len(seeds) > 1}
     for kind, (title, key, caption) in _MATRICES.items():
-        by_system = {s: measured.matrices(s, d, sentence, kind, most_tokens=MOST_TOKENS) for s, d in dumps.items()}
+        by_system = {s: picture_data.matrices(s, d, sentence, kind, most_tokens=MOST_TOKENS) for s, d in dumps.items()}
         pictures = [(kind, title, [m for found in by_system.values() for m in found], 3)]
         if kind == "heads":
             pictures = [
@@ -126,7 +126,7 @@ def _attention(inputs: Inputs, sentence: int) -> Iterator[Picture]:
                 options: Any = {"columns": columns, "top": top, "style": "bare" if kind == "heads" else "named"}
                 drawing = drawings.matrices(found, key, axes_of=("query", "key"), **options)
                 name, title = _file_name(f"sentence-{sentence}-{name}"), f"Sentence {sentence}: {title}"
-                yield Picture(name, title, caption, measured.cells(found), drawing, tuple(sorted(notes)))
+                yield Picture(name, title, caption, picture_data.cells(found), drawing, tuple(sorted(notes)))
 
 
 def _file_name(text: str) -> str:

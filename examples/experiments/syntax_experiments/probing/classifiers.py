@@ -19,7 +19,7 @@ from sklearn.metrics import recall_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from syntax_experiments.probing.labels import NO_LABEL, last_word
+from syntax_experiments.probing.probed_labels import NO_LABEL, last_word
 from syntax_experiments.probing.sentences import Sentence
 
 #: From the indices of words i and j in the row of all words, ``(pairs,)`` each, to ``(pairs, k)``.

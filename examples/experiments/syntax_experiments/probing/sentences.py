@@ -15,7 +15,7 @@ from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.probing.labels import ProbeLabels, labels_of
+from syntax_experiments.probing.probed_labels import ProbeLabels, labels_of
 
 
 @dataclass(frozen=True)

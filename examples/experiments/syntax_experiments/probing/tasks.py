@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from syntax_experiments.probing import classifiers, labels
+from syntax_experiments.probing import classifiers, probed_labels
 from syntax_experiments.probing.classifiers import Corpus, ProbeSettings, Scores
-from syntax_experiments.probing.labels import NO_LABEL
+from syntax_experiments.probing.probed_labels import NO_LABEL
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import States
 
@@ -26,16 +26,16 @@ def _sentence_task(
     corpus: Corpus, name: str, train: np.ndarray, settings: ProbeSettings
 ) -> tuple[_Ask, Scores, list[str]]:
     """Return a task with the classes of the training sentences: its probe, the scores of the majority, the classes."""
-    given, classes = labels.frequent_classes([s.labels.top for s in corpus.sentences], labels.TOPS, train)
+    given, classes = probed_labels.frequent_classes([s.labels.top for s in corpus.sentences], probed_labels.TOPS, train)
     if name == "depth":
         depths = np.array([s.labels.depth for s in corpus.sentences])
         _check_counts(name, depths != NO_LABEL, train)
-        given, classes = labels.balanced_classes(depths, labels.DEPTHS, train)
+        given, classes = probed_labels.balanced_classes(depths, probed_labels.DEPTHS, train)
     _check_counts(name, given != NO_LABEL, train)
 
     def ask(states: States | None, layer: int, control: bool, seed: int) -> Scores:
         random = np.random.default_rng([seed, 1])
-        asked = labels.by_type(given, corpus.sentence_types, train, random) if control else given
+        asked = probed_labels.by_type(given, corpus.sentence_types, train, random) if control else given
         x = corpus.lengths if states is None else states.sentences[layer]
         return classifiers.probe_sentences(x, asked, train, c=settings.c)
 
@@ -45,12 +45,12 @@ def _sentence_task(
 def _distance(corpus: Corpus, name: str, train: np.ndarray, settings: ProbeSettings) -> tuple[_Ask, Scores, list[str]]:
     there, of_training = corpus.distances != NO_LABEL, train[corpus.sentence_of]
     _check_counts(name, np.bincount(corpus.sentence_of[there], minlength=len(train)) > 0, train)
-    given, classes = labels.balanced_classes(corpus.distances, labels.DISTANCES, of_training)
+    given, classes = probed_labels.balanced_classes(corpus.distances, probed_labels.DISTANCES, of_training)
     pairs = np.stack([corpus.types, np.roll(corpus.types, -1)])  # of a word and the next
     types = np.unique(pairs, axis=1, return_inverse=True)[1]
 
     def ask(states: States | None, layer: int, control: bool, seed: int) -> Scores:
-        asked = labels.by_type(given, types, of_training, np.random.default_rng([seed, 1])) if control else given
+        asked = probed_labels.by_type(given, types, of_training, np.random.default_rng([seed, 1])) if control else given
         features = classifiers.pairs_of_places(corpus.starts)
         if states is not None:
             features = classifiers.pairs_of_states(states.words[layer], of_training)
@@ -67,7 +67,7 @@ def _head(corpus: Corpus, name: str, train: np.ndarray, settings: ProbeSettings)
         asked, features = heads, classifiers.pairs_of_places(corpus.starts)
         if control:
             random = np.random.default_rng([seed, 1])
-            asked = labels.heads_by_word_type(heads, corpus.starts, corpus.types, of_training, random)
+            asked = probed_labels.heads_by_word_type(heads, corpus.starts, corpus.types, of_training, random)
         if states is not None:
             features = classifiers.bilinear_pairs(states.words[layer], of_training)
         return classifiers.probe_heads(features, corpus, asked, of_training, settings, seed)

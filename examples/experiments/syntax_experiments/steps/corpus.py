@@ -15,7 +15,7 @@ from typing import IO, NoReturn, cast
 from xml.etree import ElementTree
 
 from syntax_data.errors import InputError
-from syntax_experiments.formats import READERS
+from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.make import Step, files_in, fill, run
 from syntax_experiments.recipe import SplitFiles
 

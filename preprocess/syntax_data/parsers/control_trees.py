@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from syntax_data.controls import FROM_LENGTH, Control
-from syntax_data.parsers.base import Line, Parse, Parser
+from syntax_data.parsers.parser import Line, Parse, Parser
 from syntax_data.text.lines import tokenize_line
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 

@@ -12,7 +12,7 @@ from syntax_data.errors import InputError
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.tree import DependencyTree
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.measured import (
+from syntax_experiments.plots.picture_data import (
     CorpusScorer,
     Point,
     cells,
