@@ -16,7 +16,7 @@ _PAGES = "*.md", "docs/*.md", "examples/*/README.md", "benchmarks/README.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Puts the repository's pages, and what they link to, in the place of the files of docs/; keeps the theme's."""
+    """Replace the files of docs/ by the repository's pages and what they link to; keep the theme's."""
     pages = {path for pattern in _PAGES for path in _ROOT.glob(pattern)}
     linked = {
         (page.parent / link).resolve()

@@ -1,4 +1,4 @@
-"""Checkpoints changed at random, by a seed: what somebody could do who wants more than to have one loaded."""
+"""Checkpoints changed at random, by a seed, as by a person who wants more than to have one loaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fairseq_syntax.checkpoints import recorded_files
 
 State = dict[str, Any]
 
-#: What torch's safe loading knows, by the names in a file.
+#: Names that torch's safe loading knows, and two that it must not.
 _GLOBALS = [
     "numpy dtype", "numpy ndarray", "numpy._core.multiarray _reconstruct", "numpy.core.multiarray _reconstruct",
     "argparse Namespace", "collections OrderedDict", "collections Counter", "torch._utils _rebuild_tensor_v2",
@@ -50,24 +50,23 @@ class _Call:
         return self.reduced
 
 
+_RECONSTRUCT = np.empty(0).__reduce__()[0]
+_OBJECT = _Call(np.dtype, ("O", False, True))
+
+
 def _array(random: Random) -> _Call:
-    """An array whose dtype, shape or buffer may be no array's."""
+    """An array with an invalid dtype, shape or buffer, or a valid one."""
     name = random.choice(["i8", "i4", "f8", "f4", "O", "V8", "S8", "M8", "?", "i8,O", ""])
-    inner = _Call(np.dtype, ("O", False, True))
-    fields = random.choice([None, {"a": (inner, 0)}, {}, ("a",)])
-    state = (3, random.choice("<>|="), None, random.choice([None, ("a",)]), fields)
-    state += (random.choice([-1, 8, 0, 2**40]), random.choice([-1, 8]), random.choice([0, 1, 63]))
-    if random.random() < 0.5:
-        state = (3, "<", None, None, None, -1, -1, 0)
+    fields = random.choice([None, {"a": (_OBJECT, 0)}, {}, ("a",)])
+    sizes = random.choice([-1, 8, 0, 2**40]), random.choice([-1, 8]), random.choice([0, 1, 63])
+    odd = (3, random.choice("<>|="), None, random.choice([None, ("a",)]), fields, *sizes)
+    state = random.choice([odd, (3, "<", None, None, None, -1, -1, 0)])
     kind = _Call(np.dtype, (name, False, True), *[state] * (random.random() < 0.9))
     shape = random.choice([(1,), (1,), (1,), (2,), (0,), (2**40,), (-1,), (), (1, 1), (1,) * 70, (1.0,), 1, None])
-    content = random.choice(
-        [b"A" * 8, b"A" * 8, b"A" * 8, b"", b"A" * 16, [1], [_Call(np.dtype, ("O", False, True))], "AAAAAAAA"]
-    )
-    state = (1, shape, random.choice([kind, kind, kind, None, 1]), random.random() < 0.5, content)
-    reconstruct = np.empty(0).__reduce__()[0]
+    content = random.choice([b"A" * 8, b"A" * 8, b"A" * 8, b"", b"A" * 16, [1], [_OBJECT], "AAAAAAAA"])
     begun = random.choice([(np.ndarray, (0,), b"b")] * 4 + [(np.ndarray, (2**40,), b"b"), (np.dtype, (0,), b"b")])
-    return _Call(reconstruct, begun, state)
+    values = (1, shape, random.choice([kind, kind, kind, None, 1]), random.random() < 0.5, content)
+    return _Call(_RECONSTRUCT, begun, values)
 
 
 def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -78,22 +77,17 @@ def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from _leaves(value[key])
 
 
-def _options(state: State) -> list[tuple[dict[str, Any], str]]:
-    """The parts of the configuration and the names of their options."""
-    return [(part, name) for part, name in _leaves(state["cfg"]) if isinstance(part, dict)]
-
-
 def _nest(state: State, name: str, value: Any) -> None:
-    """Puts options of the encoder and the decoder into dictionaries of their own, one of them with this value."""
-    model = vars(state["cfg"]["model"]) if isinstance(state["cfg"]["model"], Namespace) else state["cfg"]["model"]
+    """Put options of the encoder and the decoder into dictionaries of their own, one of them with this value."""
+    model = vars(state["cfg"]["model"])
     of_sides = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
     sides = {side: {option: model.get(f"{side}_{option}") for option in of_sides} for side in ("encoder", "decoder")}
     state["cfg"]["model"] = {**model, **{side: {**of, name: value} for side, of in sides.items()}}
 
 
 def odd_option(random: Random, state: State, _: Path) -> None:
-    for _ in range(random.randint(1, 2)):
-        part, name = random.choice(_options(state))
+    options = [(part, name) for part, name in _leaves(state["cfg"]) if isinstance(part, dict)]
+    for part, name in random.choices(options, k=random.randint(1, 2)):
         part[name] = copy.deepcopy(random.choice(_ODD))
 
 
@@ -105,38 +99,34 @@ def size(random: Random, state: State, _: Path) -> None:
     if random.random() < 0.2:
         state["model"][f"{random.choice(['encoder', 'decoder'])}.layers.{random.choice(_SIZES)}.x"] = torch.ones(1)
     if random.random() < 0.2:
-        _nest(state, random.choice(["layers", "embed_dim", "ffn_embed_dim"]), random.choice(_SIZES))
-    if random.random() < 0.2:
-        model["feature_embeddings"] = "upos"
-        model["upos_labels"] = " ".join(map(str, range(random.choice([1, 50, 10**5]))))
+        labels = " ".join(map(str, range(random.choice([1, 50, 10**5]))))
+        model.update(feature_embeddings="upos", upos_labels=labels)
     if random.random() < 0.2:
         model["adaptive_softmax_cutoff"] = random.choice(["[1,2]", [10**9], [5] * 1000, "[1] * 10000"])
+    if random.random() < 0.2:
+        _nest(state, random.choice(["layers", "embed_dim", "ffn_embed_dim"]), random.choice(_SIZES))
 
 
 def path(random: Random, state: State, fifo: Path) -> None:
-    """Opening a named pipe that nobody writes to would never end."""
+    """Opening a named pipe that nobody writes to never ends."""
     opened = ["encoder_embed_path", "decoder_embed_path", "bpe_codes"] * 10
     name = random.choice([*recorded_files.OPENED, *recorded_files.OF_COMMANDS, *opened])
     where = random.choice([str(fifo), f"{fifo}:{fifo}", [str(fifo)], "/dev/zero", "http://127.0.0.1:9/x"])
     for part in [vars(state["cfg"]["model"]), *(part for part in state["cfg"].values() if isinstance(part, dict))]:
         part[name] = where
     if random.random() < 0.3:
-        _nest(state, "embed_path", where)
+        kinds = ["gpt2", "subword_nmt", "sentencepiece", "hf_byte_bpe"]
+        state["cfg"]["bpe"] = {"_name": random.choice(kinds), name: where}
     if random.random() < 0.3:
-        state["cfg"]["bpe"] = {
-            "_name": random.choice(["gpt2", "subword_nmt", "sentencepiece", "hf_byte_bpe"]),
-            name: where,
-        }
+        _nest(state, "embed_path", where)
 
 
 def address(random: Random, state: State, _: Path) -> None:
     """An array whose numbers numpy would take for addresses of objects, which it follows as the array is copied."""
-    kind = (3, "<", None, ("a",), {"a": (_Call(np.dtype, ("O", False, True)), 0)}, 8, 8, 1)
-    values = (1, (1,), _Call(np.dtype, ("i8", False, True), kind), False, b"A" * 8)
+    kind = _Call(np.dtype, ("i8", False, True), (3, "<", None, ("a",), {"a": (_OBJECT, 0)}, 8, 8, 1))
     options = vars(state["cfg"]["model"])
-    options[random.choice(["dropout", "arch", "x"])] = _Call(
-        np.empty(0).__reduce__()[0], (np.ndarray, (0,), b"b"), values
-    )
+    name = random.choice(["dropout", "arch", "x"])
+    options[name] = _Call(_RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (1,), kind, False, b"A" * 8))
     options["syntax_layers"] = "1-2,top"  # whose options are a deep copy
 
 
@@ -177,18 +167,16 @@ def part(random: Random, state: State, _: Path) -> None:
     deep: Any = []
     for _ in range(random.choice([40, 200])):
         deep = [deep]
-    value = random.choice([*_ODD, loop, shared, deep])
+    container[key] = random.choice([*_ODD, loop, shared, deep])
     if random.random() < 0.2 and isinstance(container, dict):
         del container[key]
-    else:
-        container[key] = value
 
 
-CHANGES = [odd_option, size, path, address, array, weight, part]
+CHANGES = {change.__name__: change for change in (odd_option, size, path, address, array, weight, part)}
 
 
 def _pickle(random: Random, content: bytes) -> bytes:
-    """A pickle with some operations left out, doubled, swapped, of others, or with other bytes."""
+    """A pickle with operations left out, doubled, swapped, replaced, or with other bytes."""
     ends = [place for _, _, place in pickletools.genops(content) if place is not None] + [len(content)]
     parts = [content[a:b] for a, b in itertools.pairwise(ends)]
     for _ in range(random.randint(1, 3)):
@@ -197,14 +185,10 @@ def _pickle(random: Random, content: bytes) -> bytes:
         if kind == "global":
             calls = [i for i, part in enumerate(parts) if part.startswith(b"c")]
             parts[random.choice(calls)] = b"c" + random.choice(_GLOBALS).replace(" ", "\n").encode() + b"\n"
-        elif kind == "drop":
-            parts[a] = b""
-        elif kind == "double":
-            parts[a] *= 2
         elif kind == "swap":
             parts[a], parts[b] = parts[b], parts[a]
-        elif kind == "copy":
-            parts[a] = parts[b]
+        elif kind != "byte":
+            parts[a] = {"drop": b"", "double": parts[a] * 2, "copy": parts[b]}[kind]
         elif parts[a]:
             i = random.randrange(len(parts[a]))
             parts[a] = parts[a][:i] + bytes([random.randrange(256)]) + parts[a][i + 1 :]
@@ -212,12 +196,11 @@ def _pickle(random: Random, content: bytes) -> bytes:
 
 
 def _bytes(random: Random, content: bytes) -> bytes:
-    """Other bytes, or less of them; the beginning and the end, where a format has its tables, more often."""
+    """Other bytes, or fewer; more often at the beginning and the end, where a format has its tables."""
     changed = bytearray(content)
     for _ in range(random.randint(1, 4)):
-        place = random.choice(
-            [random.randrange(len(changed)), random.randrange(2000), len(changed) - 1 - random.randrange(2000)]
-        )
+        near = random.randrange(2000)
+        place = random.choice([random.randrange(len(changed)), near, len(changed) - 1 - near])
         changed[place] = random.choice([0, 255, random.randrange(256)])
     return bytes(changed[: random.randrange(len(changed))] if random.random() < 0.1 else changed)
 
@@ -230,18 +213,16 @@ def _archive(random: Random, content: bytes) -> bytes:
             inner = old.read(entry)
             if entry.filename.endswith("data.pkl"):
                 inner = _pickle(random, inner)
-            how = zipfile.ZIP_DEFLATED if random.random() < 0.001 else zipfile.ZIP_STORED
-            new.writestr(entry.filename, inner, how)
+            new.writestr(entry.filename, inner, zipfile.ZIP_STORED)
     return to.getvalue()
 
 
 def attacked(random: Random, state: State, fifo: Path) -> tuple[str, bytes]:
-    """What was done, and the checkpoint's bytes. `fifo` is a named pipe that nobody writes to."""
+    """The kind of change, and the checkpoint's bytes. `fifo` is a named pipe that nobody writes to."""
     state = copy.deepcopy(state)
-    how = random.choice([*(change.__name__ for change in CHANGES), "pickle", "bytes"])
-    for change in CHANGES:
-        if change.__name__ == how:
-            change(random, state, fifo)
+    how = random.choice([*CHANGES, "pickle", "bytes"])
+    if how in CHANGES:
+        CHANGES[how](random, state, fifo)
     old_format = random.random() < 0.2
     out = io.BytesIO()
     torch.save(state, out, _use_new_zipfile_serialization=not old_format)

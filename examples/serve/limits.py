@@ -22,7 +22,7 @@ REFUSAL = (
     b"content-type: application/json\r\ncontent-length: 35\r\n\r\n"
     b'{"detail":"too many are connected"}'
 )
-#: How many connections are accepted at once, and how many descriptors are left for whatever else opens files.
+#: How many connections are accepted at once, and how many descriptors are left for other files.
 BACKLOG, RESERVE = 128, 64
 
 

@@ -14,6 +14,7 @@ state) or begins. Errors in them name the checkpoint.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -85,24 +86,17 @@ def hook_checkpoint_loading(
         return state
 
     @functools.wraps(build)
-    def load_model_ensemble_and_task(
-        filenames: list[str],
-        arg_overrides: Overrides | None = None,
-        task: Any = None,
-        strict: bool = True,
-        suffix: str = "",
-        num_shards: int = 1,
-        state: State | None = None,
-    ) -> Any:
-        data = getattr(getattr(task, "cfg", None), "data", None) or (arg_overrides or {}).get("data", "the data")
-        with SizeLimit(parts=num_shards) as limit:
+    def load_model_ensemble_and_task(*args: Any, **kwargs: Any) -> Any:
+        given = inspect.signature(build).bind(*args, **kwargs).arguments
+        paths, overrides = given["filenames"], given.get("arg_overrides") or {}
+        data = getattr(getattr(given.get("task"), "cfg", None), "data", None) or overrides.get("data", "the data")
+        with SizeLimit(parts=given.get("num_shards", 1)) as limit:
             of_thread.limit = limit
             try:
-                if state is not None:
-                    limit.of(filenames[0], state)
-                fit = f"weights that fit its configuration and the dictionaries of {data}"
-                with naming(":".join(filenames), fit):
-                    return build(filenames, arg_overrides, task, strict, suffix, num_shards, state)
+                if given.get("state") is not None:
+                    limit.of(paths[0], given["state"])
+                with naming(":".join(paths), f"weights that fit its configuration and the dictionaries of {data}"):
+                    return build(*args, **kwargs)
             finally:
                 of_thread.limit = None
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class SyntaxModel(BaseFairseqModel):
     """Base of models with a :class:`~fairseq_syntax.encoder.encoder.SyntaxTransformerEncoder`.
 
-    It holds all that a task asks of such a model, whatever the model is for.
+    It holds all that a task asks of such a model, for all kinds of models.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The benchmarks' own machinery, and what they count: what a model asks of its device."""
+"""The benchmarks' own code, and what they count: operations, memory and waits of a model on its device."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+import commands
 from fairseq_syntax.commands import average_checkpoints, dump
-from syntax_data.commands import score
+from syntax_data.commands import parse, score
 
 
 @contextmanager
@@ -47,6 +48,22 @@ def test_dump(trained, tmp_path):
     with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), limited(1000):
         dump.main([str(trained.data), *options])
     assert not list(tmp_path.iterdir())
+
+
+def test_parse(text, tmp_path):
+    (tmp_path / "parses").write_text("(S so many words)\n" * 2000)
+    given = ["--parser=trees", f"--parse-file={tmp_path}/parses", f"--input={text}"]
+    with pytest.raises(SystemExit, match=rf": error: {text}\S+: File too large$"), limited(5000):
+        parse.main(given)
+    assert not list(tmp_path.glob("text.trees"))
+
+
+def test_binarize(corpus, plain_data_bin, tmp_path):
+    data = commands.copy(plain_data_bin, tmp_path / "bin")
+    before = {path.name for path in data.iterdir()}
+    with pytest.raises(SystemExit, match=rf": error: {data}/\S+: File too large$"), limited(2000):
+        commands.binarize(corpus, data)
+    assert {path.name for path in data.iterdir() if not path.name.endswith(".lock")} == before
 
 
 def test_score(text, tmp_path):

@@ -21,22 +21,23 @@ _SETS_UP = "sets up the environment in which this test runs"
 _NETWORK = "the network; tests have a corpus of their own"
 _HOURS = "hours; tests/system/test_experiments.py runs each recipe small"
 _RAW_TEXT = "tests/system/test_docs.py runs this page in a folder of its own, and its German in Chinese and French too"
+_QUICKSTART = "tests/system/test_quickstart.py runs it"
 #: Why a block does not run here: by page and by how the block begins.
 ELSEWHERE = {
     ("README.md", "bash run.sh"): _SETS_UP,
     ("README.md", "pip install"): _SETS_UP,
     ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "export PIP"): _SETS_UP,
-    ("examples/quickstart/README.md", "bash run.sh"): "tests/system/test_quickstart.py runs this recipe",
-    ("examples/quickstart/README.md", "cd experiments"): "tests/system/test_quickstart.py runs it",
-    ("docs/extending.md", "from syntax_data"): "tests/system/test_docs.py runs it",
+    ("docs/research.md", "pip install"): _SETS_UP,
+    ("docs/tutorial.md", "bash run.sh"): _QUICKSTART,
+    ("docs/tutorial.md", "cd experiments"): _QUICKSTART,
     ("docs/tutorial.md", "mkdir -p raw"): _NETWORK,
-    ("docs/raw-text-to-data-bin.md", ""): _RAW_TEXT,
+    ("docs/code.md", "from syntax_data"): "tests/system/test_docs.py runs it",
+    ("docs/data.md", ""): _RAW_TEXT,
     ("docs/results.md", ""): _HOURS,
-    ("docs/systems.md", "bash run.sh"): _HOURS,
-    ("docs/gate-evaluation.md", ""): _HOURS,
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/experiments/README.md", "authors="): _NETWORK,
+    ("examples/experiments/README.md", "python -m syntax_experiments.tables"): "unit tests of the tables",
     ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
     ("benchmarks/README.md", ""): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
 }
@@ -44,9 +45,7 @@ ELSEWHERE = {
 FOLDERS = {
     "main path": ["README.md"],
     "one after the other": [
-        *("README.md", "docs/training.md", "docs/scoring.md", "docs/new-text.md", "docs/data.md", "docs/systems.md"),
-        *("docs/hou-2024.md", "docs/probing.md", "docs/analysis.md", "docs/extending.md"),
-        "examples/own_bias/README.md",
+        *("README.md", "docs/training.md", "docs/translation.md", "docs/systems.md", "docs/research.md", "docs/code.md")
     ],
     "tutorial": ["docs/tutorial.md"],
 }
@@ -57,24 +56,23 @@ SUBSTITUTES = {
     "docs/tutorial.md": {
         "--lang en --input raw/$split.en --workers 2 --download": "--parser fake --input raw/$split.en"
     },
-    "docs/scoring.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
-    "docs/hou-2024.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
+    "docs/translation.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
+    "docs/systems.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
-    "docs/extending.md": {"…": COMMON},
-    "examples/own_bias/README.md": {"…": COMMON},
+    "docs/code.md": {"…": COMMON},
 }
 #: What pages need, and README does not make.
 BEFORE = {
-    "docs/scoring.md": f"""
+    "docs/translation.md": f"""
 for arch in gated_syntax_transformer:gated:slr transformer:stock:stock; do
     IFS=: read architecture folder name <<< "$arch"
     fairseq-train data-bin/en-de --user-dir fairseq_syntax --task syntax_translation --arch $architecture \\
         --save-dir checkpoints/$folder --log-file $name.1.log {COMMON}
     cp $name.1.log $name.2.log
 done
+head -n 2 tok/test.en > new.en
 """,
-    "docs/new-text.md": "head -n 2 tok/test.en > new.en",
-    "docs/analysis.md": """
+    "docs/research.md": """
 for name in stock.1 stock.2 slr.1 slr.2; do cp generate.log $name.gen; done
 fairseq-syntax-dump data-bin/en-de --path checkpoints/gated/checkpoint_best.pt --gen-subset test --output slr.1.npz
 """,
@@ -132,7 +130,7 @@ def test_blocks_run(folder, fake_parser, pages):
                 run(SMALL + text, folder)
             except AssertionError as error:
                 raise AssertionError(f"{block.page}:{block.line}") from error
-    assert "docs/analysis.md" not in pages or (folder / "pictures/index.html").is_file()
+    assert "docs/research.md" not in pages or (folder / "pictures/index.html").is_file()
 
 
 def test_the_recipe_in_the_readme_of_experiments_is_one(tmp_path):

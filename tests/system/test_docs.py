@@ -1,6 +1,6 @@
-"""What README and docs/ say is so: files, links, options, numbers, examples.
+"""README and docs/ are true: files, links, options, numbers, examples.
 
-The commands of docs/raw-text-to-data-bin.md run as they stand there, but for the parser's models, which would have to
+The commands of docs/data.md run as they are, but for the parser's models, which would have to
 be downloaded, and for processes beside one another, which take longer to start than texts this small.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import gzip
-import inspect
 import os
 import re
 import subprocess
@@ -19,17 +18,14 @@ from typing import Any
 import pytest
 import torch
 from fairseq import options
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
-from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.inference import recorded_parser
-from fairseq_syntax.modules.gates import TokenGate
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from pages import PAGES, blocks
@@ -39,7 +35,7 @@ from syntax_data import __version__
 from syntax_data.parsers import Line, Parse
 from syntax_data.trees.tree import DependencyTree, NoParse
 
-BLOCKS = [block.text for block in blocks("docs/raw-text-to-data-bin.md", "bash")]
+BLOCKS = [block.text for block in blocks("docs/data.md", "bash")]
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 
 
@@ -75,8 +71,8 @@ def test_german_and_french(tmp_path, lang):
         assert "BLEU" in run(SMALL + dependencies, tmp_path)
 
 
-def test_parser_of_the_page_on_extending(monkeypatch):
-    (expert,) = blocks("docs/extending.md", "python")
+def test_parser_of_the_page_on_the_code(monkeypatch):
+    (expert,) = blocks("docs/code.md", "python")
     space: dict[str, Any] = {}
     exec(expert.text, space)
     parser = space["LeftToRight"].from_arguments(None)
@@ -122,14 +118,14 @@ def rows_of(page: str, first: str) -> list[list[str]]:
 
 
 def is_test(name: str) -> bool:
-    """Whether there is a test of that name, `path::function`."""
+    """Return if there is a test of that name, `path::function`."""
     path, _, function = name.partition("::")
     tree = ast.parse((ROOT / path).read_text())
     return any(isinstance(node, ast.FunctionDef) and node.name == function for node in tree.body)
 
 
 def test_options_and_tests_of_the_papers_table_exist():
-    rows = rows_of("docs/hou-2024.md", "of the paper")
+    rows = rows_of("docs/systems.md", "of the paper")
     assert len(rows) == 21
     commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
     for command in commands:
@@ -147,7 +143,7 @@ def test_options_and_tests_of_the_papers_table_exist():
 
 
 def parameters(architecture: str, dictionary: int) -> int:
-    """How many a model with one dictionary of so many symbols has; made without memory."""
+    """The number of parameters of a model with one dictionary of that size; built without memory."""
     arguments = f"data --task syntax_translation --arch {architecture} --share-all-embeddings"
     args = options.parse_args_and_arch(options.get_training_parser(), arguments.split())
     cfg = convert_namespace_to_omegaconf(args)
@@ -161,9 +157,9 @@ def parameters(architecture: str, dictionary: int) -> int:
 
 def test_parameters_of_table_8():
     name = "`--arch gated_syntax_transformer_…`"
-    rows = rows_of("docs/hou-2024.md", name)
-    assert [int(count.replace(",", "")) for _, _, count in rows] == [36933680, 36931632, 40060976, 40060976, 39991344]
-    for architecture, dictionary, count in rows:
+    rows = rows_of("docs/systems.md", name)
+    assert [int(row[-1].replace(",", "")) for row in rows] == [36933680, 36931632, 40060976, 40060976, 39991344]
+    for architecture, *_, dictionary, count in rows:
         for suffix in ("", "_paper"):
             made = parameters(
                 f"gated_syntax_transformer_{architecture.strip('`')}{suffix}", int(dictionary.replace(",", ""))
@@ -180,7 +176,7 @@ def options_page(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_page_of_options_is_that_of_the_code(monkeypatch):
     page = options_page(monkeypatch)
-    assert page.PAGE.read_text() == page.options_page(), "python docs/make_options.py makes it anew"
+    assert page.PAGE.read_text() == page.options_page(), "python docs/make_options.py writes it"
     rows = re.findall(r"^\| `(--[a-z-]+).* \| (.*) \| (.*) \|$", page.PAGE.read_text(), re.M)
     defaults = {flag: default for flag, _, default in rows}
     declared = {field.name for field in dataclasses.fields(SyntaxTranslationConfig) if "help" in field.metadata}
@@ -195,25 +191,6 @@ def test_the_page_of_options_is_that_of_the_code(monkeypatch):
         "off",
         "all",
     )
-    for flags, _, default, _ in rows_of("docs/systems.md", "option"):
-        for flag in re.findall(r"`(--(?!no-)[a-z-]+)", flags):
-            if defaults[flag].startswith("`") or default in ("on", "off"):
-                assert default.strip("`") == defaults[flag].strip("`"), flag
-
-
-OF_CRITERION = ["**of the criterion**", "", "", ""]
-
-
-def test_options_of_the_criterion_and_the_tests_of_all_systems_exist():
-    rows = rows_of("docs/systems.md", "option")
-    assert all(is_test(test.strip("`")) for *_, test in rows if test)
-    told = {
-        flag: row[2].strip("`") for row in rows[rows.index(OF_CRITERION) :] for flag in re.findall("--[a-z-]+", row[0])
-    }
-    of_fairseq = {field.name for field in dataclasses.fields(LabelSmoothedCrossEntropyCriterionConfig)}
-    fields = dataclasses.fields(LabelSmoothedCrossEntropyWithSyntaxConfig)
-    ours = {"--" + f.name.replace("_", "-"): str(f.default) for f in fields if f.name not in of_fairseq}
-    assert {flag: str(default).removesuffix(".0") for flag, default in ours.items()} == told
 
 
 def test_architectures_and_parameters_of_all_systems():
@@ -233,28 +210,6 @@ def test_architectures_and_parameters_of_all_systems():
     (listed,) = re.findall(r"with `\{([a-z0-9_,]+)\}` \(the", page)
     sets = {f"{system}_transformer_{name}" for system in ("pascal", "lisa") for name in listed.split(",")}
     assert {name for name in named if not name.endswith(("transformer", "_tiny"))} == sets
-
-
-def test_lines_that_each_system_took():
-    rows = [row for row in rows_of("docs/systems.md", "of") if "`" in row[1]]
-    assert len(rows) == 8
-    for _, files, told in rows:
-        texts = [(ROOT / path).read_text() for path in re.findall(r"`([^`]+)`", files)]
-        if "the token gate" in files:
-            texts[-1] = inspect.getsource(TokenGate)
-        assert [len(text.splitlines()) for text in texts] == [int(number) for number in told.split(" + ")]
-
-
-@pytest.mark.parametrize("package", ["syntax_data", "fairseq_syntax"])
-def test_table_of_components_is_that_of_the_imports(package):
-    source = ast.parse((ROOT / "tests/unit/test_imports.py").read_text())
-    (table,) = (n.value for n in source.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "COMPONENTS")
-    components = {name: uses for name, uses in ast.literal_eval(table).items() if name.split(".")[0] == package}
-    rows = rows_of("docs/architecture.md", f"component of `{package}`")
-    told = {name.strip("`"): uses for name, _, uses in rows}
-    assert list(told) == [name.partition(".")[2] or package for name in components]
-    for uses, expected in zip(told.values(), components.values(), strict=True):
-        assert re.findall(r"[\w.]+", uses.replace("all above", "")) == re.findall(r"[\w.]+", expected)
 
 
 def test_the_picture_of_the_flow_is_that_of_the_code(monkeypatch):

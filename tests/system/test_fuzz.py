@@ -213,11 +213,11 @@ def assert_place(message: object, folder: Path) -> None:
     assert len(found) < 3000, len(found)
 
 
-def parse_file(folder: Path, kind: str, source: Path, prefix: str) -> str | None:
+def parse_file(folder: Path, kind: str, source: Path, prefix: str, *more: str) -> str | None:
     return command(
         syntax_data.commands.parse.main,
         *("--parser", kind, "--input", folder / "words.de", "--parse-file", source),
-        *("--output-prefix", folder / prefix, "--batch-size", "2", "--max-tokens", "20"),
+        *("--output-prefix", folder / prefix, "--batch-size", "2", "--max-tokens", "20", *more),
     )
 
 
@@ -242,15 +242,29 @@ def values(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in (folder / "bin").iterdir() if any(f".{f}." in p.name for f in FEATURES)}
 
 
-PARSES = ["bare.de.trees", "bare.de.conllu"]
 FILES = [f"train.de-en.de{f}.{ending}" for f in ("", *(f".{f}" for f in FEATURES[:3])) for ending in ("bin", "idx")]
-VERIFY = ["--verify", "-s", "de", "-t", "en", "--destdir"]
-COUNT = 15  # tests that share the time
+COUNT = 14  # tests that share the time
 
 
-@pytest.mark.parametrize("name", PARSES)
-def test_parses(name, attack, clean):
-    """Without a record, parses are taken for what they say; what fairseq-syntax-parse makes of them says the same."""
+def assert_features(folder: Path, expected: object) -> None:
+    """The features of the data-bin are the expected ones, or are refused."""
+    try:
+        found = features(folder)
+    except (InputError, FileNotFoundError) as error:
+        assert str(folder) in str(error)  # noqa: PT017
+    else:
+        assert found == expected
+
+
+def assert_named(message: str | None, folder: Path) -> None:
+    """A command's message, if it ended with one, names a file."""
+    if message is not None:
+        assert_place(message, folder)
+
+
+@pytest.mark.parametrize("name", ["bare.de.trees", "bare.de.conllu"])
+def test_parses(name, attack):
+    """Parses without a record are used as they are; fairseq-syntax-parse writes the same."""
     kind = name.rpartition(".")[2]
 
     def law(folder: Path) -> None:
@@ -270,18 +284,14 @@ def test_parses(name, attack, clean):
 
 
 def test_text(attack, clean):
-    """Features of another text are refused where they are made, or where they meet the tokens."""
+    """Features of another text are refused where they are written, or where they meet the tokens."""
     expected = features(clean)
 
     def law(folder: Path) -> None:
         message = binarize(folder, "bare")
-        if message is not None:
-            assert_place(message, folder)
-            return
-        try:
-            assert features(folder) == expected
-        except InputError as error:
-            assert_place(error, folder)
+        assert_named(message, folder)
+        if message is None:
+            assert_features(folder, expected)
 
     attack("bare.de", law)
 
@@ -291,9 +301,7 @@ def test_parses_with_their_record(name, attack, clean):
     expected = values(clean)
 
     def law(folder: Path) -> None:
-        message = binarize(folder, "train")
-        if message is not None:
-            assert_place(message, folder)
+        assert_named(binarize(folder, "train"), folder)
         assert values(folder) == expected
 
     attack(name, law)
@@ -303,21 +311,20 @@ def test_signature(attack, clean):
     expected = features(clean)
 
     def law(folder: Path) -> None:
-        try:
-            assert features(folder) == expected
-        except (InputError, FileNotFoundError) as error:
-            assert str(folder) in str(error)  # noqa: PT017 (missing features: their own message)
+        assert_features(folder, expected)
         (folder / "valid.de").write_text(SUBWORDS, encoding="utf-8")
         for kind in ("trees", "conllu"):
             shutil.copy(folder / f"bare.de.{kind}", folder / f"valid.de.{kind}")
-        message = command(
-            syntax_data.commands.binarize.main,
-            *("-s", "de", "-t", "en", "--validpref", folder / "valid", "--destdir", folder / "bin"),
-        )
-        if message is not None:
-            assert_place(message, folder)
+        arguments = "-s", "de", "-t", "en", "--validpref", folder / "valid", "--destdir", folder / "bin"
+        assert_named(command(syntax_data.commands.binarize.main, *arguments), folder)
 
     attack("bin/syntax.de-en.de.json", law)
+
+
+def test_feature_files(attack, clean):
+    expected = features(clean)
+    for name in FILES:
+        attack(f"bin/{name}", lambda folder: assert_features(folder, expected), part=1 / len(FILES))
 
 
 def changed_entries(content: Any) -> Iterator[Any]:
@@ -343,15 +350,13 @@ def test_every_entry_of_a_signature(clean, tmp_path):
     folder = Path(shutil.copytree(clean, tmp_path / "x"))
     path = folder / "bin/syntax.de-en.de.json"
     options = SimpleNamespace(data=path.parent, source_lang="de", target_lang="en", input_parses=None, parser="none")
+    verify = "--verify", "-s", "de", "-t", "en", "--destdir", folder / "bin"
     for content in changed_entries(json.loads(path.read_text())):
         path.write_text(json.dumps(content))
-        try:
-            assert features(folder) == expected
+        assert_features(folder, expected)
+        with contextlib.suppress(InputError):
             source_reader(options, FEATURES)
-        except (InputError, FileNotFoundError) as error:
-            assert str(folder) in str(error)  # noqa: PT017
-        message = command(syntax_data.commands.binarize.main, *VERIFY, folder / "bin")
-        assert message is None or assert_place(message, folder) is None
+        assert_named(command(syntax_data.commands.binarize.main, *verify), folder)
 
 
 def test_every_entry_of_a_record(clean, tmp_path):
@@ -360,22 +365,8 @@ def test_every_entry_of_a_record(clean, tmp_path):
     path = folder / "train.de.parse.json"
     for content in changed_entries(json.loads(path.read_text())):
         path.write_text(json.dumps(content))
-        message = binarize(folder, "train")
-        assert message is None or assert_place(message, folder) is None
+        assert_named(binarize(folder, "train"), folder)
         assert values(folder) == expected
-
-
-def test_feature_files(attack, clean):
-    expected = features(clean)
-
-    def law(folder: Path) -> None:
-        try:
-            assert features(folder) == expected
-        except InputError as error:
-            assert_place(error, folder)
-
-    for name in FILES:
-        attack(f"bin/{name}", law, part=1 / len(FILES))
 
 
 def stopped_run(folder: Path, name: str) -> list[str]:
@@ -402,12 +393,8 @@ def test_logs(attack):
     """Scores are of all sentences, one of each."""
 
     def law(folder: Path) -> None:
-        message = command(
-            syntax_data.commands.score.main,
-            *("--hypotheses", folder / "generate.log", "--references", folder / "words.de"),
-        )
-        if message is not None:
-            assert_place(message, folder)
+        files = "--hypotheses", folder / "generate.log", "--references", folder / "words.de"
+        assert_named(command(syntax_data.commands.score.main, *files), folder)
 
     attack("generate.log", law)
 

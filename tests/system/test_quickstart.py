@@ -50,7 +50,7 @@ def test_quickstart_table(tmp_path):
     assert exact.keys() == {"transformer", "gated", "gated_false"}
     assert exact.pop("gated") >= 95
     assert all(abs(control - 28.3) <= 5 for control in exact.values())
-    *_, ask = blocks("examples/quickstart/README.md", "bash")
+    (ask,) = (block for block in blocks("docs/tutorial.md", "bash") if block.text.startswith("cd experiments"))
     (tmp_path / "experiments").symlink_to(tmp_path)
     *_, answer = run(ask.text, tmp_path).splitlines()
     assert answer == "['pintero rivano teleska wis sehi', 'pintero teleska wis rivano sehi']"

@@ -104,7 +104,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _samples(text: str) -> int:
-    # sacreBLEU takes its default for 0 and whatever is negative.
+    # sacreBLEU takes its default for 0 and negative numbers.
     if not re.fullmatch("[0-9]{1,6}", text) or not 0 < int(text) <= _MOST_SAMPLES:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_SAMPLES}, found {text[:20]!r}")
     return int(text)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature, describe_files
+from syntax_data.io.atomic_write import named_errors
 from syntax_data.io.locks import locked
 from syntax_data.io.workers import signals_afterwards
 
@@ -35,7 +36,8 @@ def staging_folder(target: str) -> Iterator[str]:
             os.unlink(folder)
         os.mkdir(folder)
         try:
-            yield folder
+            with named_errors(target):
+                yield folder
         finally:
             shutil.rmtree(folder)
 
