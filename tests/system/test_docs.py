@@ -6,7 +6,6 @@ be downloaded, and for processes beside one another, which take longer to start 
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import gzip
 import os
@@ -117,21 +116,13 @@ def rows_of(page: str, first: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
 
 
-def is_test(name: str) -> bool:
-    """Return if there is a test of that name, `path::function`."""
-    path, _, function = name.partition("::")
-    tree = ast.parse((ROOT / path).read_text())
-    return any(isinstance(node, ast.FunctionDef) and node.name == function for node in tree.body)
-
-
-def test_options_and_tests_of_the_papers_table_exist():
+def test_options_of_the_papers_table_exist():
     rows = rows_of("docs/systems.md", "of the paper")
     assert len(rows) == 21
     commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
     for command in commands:
         commands[command] = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
-    for _, asked, test in rows:
-        assert is_test(test.strip("`")), test
+    for _, asked, _ in rows:
         for arguments in re.findall("`(.*?)`", asked):
             command, *rest = arguments.split()
             if command in commands:
