@@ -1,6 +1,6 @@
 """fairseq's own tests: as they are written, and with our task and architecture instead of theirs.
 
-They are read from the folder that FAIRSEQ_SYNTAX_DATA names. docs/fairseq-tests.md has the result of each.
+They are read from the folder that FAIRSEQ_SYNTAX_DATA names. CONTRIBUTING.md has their numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ pytestmark = [
     pytest.mark.nightly,
     pytest.mark.skipif(not (FOLDER / "tests").is_dir(), reason="fairseq's own tests are not there"),
 ]
-PAGE = (ROOT / "docs/fairseq-tests.md").read_text()
+
+PAGE = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
 
 #: The tests of a translation model whose task and architecture can be ours.
 ADAPTED = [
@@ -159,8 +160,7 @@ def test_every_test_is_accounted_for(theirs):
     tests = cases(theirs)
     groups = [ADAPTED, *(others(name, tests) for name in OTHERS)]
     assert sorted(itertools.chain(*groups)) == sorted(tests)
-    for name, group in zip(OTHERS, groups[1:], strict=True):
-        assert f"| {name} | {len(group)} |" in PAGE
+    assert f"Of {len(groups[1])} tests of parts that we do not touch" in PAGE
 
 
 def short(test: str) -> str:
@@ -244,7 +244,6 @@ def without(flags: list[str], *unknown: str) -> list[str]:
     return kept
 
 
-def test_the_page_says_what_comes_of_each():
-    rows = dict(re.findall(r"^\| `(.*?)` \|.*\| (passes|refused)", PAGE, re.M))
-    assert rows == {short(test): "refused" if test in TORCHSCRIPT else "passes" for test in ADAPTED}
-    assert f"{len(ADAPTED) - len(TORCHSCRIPT)} of {len(ADAPTED)} pass with ours" in PAGE
+def test_the_page_has_the_numbers():
+    assert f"Of {len(ADAPTED)} that apply, {len(ADAPTED) - len(TORCHSCRIPT)} pass with ours" in PAGE
+    assert f"The other {len(TORCHSCRIPT)} need TorchScript" in PAGE
