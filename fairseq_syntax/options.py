@@ -70,7 +70,7 @@ class Option:
         return text if self.default is None else f"{text}; default: {shown}"
 
     def add_to(self, parser: Any) -> None:
-        """Adds the option to a parser or group of argparse's, without its default: an architecture may set another."""
+        """Add the option to a parser or group of argparse's, without its default: an architecture may set another."""
         text = self.help.replace("%", "%%")
         if self.kind is bool:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=text)

@@ -102,7 +102,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.close()
 
     def _is_our_turn(self) -> bool:
-        """Whether a request is there as a whole, and its answer is not."""
+        """Return whether a request is complete and not answered yet."""
         return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
 
     def _next_turn(self) -> None:

@@ -127,7 +127,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
     )
-    parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")
+    parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser
 
 

@@ -93,7 +93,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--contents", metavar="LIST", help=f"some of {','.join(CONTENTS)} (default: all)")
     parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
-    parser.add_argument("--user-dir", metavar="DIR", help="what else registers masks, models and tasks, as in training")
+    parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser
 
 

@@ -153,7 +153,7 @@ def option_names() -> list[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds fairseq's options of a Transformer and ours to a command line, without defaults."""
+    """Add fairseq's options of a Transformer and ours to a command line, without defaults."""
     gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
     for o in encoder_options():
         o.add_to(parser)

@@ -16,7 +16,7 @@ _SENTENCES = "syntax_sentences"
 
 
 def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
-    """Adds a batch's sums over sentences to its criterion's log; fairseq adds them up over batches and ranks."""
+    """Add a batch's sums over sentences to its criterion's log; fairseq adds them up over batches and ranks."""
     for name, total in sums.items():
         logging_output[_HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name] = total
     logging_output[_SENTENCES] = sentences

@@ -1,4 +1,4 @@
-"""A user's mask in a user's own --user-dir, by the real commands."""
+"""A user's attention bias in a user's own --user-dir, by the real commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from places import EXAMPLES
 USER_DIR = EXAMPLES / "own_bias/own_bias"
 RUN = ["--user-dir", str(USER_DIR), "--task", "syntax_translation"]
 
-#: What is said of it without its --user-dir.
+#: The error without its --user-dir.
 UNKNOWN_HERE = f"--syntax-masks: expected some of {','.join(bias_names())}, each once, found 'slr,neighbours'"
 
 
@@ -23,7 +23,7 @@ def run(*command: str, cwd) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_mask_of_ones_own_trains_and_generates(data_bin, tmp_path):
+def test_a_bias_of_ones_own_trains_and_generates(data_bin, tmp_path):
     lines = (USER_DIR / "__init__.py").read_text().split("\n@register_syntax_bias")[1].rstrip().splitlines()
     assert len(lines) <= 20
     options = [

@@ -77,7 +77,7 @@ def test_missing_features_name_the_files_and_the_command(plain_data_bin, tmp_pat
     assert "fairseq-syntax-binarize --source-lang src --target-lang tgt --validpref" in message
 
 
-def test_the_log_tells_what_a_split_knows_of_syntax(corpus, data_bin, tmp_path, caplog):
+def test_the_log_counts_the_parses_of_a_split(corpus, data_bin, tmp_path, caplog):
     data = commands.copy(data_bin, tmp_path / "data")
     options = ["--source-lang=src", "--target-lang=tgt", f"--destdir={data}"]
     binarize.main([*options, f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test", "--control=random"])

@@ -74,7 +74,7 @@ def run_snakemake(command: Sequence[str]) -> int:
 
 
 def _link(plan: Plan) -> None:
-    """Links by which one finds each target; those that are no longer of the plan are removed."""
+    """Write links by which one finds each target; remove those to targets that the plan lacks."""
     folder = links_of(plan)
     folder.mkdir(parents=True, exist_ok=True)
     table = Path(plan.table.path)

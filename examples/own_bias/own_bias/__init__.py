@@ -1,8 +1,8 @@
-"""A syntax mask of one's own: a word sees its head, its children and itself."""
+"""An attention bias of one's own: a word sees its head, its children and itself."""
 
 import torch
 
-import fairseq_syntax  # noqa: F401  (the task, the models and our masks)
+import fairseq_syntax  # noqa: F401  (the task, the models and our biases)
 from fairseq_syntax.modules.biases import SyntaxBias, register_syntax_bias
 from fairseq_syntax.options import option
 

@@ -289,7 +289,7 @@ def test_sdoi_of_the_deepest_tree_is_made_and_a_cycle_refused(words, subwords, w
     whole = torch.ones(words, words, dtype=torch.bool).tril()
     assert torch.equal(visible(sdoi(word, head, subwords=subwords))[0, :words, :words], whole)
     word, head = word.repeat(3, 1), head.repeat(3, 1)
-    head[1, words // 2] = words  # of the second sentence, the middle word hangs on the last
+    head[1, words // 2] = words  # of the second sentence, the middle word depends on the last
     places = "|".join(map(str, range(words // 2, words)))
     found = "a cycle" if waits else rf"a cycle through position ({places}), word \1, of sentence 1 of the batch"
     with within(20), pytest.raises(RuntimeError if waits else ValueError, match=f"found {found}"):

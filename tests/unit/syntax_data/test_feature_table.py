@@ -97,7 +97,7 @@ MASKS = {
 
 @pytest.mark.parametrize("seed", range(40))
 def test_symbols_leave_the_other_words_as_they_are(seed):
-    """Their features, but for the numbers of words, and how two of them guide attention."""
+    """Their features, but for the numbers of words, and the biases between two of them."""
     words = seed % 8 + 1
     plain, made = (sentence(Random(seed), words, settings) for settings in (SETTINGS, WITH_SYMBOLS))
     assert (made.words, made.word_of, made.distances) == (plain.words, plain.word_of, plain.distances)

@@ -13,7 +13,7 @@ from small import batch, encode, model
 
 
 @pytest.mark.parametrize("keep", ["0,2", [0, 2]])
-def test_all_layers_that_are_kept_are_guided_by_default(keep):
+def test_all_layers_that_are_kept_are_syntax_layers_by_default(keep):
     net = model(encoder_layers=3, encoder_layers_to_keep=keep)
     assert list(net.syntax_attentions) == [1, 2]
     assert net.encoder.num_layers == 2

@@ -111,7 +111,7 @@ def _work(args: argparse.Namespace) -> None:
     for picture in pictures:
         for note in picture.notes:
             print(f"{picture.title}: {note}", file=sys.stderr)
-    print(f"{os.path.join(args.output, PAGE)}: {len(pictures)} pictures")
+    print(f"{os.path.join(args.output, PAGE)}: pictures: {len(pictures)}")
 
 
 if __name__ == "__main__":

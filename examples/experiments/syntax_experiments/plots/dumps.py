@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from syntax_data.errors import InputError, one_line, short_repr
+from syntax_experiments.plots.style import printable
 
 _NAME = re.compile("layers|masks|biases|(0|[1-9][0-9]*)/(tokens|gates|masks|biases|attention)")
 
@@ -41,17 +42,17 @@ class Dump:
                 if not _NAME.fullmatch(name) or ("/" in name and f"{name.partition('/')[0]}/tokens" not in self._names):
                     raise ValueError(f"{short_repr(name)} in it")
             self.layers = [int(layer) for layer in self._file["layers"]]
-            self.masks = [str(mask) for mask in self._file["masks"]]
-            self.biases = [str(bias) for bias in self._file["biases"]] if "biases" in self._names else []
+            self.masks = [printable(str(mask)) for mask in self._file["masks"]]
+            self.biases = [printable(str(bias)) for bias in self._file["biases"]] if "biases" in self._names else []
             self.sentences = sorted(int(name[: -len("/tokens")]) for name in self._names if name.endswith("/tokens"))
 
     def tokens(self, sentence: int) -> list[str]:
-        """Return the n tokens of a sentence; raises :class:`InputError` for one that the dump does not have."""
+        """Return the n tokens of a sentence, as pictures show them; raises :class:`InputError` if the dump has none."""
         if f"{sentence}/tokens" not in self._names:
             last = f"{self.sentences[0]} to {self.sentences[-1]}" if self.sentences else "none"
             raise InputError(self.path, None, f"expected sentence {sentence}, found {last}")
         with self._readable():
-            return [str(token) for token in self._file[f"{sentence}/tokens"]]
+            return [printable(str(token)) for token in self._file[f"{sentence}/tokens"]]
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
         """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence; ``None`` if it lacks them.

@@ -119,7 +119,7 @@ def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray)
 def last_word(words: Sequence[str]) -> str:
     """Return the type of a sentence in control tasks: its last word with a letter or a digit, in lower case.
 
-    First words would be a few types of most sentences, whose labels then are no longer as frequent as the task's.
+    First words would be a few types of most sentences, whose labels then would not be as frequent as the task's.
     """
     return next((w for w in reversed(words) if any(map(str.isalnum, w))), words[-1]).casefold()
 
