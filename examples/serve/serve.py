@@ -24,7 +24,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from limits import BodyLimit, BoundedProtocol, room_for_connections
+from limits import BACKLOG, BodyLimit, BoundedProtocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
@@ -41,12 +41,12 @@ BYTES_A_CHARACTER = 12
 
 
 class Source(BaseModel):
-    """What is asked for."""
+    """A request for a translation."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str = Field(min_length=1, description="one sentence, raw text")
-    attention: bool = Field(False, description="whether the attention of each head is wanted, too")
+    attention: bool = Field(False, description="also return the attention of each head")
 
 
 class AttentionTooLarge(ValueError):
@@ -59,9 +59,9 @@ class Translator:
     Args:
         hub: the model; only :meth:`run` calls it, one call at a time.
         beam: beam size.
-        max_batch: how many sentences are translated together.
-        max_waiting: how many requests may wait; further ones are refused at once.
-        max_attention: how many numbers of attention one answer may hold.
+        max_batch: sentences translated together.
+        max_waiting: requests that may wait; further ones are refused at once.
+        max_attention: numbers of attention that one answer may hold.
     """
 
     def __init__(self, hub: SyntaxHubInterface, *, beam: int, max_batch: int, max_waiting: int, max_attention: int):
@@ -283,8 +283,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-connections",
         type=positive,
-        default=2000,
-        help="connections at a time, or fewer where file descriptors are few (default: 2000)",
+        default=500,
+        help="connections at a time; of file descriptors (ulimit -n) there must be 500 more (default: 500)",
     )
     parser.add_argument("--timeout", type=seconds, default=60, help="seconds for a translation (default: 60)")
     parser.add_argument(
@@ -324,7 +324,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     translator.translate([Source(text="Hello .")])  # what cannot be loaded shows now
     logging.getLogger("fairseq").setLevel(logging.WARNING)  # which would log four lines a batch
-    BoundedProtocol.most, backlog = room_for_connections(args.max_connections)
+    BoundedProtocol.most = args.max_connections
     BoundedProtocol.client_seconds = args.client_timeout
     BoundedProtocol.server_seconds = args.timeout + args.client_timeout
     uvicorn.run(
@@ -335,7 +335,7 @@ def main(argv: list[str] | None = None) -> None:
         loop="asyncio",  # as the limit of connections expects
         http=BoundedProtocol,
         ws="none",
-        backlog=backlog,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=args.grace,
     )
 

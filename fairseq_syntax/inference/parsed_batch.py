@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -13,10 +14,7 @@ from syntax_data.trees.tree import NoParse
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Sentences with their parses. ``batch[2:5]`` are some of them with theirs.
-
-    It is no sequence of token ids, so that none of these lose their parses unnoticed: it cannot be iterated over or
-    added up, and has no single items.
+    """Sentences with their parses. ``batch[2:5]`` are some of them with theirs; iteration gives their token ids.
 
     Attributes:
         tokens: ids of each sentence's subwords, ``(n,)``, ``</s>`` the last.
@@ -30,10 +28,11 @@ class ParsedBatch:
     sentences: list[AlignedSentence]
     features: dict[str, list[Tensor]]
 
-    __iter__ = None  # else __getitem__ would be tried with 0, 1, …
-
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.tokens)
 
     def __getitem__(self, part: slice) -> ParsedBatch:
         if not isinstance(part, slice):

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.compat import bfloat16, cudnn_attention, resumption, stock_models, unknown_words, upsampling
 from fairseq_syntax.compat.frozen_parameters import frozen
-from fairseq_syntax.data.dictionaries import check_dictionaries
-from fairseq_syntax.data.features import load_features
+from fairseq_syntax.data.features import SplitFeatures, load_features, warn_of_unknown_labels
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.data.training_record import label_vocabulary
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
@@ -59,7 +58,6 @@ class SyntaxTranslationTask(TranslationTask):
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> SyntaxTranslationTask:
         bfloat16.check_tpu(cfg.tpu)
         cudnn_attention.switch(cfg.cudnn_attention)
-        check_dictionaries(cfg.data, cfg.source_lang, cfg.target_lang)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
 
@@ -108,25 +106,26 @@ class SyntaxTranslationTask(TranslationTask):
             refuse_options(self.cfg)
         training = split == self.cfg.train_subset or split != "valid"  # which alone --combine-val loads
         with upsampling.repeating_first(self.cfg, training=training):
-            self._load(split, epoch, combine, **kwargs)
+            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+            features = self._load_features(split, epoch=epoch, combine=combine)
+        for name, labels, known in self._partly_known:
+            warn_of_unknown_labels(split, name, features[name], labels, known)
+        self.datasets[split] = SyntaxPairs(
+            self.datasets[split], features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
+        )
 
-    def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        pairs = self.datasets[split]
-        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
+    def _load_features(self, split: str, **kwargs: Any) -> SplitFeatures:
+        """Load what the models need, and what auxiliary losses compare with; only training cannot do without that."""
+        features = load_features(self.cfg, split, self.syntax_features, **kwargs)
         if self._has_auxiliary_losses:
             try:
                 more = self.label_features - self.syntax_features
-                features |= load_features(self.cfg, split, more, epoch=epoch, combine=combine)
+                return {**features, **load_features(self.cfg, split, more, **kwargs)}
             except FileNotFoundError:
                 if split == self.cfg.train_subset:
                     raise
                 logger.info("%s: predictions of parses are not scored, since there are no parses", split)
-        for name, labels, known in self._partly_known:
-            features.warn_of_unknown_labels(split, name, labels, known)
-        self.datasets[split] = SyntaxPairs(
-            pairs, features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
-        )
+        return features
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""
@@ -142,21 +141,13 @@ class SyntaxTranslationTask(TranslationTask):
             syntax.begin_epoch(epoch)
 
     def train_step(
-        self,
-        sample: dict[str, Any],
-        model: Any,
-        criterion: Any,
-        optimizer: Any,
-        update_num: int,
-        ignore_grad: bool = False,
-        **kwargs: Any,
+        self, sample: dict[str, Any], model: Any, *args: Any, ignore_grad: bool = False, **kwargs: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's. A dummy batch (`ignore_grad`: a process of several has no batch left) changes nothing in the
-        model."""
+        """As fairseq's. A dummy batch (`ignore_grad`: a rank has no batch left) changes nothing in the model."""
         syntax = syntax_of(model)
         with syntax.pass_of_step(counts=not ignore_grad) if syntax else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
-                sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
+                sample, model, *args, ignore_grad=ignore_grad, **kwargs
             )
         return result
 
@@ -207,10 +198,8 @@ class SyntaxTranslationTask(TranslationTask):
         self._replaces_unknown_words = unknown_words.are_replaced(args, self.cfg.post_process)
         if self.syntax_features:
             models = self._all_take_syntax(models)
-        generator = super().build_generator(models, args, *more, **kwargs)
-        if self.syntax_features:
             self.new_text.begin()
-        return generator
+        return super().build_generator(models, args, *more, **kwargs)
 
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Callable[[str], str]
@@ -230,9 +219,13 @@ class SyntaxTranslationTask(TranslationTask):
         """
         if not self.syntax_features:
             return super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
-        batch = self.new_text.parsed(src_tokens)
-        pairs = super().build_dataset_for_inference(batch.tokens, src_lengths, **kwargs)
-        return NewTextDataset(pairs, batch, dictionary=self.src_dict)
+        if not isinstance(src_tokens, ParsedBatch):
+            raise ValueError(
+                "the model needs the parses of its input, and token ids have none: give text "
+                "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
+            )
+        pairs = super().build_dataset_for_inference(src_tokens.tokens, src_lengths, **kwargs)
+        return NewTextDataset(pairs, src_tokens, dictionary=self.src_dict)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
@@ -247,13 +240,11 @@ class SyntaxTranslationTask(TranslationTask):
         return hypotheses
 
     def _all_take_syntax(self, models: Sequence[nn.Module]) -> list[nn.Module]:
-        """Return these models, stock ones as views that ignore features."""
-
-        def takes(model: nn.Module) -> bool:
-            syntax = syntax_of(model)
-            return syntax is not None and bool(syntax.syntax_features)
-
-        return [model if takes(model) else stock_models.StockModel(model) for model in models]
+        """Return these models, those without features as views that ignore them."""
+        return [
+            model if (syntax := syntax_of(model)) and syntax.syntax_features else stock_models.StockModel(model)
+            for model in models
+        ]
 
 
 def _loss_scale(optimizer: Any) -> float:
