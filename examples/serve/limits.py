@@ -25,7 +25,7 @@ BACKLOG = 128
 
 
 class BodyLimit:
-    """ASGI middleware: the application reads at most `longest` bytes of a body, however its length is declared."""
+    """ASGI middleware that reads at most `longest` bytes of a body."""
 
     def __init__(self, app: ASGIApp, longest: int):
         self.app = app
@@ -56,7 +56,7 @@ class BodyLimit:
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection whose client must do its part in time: send a request, and take the answer.
+    """A connection whose client must send a request, and take the answer, in time.
 
     Attributes:
         most: connections that may be open; the next one gets :data:`REFUSAL` at once.
@@ -100,7 +100,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.close()
 
     def _is_our_turn(self) -> bool:
-        """Whether a request is there as a whole, and its answer is not."""
+        """Return if a request is complete, and its answer is not."""
         return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
 
     def _next_turn(self) -> None:

@@ -1,4 +1,6 @@
-"""Translation over HTTP: POST /translate gives the translation, the parse and the gates; GET / is a page for people.
+"""Translation over HTTP.
+
+POST /translate gives the translation, the parse and the gates; GET / is a page for people.
 
     python examples/serve/serve.py data-bin/en-de --path checkpoints/gated/checkpoint_best.pt \
         --tokenizer moses --bpe subword_nmt --bpe-codes codes
@@ -54,7 +56,7 @@ class AttentionTooLarge(ValueError):
 
 
 class Translator:
-    """Answers requests with one model, as many at a time as are waiting, up to a batch.
+    """Answers requests with one model, those that wait together, up to a batch.
 
     Args:
         hub: the model; only :meth:`run` calls it, one call at a time.
@@ -116,7 +118,7 @@ class Translator:
             leaving.cancel()
 
     def answer(self, sources: list[Source]) -> list[bytes | Exception]:
-        """Answers as JSON, and what went wrong with the others. Attention is computed for those alone who want it."""
+        """Answers as JSON, or errors; only with attention if that is asked for."""
         answers: dict[int, bytes | Exception] = {}
         groups: dict[bool, list[int]] = {False: [], True: []}
         for i, source in enumerate(sources):
@@ -137,7 +139,7 @@ class Translator:
             )
 
     def translate_safely(self, sources: list[Source]) -> list[bytes | Exception]:
-        """Answers; where a batch fails, each of its sentences is tried alone, and what fails is its answer."""
+        """Answers, or errors; where a batch fails, each sentence is tried alone."""
         try:
             return [*self.translate(sources)]
         except Exception as error:
@@ -178,12 +180,12 @@ def encode(value: Any) -> str:
 
 
 def encode_rows(array: np.ndarray) -> str:
-    """JSON, made row by row: while :mod:`json` is at work, no other thread is, so nobody else is answered."""
+    """JSON, row by row: while :mod:`json` is at work, no other thread is."""
     return encode(array.tolist()) if array.ndim == 1 else f"[{','.join(map(encode_rows, array))}]"
 
 
 def parse_of(sentence: AlignedSentence) -> dict[str, Any]:
-    """A sentence's parse as JSON: bracketed trees, and words with their heads (from 1; 0 is the root)."""
+    """A sentence's parse: bracketed trees, words, and heads from 1 (0: the root)."""
     trees, tree = sentence.trees, sentence.dependencies
     return {
         "words": sentence.words,

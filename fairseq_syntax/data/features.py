@@ -1,4 +1,4 @@
-"""Features of a split, read from a data-bin (:mod:`syntax_data.data_bin`) and checked before.
+"""Features of a split, checked and read from a data-bin.
 
 The token files must be those that the features were written for, by their hashes; the feature files must have the sizes
 and types that they were written with, and a value for each token. Feature files of up to :data:`HASHED_AT_LOAD` bytes a
@@ -37,7 +37,7 @@ SplitFeatures = Mapping[str, Any]
 
 
 def warn_of_unknown_labels(split: str, feature: str, rows: Any, labels: Sequence[str], known: Collection[str]) -> None:
-    """Warns of labels that a model does not know, and counts the subwords that have them.
+    """Warns of labels that a model does not know, and counts their subwords.
 
     Args:
         rows: values of the feature, one tensor a sentence.
@@ -54,7 +54,7 @@ def warn_of_unknown_labels(split: str, feature: str, rows: Any, labels: Sequence
 def load_features(
     cfg: Any, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False
 ) -> SplitFeatures:
-    """Loads features of the sentences that fairseq's translation task loads for the same arguments.
+    """Loads features of the sentences that fairseq loads for the same arguments.
 
     In the first epoch all shards of the training set are checked, so that an error in a later one is reported before
     training starts.
@@ -117,7 +117,7 @@ def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
 
 
 def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
-    """Logs the number of parsed sentences; warns if there is none, or if trees were changed otherwise than in training.
+    """Logs the number of parsed sentences, and warns of other trees than in training.
 
     Args:
         lengths: of each feature the number of values of each sentence, ``(sentences,)``.

@@ -46,7 +46,7 @@ class SyntaxPairs(BaseWrapperDataset):
         self.truncated = truncated
 
     def __getattr__(self, name: str) -> Any:
-        """The pairs' attributes beside the methods of all datasets, such as ``src`` or ``left_pad_source``."""
+        """The pairs' other attributes, such as ``src`` or ``left_pad_source``."""
         if name == "dataset":  # not there yet, in a copy that is being made
             raise AttributeError(name)
         return getattr(self.dataset, name)

@@ -31,10 +31,10 @@ class SentenceTooLong(ValueError):
 
 
 class SyntaxHubInterface(GeneratorHubInterface):
-    """fairseq's hub interface, which also parses: ``translate("A sentence.")`` and ``translate(["One.", "Two."])``.
+    """fairseq's hub interface, which also parses.
 
-    Sentences are tokenised, split into subwords, parsed, translated and detokenised; the parser is loaded at the first
-    one. Of several threads, one at a time is served.
+    ``translate("A sentence.")`` gives a string, ``translate(["One.", "Two."])`` a list. Sentences are tokenised, split
+    into subwords, parsed, translated and detokenised. Of several threads, one at a time is served.
     """
 
     def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
@@ -71,7 +71,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
         return hypotheses
 
     def read(self, sentences: str | Iterable[str]) -> ParsedBatch | list[Tensor]:
-        """Read sentences for :meth:`generate`: tokenise, split into subwords, and parse them if the model needs that.
+        """Tokenise sentences, split them into subwords, and parse them if necessary.
 
         Each is a line as in a file: a line end may close it, and white space around it is removed. ``without_parse`` of
         the result counts sentences without a parse; for a model without syntax the result is token ids alone.
@@ -99,7 +99,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
-        """Return gates, masks, biases and attention of each sentence of :meth:`read`, in the first of the models.
+        """Return gates, masks, biases and attention of each sentence in the first model.
 
         See :func:`fairseq_syntax.inference.collect.by_sentence`.
         """
@@ -160,7 +160,7 @@ def from_pretrained(
 
 
 def _find_folder(path: str, expected: str) -> str:
-    """Return the folder itself, or where fairseq unpacked the archive of this path or address."""
+    """Return the folder, or where fairseq unpacked the archive of this address."""
     found: str | None = None
     if not os.path.isfile(path) or tarfile.is_tarfile(path):
         found = file_utils.load_archive_file(path)

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class NewTextDataset(SyntaxPairs):
-    """A parsed batch as fairseq's inference takes it; `pairs` is fairseq's dataset of the batch's tokens."""
+    """A parsed batch for fairseq's inference; `pairs` is its dataset of the tokens."""
 
     def __init__(self, pairs: Any, parsed: ParsedBatch, *, dictionary: Any):
         super().__init__(pairs, features=parsed.features, dictionary=dictionary)
@@ -43,7 +43,7 @@ class FeatureQueue:
         self._waiting: deque[tuple[Tensor, SyntaxBatch]] = deque()
 
     def wrap(self, batches: Any) -> Any:
-        """Return fairseq's iterator over batches, whose features are taken out and wait, and no others."""
+        """Return fairseq's iterator over batches, whose features alone wait from now on."""
         self._waiting.clear()
 
         def next_epoch_itr(**kwargs: Any) -> Iterator[dict[str, Any]]:
@@ -55,7 +55,7 @@ class FeatureQueue:
         return SimpleNamespace(next_epoch_itr=next_epoch_itr)  # which is all that fairseq's inference uses
 
     def pop(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Return a batch that is to be translated with its features, on its device; as it is if it has some.
+        """Return a batch with its features, on its device; as it is if it has some.
 
         Raises:
             RuntimeError: another batch is next.
@@ -72,7 +72,7 @@ class FeatureQueue:
 
 
 class NewText:
-    """New text on its way through fairseq's inference. The task's methods of the same steps call these.
+    """New text on its way through fairseq's inference, by the task's methods.
 
     Args:
         cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
@@ -93,7 +93,7 @@ class NewText:
         return source_reader(self.cfg, self.features)
 
     def begin(self) -> None:
-        """Called before the first line: in fairseq-interactive, a parser that cannot be loaded is an error now."""
+        """Loads the parser, in fairseq-interactive, before the first line is read."""
         if interactive_end.add_exit_hook(lambda: self._report.print_and_exit(self.reader.source)):
             _ = self.reader
 
@@ -129,7 +129,7 @@ class NewText:
 
 
 def refuse_options(cfg: Any) -> None:
-    """Raises :class:`ValueError` if an option is about parses of new text, where there is none."""
+    """Raises :class:`ValueError` for an option about parses of new text."""
     for name in NEW_TEXT_OPTIONS:
         if getattr(cfg, name) is not None:
             raise ValueError(

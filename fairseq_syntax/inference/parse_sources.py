@@ -58,7 +58,7 @@ class ParseSource(ABC):
         """Return the parses of the next lines of the input."""
 
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        """Called where a parse is of another text than its line's; raises, or warns that the line has none."""
+        """Called where a parse is not its line's; raises, or warns."""
         _warn(line, [kind], error)
 
     def end(self) -> None:
@@ -66,7 +66,7 @@ class ParseSource(ABC):
 
 
 class WithoutParses(ParseSource):
-    """No parses, so that the model is a plain Transformer; `option` is the option that says so."""
+    """No parses, because of `option`, so that the model is a plain Transformer."""
 
     def __init__(self, option: str = "--parser none"):
         logger.warning("%s: the model translates without syntax, as a plain Transformer", option)
@@ -76,7 +76,7 @@ class WithoutParses(ParseSource):
 
 
 class ParserHandle(NamedTuple):
-    """A parser that runs here, the kinds of parse that are taken from it, and limits of ``parse_lines``."""
+    """A parser that runs here, its wanted kinds, and limits of ``parse_lines``."""
 
     parser: Parser
     kinds: Sequence[str]
@@ -84,7 +84,7 @@ class ParserHandle(NamedTuple):
 
 
 class ParsesFromParser(ParseSource):
-    """Parsers that run here. A line that one cannot parse is translated without that parse, with a warning.
+    """Parsers that run here. A line that one cannot parse has no such parse.
 
     A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an error.
     """
@@ -129,7 +129,7 @@ def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
 
 
 class ParsesFromFiles(ParseSource):
-    """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
+    """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input.
 
     Raises :class:`InputError` for a file that is missing, or ends before the input does, or goes on after it: at the
     start where the input is a file, at its end where it is a pipe.

@@ -14,7 +14,7 @@ from syntax_data.trees.tree import NoParse
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Sentences with their parses. ``batch[2:5]`` are some of them with theirs; iteration gives their token ids.
+    """Sentences with their parses; iteration gives token ids, ``batch[2:5]`` a part.
 
     Attributes:
         tokens: ids of each sentence's subwords, ``(n,)``, ``</s>`` the last.
@@ -47,11 +47,11 @@ class ParsedBatch:
 
     @property
     def without_parse(self) -> Counter[str]:
-        """Numbers of sentences without a parse, by the reason; those without words are not counted."""
+        """Numbers of sentences that have words and no parse, by the reason."""
         return Counter(reason for sentence in self.sentences for reason in reasons_without_parse(sentence))
 
 
 def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
-    """Return the reasons why a sentence with words lacks a parse; none where it has all."""
+    """Return the reasons why a sentence with words lacks a parse."""
     parses = sentence.parses.values() if sentence.words else ()
     return {parse.reason for parse in parses if isinstance(parse, NoParse)}

@@ -27,7 +27,7 @@ def start_parsers(
     models: str | None,
     device: str | None,
 ) -> list[ParserHandle]:
-    """Starts a parser, or several where kinds of parse have different ones; logs differences from the record.
+    """Starts a parser, or one for each kind, and logs differences from the record.
 
     Args:
         recorded: for each kind of parse the training data's record of its parser, perhaps an empty one.
@@ -60,7 +60,7 @@ def start_parsers(
 
 
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
-    """Return the parser of that name; no other is loaded, so that errors of others do not matter."""
+    """Return the parser of that name; no other is loaded."""
     installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
     found = f"found {name!r}" if name else "found none"
     if name in installed:
@@ -77,7 +77,7 @@ def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
 
 
 def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    """Return messages about differences of records, by kind of parse, from the description of the running parser."""
+    """Return messages about differences of records from the running parser."""
     messages = []
     if unknown := [kind for kind, record in records.items() if not record]:
         messages.append(f"nothing is recorded of the parser of the training data's {', '.join(unknown)}")
@@ -92,7 +92,7 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
 
 
 def _agree(recorded: Any, found: Any) -> bool:
-    """Compare two values; of tables and lists, what is in use: for fewer kinds, a parser may load fewer models."""
+    """Compare two values; of tables and lists, what is in use of the models."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         return all(recorded[key] == found[key] for key in recorded.keys() & found.keys())
     if isinstance(recorded, list) and isinstance(found, list | tuple):

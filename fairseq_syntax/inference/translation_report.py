@@ -16,7 +16,7 @@ PARSER_FAILED = 3
 
 @dataclass
 class TranslationReport:
-    """Numbers of lines that were read, translated without a parse though they have words, or not translated.
+    """Numbers of lines: all, not translated, and translated without a parse.
 
     Attributes:
         reasons: for having no parse; a line with several reasons counts at each.
@@ -28,7 +28,7 @@ class TranslationReport:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, batch: ParsedBatch, longest: int) -> None:
-        """Counts sentences, of which those of more than `longest` subwords are not translated."""
+        """Counts sentences; those of more than `longest` subwords are not translated."""
         self.lines += len(batch)
         for length, sentence in zip(batch.lengths, batch.sentences, strict=True):
             reasons = reasons_without_parse(sentence)
@@ -39,7 +39,7 @@ class TranslationReport:
                 self.reasons.update(reasons)
 
     def print_and_exit(self, source: ParseSource) -> None:
-        """Prints the summary on stderr, if a line lacks something, and ends fairseq-interactive unless all is well.
+        """Prints the summary of a deficient run, and ends fairseq-interactive accordingly.
 
         Raises:
             SystemExit: with a message where `source` goes on after the input; :data:`PARSER_FAILED` where it failed.

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
 class SyntaxTranslationTask(TranslationTask):
-    """fairseq's translation task, whose batches also have the features that the task's models need.
+    """fairseq's translation task, whose batches also have the models' features.
 
     They are in ``net_input["src_syntax"]``. A model that needs none (any stock one) gets fairseq's own batches.
     """
@@ -86,7 +86,7 @@ class SyntaxTranslationTask(TranslationTask):
         return label_vocabulary(self.cfg, [feature], needed=True)[feature]
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""
+        """As fairseq's; batches then have the features of its auxiliary losses."""
         criterion = super().build_criterion(cfg, from_checkpoint)
         self._has_auxiliary_losses = getattr(criterion, "has_auxiliary_losses", False)
         if self.label_features and not self._has_auxiliary_losses:
@@ -97,7 +97,7 @@ class SyntaxTranslationTask(TranslationTask):
         return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split and, for all sentences of it, the features that the models built so far need.
+        """Loads a split, with the features that the models built so far need.
 
         Raises:
             ValueError: an option is about parses of new text; or ``--upsample-primary`` is less than 1.
@@ -115,7 +115,7 @@ class SyntaxTranslationTask(TranslationTask):
         )
 
     def _load_features(self, split: str, **kwargs: Any) -> SplitFeatures:
-        """Load what the models need, and what auxiliary losses compare with; only training cannot do without that."""
+        """Load features of the models and auxiliary losses, which only training needs."""
         features = load_features(self.cfg, split, self.syntax_features, **kwargs)
         if self._has_auxiliary_losses:
             try:
@@ -143,7 +143,7 @@ class SyntaxTranslationTask(TranslationTask):
     def train_step(
         self, sample: dict[str, Any], model: Any, *args: Any, ignore_grad: bool = False, **kwargs: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's. A dummy batch (`ignore_grad`: a rank has no batch left) changes nothing in the model."""
+        """As fairseq's; a dummy batch (`ignore_grad`) changes nothing in the model."""
         syntax = syntax_of(model)
         with syntax.pass_of_step(counts=not ignore_grad) if syntax else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
@@ -183,14 +183,14 @@ class SyntaxTranslationTask(TranslationTask):
         validation_log.reduce(logging_outputs)
 
     def post_validate(self, model: Any, stats: Mapping[str, Any], meters: Mapping[str, Any]) -> None:
-        """Called by fairseq-train after the validation of each subset, in their order, before it logs that."""
+        """Called after the validation of each subset, in order, before it is logged."""
         subset, updates = self._subsets_to_validate.popleft(), stats["num_updates"]
         means = validation_log.heads(meters)
         validation_log.to_log(means, subset=subset, updates=updates)
         validation_log.to_tensorboard(means, self.cfg.tensorboard_logdir, split=subset, step=updates)
 
     def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
-        """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word.
+        """As fairseq's, which fails on unknown words under ``--replace-unk``.
 
         Raises:
             ValueError: it would replace by the wrong words.
@@ -204,7 +204,7 @@ class SyntaxTranslationTask(TranslationTask):
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Callable[[str], str]
     ) -> tuple[list[Tensor] | ParsedBatch, list[int]]:
-        """As fairseq's; where models need parses, a :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch`."""
+        """As fairseq's; where models need parses, a parsed batch."""
         if self.syntax_features:
             batch = self.new_text.read(lines, encode_fn)
             return batch, batch.lengths

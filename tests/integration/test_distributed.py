@@ -1,4 +1,4 @@
-"""Data parallel training: two processes, gloo, CPU; and several passes a step, which are to give the same."""
+"""Two processes, and several passes a step, train as one of all sentences."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def after_a_step(cfg: Any, passes: Sequence[Sequence[int]]) -> dict[str, torch.T
 
 
 def steps_of_rank(configurations: Mapping[str, Any], folder: Path, rank: int) -> None:
-    """Those of all systems, in a process of two."""
+    """Steps of all systems in a process of two."""
     found = {}
     for how, cfg in configurations.items():
         together = cfg.distributed_training
@@ -155,7 +155,7 @@ def steps_of_rank(configurations: Mapping[str, Any], folder: Path, rank: int) ->
 
 @pytest.fixture(scope="module")
 def stepped(data_bin, tmp_path_factory):
-    """By system: its state after a step on one batch, on the same in three passes, and that of each of two ranks."""
+    """Each system's states after a step: in one pass, in three, of each of two ranks."""
     folder = tmp_path_factory.mktemp("steps")
     configurations = {how: configuration(data_bin, how) for how in STEPS}
     with pytest.MonkeyPatch.context() as patch:
@@ -170,7 +170,9 @@ def stepped(data_bin, tmp_path_factory):
 
 @pytest.mark.parametrize("how", STEPS)
 def test_passes_and_ranks_are_a_batch_as_large_as_all_of_them(stepped, how):
-    """The same parameters and running statistics after a step. But a pass knows no other's gate logits, by which these
+    """The same parameters and running statistics after a step.
+
+    But a pass knows no other's gate logits, by which these
     are normalised: by running statistics, the loss and what gates feed agree; by the pass's own, the first layer's
     logits, and so their statistics."""
     whole, *others = stepped[how]

@@ -1,4 +1,4 @@
-"""What from_pretrained is given wrongly is an error that names it."""
+"""Wrong arguments of from_pretrained are errors that name them."""
 
 from __future__ import annotations
 

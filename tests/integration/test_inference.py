@@ -1,4 +1,4 @@
-"""New text is translated as the same text is from a data-bin: fairseq-interactive and from_pretrained."""
+"""fairseq-interactive and from_pretrained translate as a data-bin is translated."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, expe
 
 
 def two_parses(line: str, folder: Path, order: str) -> None:
-    """Side files for a line that comes several times, under a flat tree and star (f) or a deep one and chain (d)."""
+    """Side files of a line several times: flat and star (f), or deep and chain (d)."""
     words = line.split()
     flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
     deep = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"

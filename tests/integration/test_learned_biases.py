@@ -1,4 +1,4 @@
-"""Learned biases by fairseq's commands: training, going on, translating with and without features."""
+"""Learned biases by fairseq's commands, with and without features."""
 
 from __future__ import annotations
 

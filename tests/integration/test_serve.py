@@ -1,4 +1,4 @@
-"""The serving example, with real clients: HTTP, and a headless browser where one is installed."""
+"""The serving example with real clients: HTTP, and a headless browser."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def head(*headers: str) -> bytes:
 
 
 def read(connection: socket.socket) -> bytes:
-    """What still comes until the server closes the connection."""
+    """Bytes that still come until the server closes the connection."""
     with connection:
         try:
             return b"".join(iter(lambda: connection.recv(1 << 20), b""))
@@ -113,7 +113,7 @@ def server(trained, fake_parser_site):
 
 @pytest.fixture(scope="module")
 def held_server(trained, fake_parser_site, tmp_path_factory):
-    """A server of small limits, and a file: while it is there, the server's parser does not come back."""
+    """A server of small limits, and a file that holds its parser while it is there."""
     folder = tmp_path_factory.mktemp("held")
     (folder / "held-1.0.dist-info").mkdir()
     (folder / "held-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: held\nVersion: 1.0\n")

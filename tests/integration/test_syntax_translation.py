@@ -1,4 +1,4 @@
-"""The task through fairseq's own training, validation and generation, on a tiny corpus."""
+"""The task through fairseq's training, validation and generation."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):
 
 @pytest.fixture(scope="module")
 def in_parts(corpus, tmp_path_factory):
-    """train, train1, train2, valid, valid1, valid2, test and test1, and the lines of each."""
+    """A data-bin with train, train1, train2, valid, … and the lines of each."""
     data = tmp_path_factory.mktemp("parts") / "data"
     parts = {"train": ["train", "valid", "test"], "valid": ["valid", "test", "valid"], "test": ["test", "valid"]}
     prefixes = {kind: ",".join(f"{corpus}/bpe/{part}" for part in of_kind) for kind, of_kind in parts.items()}

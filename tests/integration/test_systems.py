@@ -1,4 +1,4 @@
-"""Every system by fairseq's commands: from training to translations of new text, alike."""
+"""Every system by fairseq's commands, from training to translations of new text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def train(data: Path, folder: Path, system: str, *more: str, **kwargs) -> Path:
 
 @pytest.fixture(scope="module")
 def made(data_bin, tmp_path_factory):
-    """The last checkpoint of a system that was trained for two epochs, made when it is asked for first."""
+    """The last checkpoint of a system after two epochs, made at the first use."""
     folder, found = tmp_path_factory.mktemp("systems"), {}
 
     def of(system: str) -> Path:

@@ -30,7 +30,7 @@ BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, 
 
 
 def assert_learns(trainer: Any, folder: Path, *, copies: float = 1) -> None:
-    """The last validation's loss, in bits a subword, is below that of the first one, and below guessing evenly.
+    """The last validation's loss is below the first's, and below guessing evenly.
 
     `copies`: how often the criterion counts each subword; infinite if its loss is none of a subword.
     """
@@ -208,7 +208,7 @@ def test_what_cannot_be_trained_is_refused(data_bin, tmp_path):
     ids=["all", "BatchNorm and pre-warmup", "BatchNorm", "nothing"],
 )
 def test_ablations_of_table_7(data_bin, tmp_path, dropout, warmup, batch_norm):
-    """Hou 2024, Table 7: each row trains, and has what it has and nothing else (pre-warmup is one epoch here)."""
+    """Hou 2024, Table 7: each row trains, and has its parts and nothing else."""
     norm = ["--gate-batch-norm-statistics=batch"] if batch_norm else ["--no-gate-batch-norm"]
     options = [f"--syntax-dropout={dropout}", f"--gate-warmup-epochs={int(warmup)}", *norm]
     trainer = commands.train(data_bin, tmp_path, "--max-epoch=2", "--save-interval-updates=4", "--dropout=0", *options)

@@ -1,4 +1,4 @@
-"""Features are over their own sentence's tokens, however the batch was made and moved."""
+"""Features are over their sentence's tokens, however a batch was made and moved."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ORDER = (4, 2, 0, 1, 3)
 
 
 def dataset(lengths=LENGTHS, *, features=None, truncated=False, wrapped=lambda pairs: pairs, **of_pairs):
-    """Sentence i has tokens 10 + i and a `distance` of 100·i + position; the third has none."""
+    """Sentence i has tokens 10 + i and `distance` 100·i + position; the third none."""
     symbols = small.dictionary()
     source = Rows([[10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)])
     target = Rows([[5] * (n + 1) for n in lengths])

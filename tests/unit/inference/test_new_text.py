@@ -1,4 +1,4 @@
-"""New text's features go beside fairseq's inference from batch to batch, and are never lost unnoticed."""
+"""New text's features go beside fairseq's inference, and are never lost unnoticed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made(*rows: list[int], feature: int) -> dict[str, Any]:
 
 
 def rebuilt(batch: dict[str, Any]) -> dict[str, Any]:
-    """The batch that fairseq-interactive builds from it: equal tokens, and nothing more."""
+    """The batch that fairseq-interactive builds from it: equal tokens alone."""
     return {"net_input": {"src_tokens": batch["net_input"]["src_tokens"].clone()}}
 
 

@@ -1,4 +1,4 @@
-"""New text is parsed as the training data was: what is recorded of its parser holds, less what the user changes."""
+"""New text is parsed as the training data was, but for what the user changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FREE_TEXT = {**RECORDED, "name": "stanza 1.10"}
 
 
 class StandIn(Parser):
-    """Stand-in for stanza that is started from a description, and describes itself by it."""
+    """Stand-in for stanza that describes itself as it is started."""
 
     restartable = True
     kinds = ("conllu", "trees")
@@ -62,8 +62,7 @@ class StandIn(Parser):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch, caplog):
-    """Starts the parsers for new text from what a signature records of the training data's; each with the kinds and
-    limits, and what the log says."""
+    """Start the parsers for new text that a signature describes; also the log."""
     monkeypatch.setattr("syntax_data.parsers.stanza.StanzaParser", StandIn)
 
     def start(

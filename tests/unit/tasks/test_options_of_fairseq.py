@@ -1,4 +1,4 @@
-"""Options of fairseq's that name, or count, parts of the encoder mean the same parts of ours."""
+"""Options of fairseq's about parts of the encoder mean the same parts of ours."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from small import batch, encode, model
 
 
 @pytest.mark.parametrize("keep", ["0,2", [0, 2]])
-def test_all_layers_that_are_kept_are_guided_by_default(keep):
+def test_all_layers_that_are_kept_have_syntax_by_default(keep):
     net = model(encoder_layers=3, encoder_layers_to_keep=keep)
     assert list(net.syntax_attentions) == [1, 2]
     assert net.encoder.num_layers == 2
 
 
 def dropped(modules, **options):
-    """Which of the model's dropouts stay in force for generation, and whether the encoder's output is random."""
+    """Dropouts in force for generation, and if the encoder's output is random."""
     net = model(dropout=0.3, attention_dropout=0.3, activation_dropout=0.3, **options)
     generation = SimpleNamespace(retain_dropout=True, retain_dropout_modules=modules)
     net.prepare_for_inference_(SimpleNamespace(generation=generation))
