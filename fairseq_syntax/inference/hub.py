@@ -6,8 +6,8 @@ import inspect
 import os
 import tarfile
 import threading
-from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import ArgumentParser
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,14 +15,14 @@ from fairseq import file_utils, hub_utils, utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
-from omegaconf import open_dict
+from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import naming
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
-from fairseq_syntax.models.transformer_options import option_names
+from fairseq_syntax.models.transformer_options import add_arguments
 from syntax_data.errors import InputError, describe_path, short_repr
 
 
@@ -143,8 +143,11 @@ def from_pretrained(
         raise InputError(
             paths[0], None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
         )
-    # fairseq ignores options that nothing has.
-    known = {*_names(cfg), *NEW_TEXT_OPTIONS, *option_names(), "generation_args", "user_dir"} - {"data"}
+    # fairseq ignores options that nothing has, but adds them to those of the model.
+    of_model = ArgumentParser()
+    add_arguments(of_model)
+    known = {*_names(OmegaConf.to_container(cfg)), *vars(of_model.parse_args([])), *NEW_TEXT_OPTIONS}
+    known = known.union(("generation_args", "user_dir")).difference(("data",))
     for name in kwargs.keys() - known:
         raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
     task.for_new_text = True
@@ -171,8 +174,4 @@ def _find_folder(path: str, expected: str) -> str:
 
 def _names(options: Any) -> set[str]:
     """Return the keys of a configuration and of those in it."""
-    if isinstance(options, Namespace):
-        options = vars(options)
-    if not isinstance(options, Mapping):
-        return set()
-    return {str(key) for key in options}.union(*map(_names, options.values()))
+    return set(options).union(*map(_names, options.values())) if isinstance(options, dict) else set()

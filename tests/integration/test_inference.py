@@ -108,21 +108,13 @@ def test_without_parses_it_is_a_plain_transformer_and_says_so_once(trained, expe
     assert max(abs(found[n][0] - expected[n][0]) for n in found) > 1e-2
 
 
-def two_parses(line: str, folder: Path, order: str) -> None:
-    """Side files of a line several times: flat and star (f), or deep and chain (d)."""
-    words = line.split()
-    flat = f"(S {' '.join(f'(X {word})' for word in words)})\n"
-    deep = "".join(f"(S (X {word}) " for word in words[:-1]) + f"(X {words[-1]})" + ")" * (len(words) - 1) + "\n"
-    chain = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{i - 1}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
-    star = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate(words, start=1)) + "\n"
-    (folder / "side.src.trees").write_text("".join({"f": flat, "d": deep}[which] for which in order))
-    (folder / "side.src.conllu").write_text("".join({"f": star, "d": chain}[which] for which in order))
-
-
-def test_the_same_line_with_two_parses_has_two_translations(trained, tmp_path):
+def test_the_same_line_with_two_parses_has_two_translations(trained, corpus, tmp_path):
     number = max(range(len(trained.lines)), key=lambda n: len(trained.lines[n].split()))
     lines = [trained.lines[number]] * 4
-    two_parses(lines[0], tmp_path, "fddf")
+    for kind, end in (("trees", "\n"), ("conllu", "\n\n")):
+        files = f"{trained.parses}.{kind}", f"{corpus}/test.src.{kind}"
+        fake, own = (Path(file).read_text().split(end)[number] + end for file in files)
+        (tmp_path / f"side.src.{kind}").write_text(fake + own + own + fake)
     write(tmp_path / "bpe.src", [trained.subwords[number]] * 4)
     data = commands.binarize_source(tmp_path / "bpe", tmp_path / "side", trained.data, tmp_path / "data")
     side = f"--input-parses={tmp_path / 'side.src'}"

@@ -12,6 +12,7 @@ import subprocess
 import traceback
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -296,58 +297,37 @@ def test_a_step_that_is_skipped_leaves_nothing_in_the_statistics(
     assert not torch.equal(statistics(model), before)
 
 
-class Writer(list):
-    """Stands in for tensorboard's SummaryWriter."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def add_text(self, *_):
-        pass
-
-    def add_scalar(self, name, value, step):
-        self.append((name, value, step))
-
-    def flush(self):
-        pass
-
-
 def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(progress_bar, "SummaryWriter", Writer, raising=False)
+    writer = Mock()  # stands for tensorboard's
+    monkeypatch.setattr(progress_bar, "SummaryWriter", Mock(return_value=writer), raising=False)
     monkeypatch.setattr(progress_bar, "_tensorboard_writers", {})
     options = ["--max-epoch=1", "--syntax-masks=slr,sdoi", "--syntax-layers=2", f"--tensorboard-logdir={tmp_path}/tb"]
     with caplog.at_level(logging.INFO):
         trainer = commands.train(data_bin, tmp_path, *options, "--log-format=simple")
-    logged = metrics.get_smoothed_values("valid")
-    gates = {name: value for name, value in logged.items() if name.startswith("gate")}
-    assert list(gates) == ["gate_slr_l2", "gate_sdoi_l2"]
-    model, task = trainer.get_model().eval(), trainer.task
-    dataset = task.dataset("valid")
+    updates, dataset = trainer.get_num_updates(), trainer.task.dataset("valid")
     sums = torch.zeros(8)
     for i in range(len(dataset)):
-        net_input = dataset.collater([dataset[i]])["net_input"]
         trace = SyntaxTrace()
         with torch.no_grad():
-            model(**net_input, trace=trace)
+            trainer.get_model().eval()(**dataset.collater([dataset[i]])["net_input"], trace=trace)
         sums += trace.layers[2]["gates"].flatten()
-    means = (sums / len(dataset)).view(2, 4).mean(dim=1)
-    torch.testing.assert_close(torch.tensor(list(gates.values())), means, rtol=0, atol=6e-4)
+    means = (sums / len(dataset)).view(2, 4)
+    logged = {name: mean for name, mean in metrics.get_smoothed_values("valid").items() if name.startswith("gate")}
+    assert list(logged) == ["gate_slr_l2", "gate_sdoi_l2"]
+    torch.testing.assert_close(torch.tensor(list(logged.values())), means.mean(dim=1), rtol=0, atol=6e-4)
     assert not [name for name in metrics.get_smoothed_values("train") if name.startswith("gate")]
-    written = progress_bar._tensorboard_writers["valid"]
-    assert written.folder == f"{tmp_path}/tb/valid"
-    scalars = {name: value for name, value, step in written if step == trainer.get_num_updates()}
-    assert {name: round(scalars[name], 3) for name in gates} == gates
-    heads = [f"gate_{mask}_l2_h{head}" for mask in ("slr", "sdoi") for head in (1, 2, 3, 4)]
-    found = torch.tensor([scalars[name] for name in heads])
-    torch.testing.assert_close(found, sums / len(dataset), rtol=0, atol=1e-5)
-    (tmp_path / "train.log").write_text("".join(f"{record.getMessage()}\n" for record in caplog.records))
+    progress_bar.SummaryWriter.assert_any_call(f"{tmp_path}/tb/valid")
+    calls = [call.args for call in writer.add_scalar.call_args_list]
+    scalars = {name: value for name, value, step in calls if step == updates and name.startswith("gate")}
+    expected = {("slr", 2, 0): logged["gate_slr_l2"], ("sdoi", 2, 0): logged["gate_sdoi_l2"]}
+    for mask, of_mask in zip(("slr", "sdoi"), means.tolist(), strict=True):
+        for head, mean in enumerate(of_mask, start=1):
+            scalar = scalars[f"gate_{mask}_l2_h{head}"]
+            assert scalar == pytest.approx(mean, abs=1e-5)
+            expected[mask, 2, head] = round(scalar, 3)
+    (tmp_path / "train.log").write_text("".join(f"{message}\n" for message in caplog.messages))
     [validation] = read_validations(str(tmp_path / "train.log"))
-    assert validation.updates == trainer.get_num_updates()
-    assert validation.gates == {
-        **{(mask, 2, 0): gates[f"gate_{mask}_l2"] for mask in ("slr", "sdoi")},
-        **{(mask, 2, h): round(scalars[f"gate_{mask}_l2_h{h}"], 3) for mask in ("slr", "sdoi") for h in (1, 2, 3, 4)},
-    }
-    assert caplog.text.count("gates on 'valid' subset") == 1
+    assert (validation.updates, validation.gates) == (updates, expected)
 
 
 def test_trains_by_hydra_and_in_bfloat16(data_bin, tmp_path):
