@@ -6,7 +6,7 @@ import inspect
 import os
 import tarfile
 import threading
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -132,6 +132,8 @@ def from_pretrained(
             raise InputError(path, None, f"expected a checkpoint, found {describe_path(path)}")
     data = os.path.join(folder, data_name_or_path) if data_name_or_path.startswith(".") else data_name_or_path
     _find_folder(data, "a data-bin")
+    if "user_dir" in kwargs:  # which may have more of these
+        utils.import_user_module(Namespace(user_dir=kwargs["user_dir"]))
     for kind in ("tokenizer", "bpe"):
         choices = REGISTRIES[kind]["registry"]
         if isinstance(choice := kwargs.get(kind), str) and choice not in choices:

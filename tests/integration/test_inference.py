@@ -131,7 +131,7 @@ def test_the_same_line_with_two_parses_has_two_translations(trained, corpus, tmp
 
 def test_every_kind_of_line_gets_its_translation_or_a_message(trained, tmp_path, capsys):
     good = trained.lines[0]
-    long, tokens = " ".join(["x"] * 2000), " ".join((trained.lines[1].split() * 260)[:260])
+    long, tokens = " ".join(["x"] * 2000), " ".join(["the"] * 251)
     lines = [good, "", long, f"FAIL {good}", "日本 ☃ \U0001f600", "! ? , .", good, "x", tokens, "   "]
     more = (*trained.bpe, "--buffer-size=10", "--batch-size=3")
     found, printed = interactive(trained, lines, tmp_path, *more, status=PARSER_FAILED)
