@@ -36,13 +36,6 @@ def test_trains_validates_and_generates_and_a_checkpoint_is_the_live_model(data_
     assert not torch.allclose(without, expected, atol=1e-3)
 
 
-def test_stock_transformer_trains_validates_and_generates(plain_data_bin, tmp_path):
-    trainer = commands.train(plain_data_bin, tmp_path, "--max-update=1", model=commands.STOCK)
-    assert trainer.task.syntax_features == set()
-    commands.validate(plain_data_bin, tmp_path / "checkpoint_last.pt")
-    assert commands.generate(plain_data_bin, tmp_path / "checkpoint_last.pt")
-
-
 def test_only_the_features_of_the_model_are_needed_and_missing_ones_named(data_bin, tmp_path):
     data = commands.copy(data_bin, tmp_path / "data")
     for path in [*data.glob("*.head.*"), *data.glob("*.word.*")]:
@@ -101,11 +94,6 @@ def test_a_later_shard_is_checked_before_training_starts(data_bin, plain_data_bi
     (other / "train.src-tgt.src.distance.idx").unlink()
     with pytest.raises(FileNotFoundError, match=r"other/train\.src-tgt\.src\.distance"):
         commands.train(f"{data_bin}:{other}", tmp_path / "again", "--max-update=1")
-
-
-def test_a_batch_of_one_sentence_trains(data_bin, tmp_path):
-    trainer = commands.train(data_bin, tmp_path, "--max-update=3", "--batch-size=1")
-    assert all(weight.isfinite().all() for weight in trainer.get_model().parameters())
 
 
 @pytest.fixture(scope="module")
@@ -190,21 +178,6 @@ def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypat
     commands.train(data_bin, tmp_path, "--max-epoch=3", "--num-workers=1", "--no-save")
     assert len(alive) == 3
     assert max(alive) - before <= 2  # one for training, one for validation
-
-
-def test_batches_do_not_depend_on_the_first_epoch(data_bin):
-    task = SyntaxTranslationTask.setup_task(SyntaxTranslationConfig(data=str(data_bin), dataset_impl=None))
-    task.load_dataset("train")
-    dataset = task.dataset("train")
-    options = {"max_sentences": 7, "seed": 5}
-    fresh = task.get_batch_iterator(dataset, epoch=1, **options)
-    assert task.get_batch_iterator(dataset, epoch=2, **options) is fresh
-    task.dataset_to_epoch_iter.clear()
-    resumed = task.get_batch_iterator(dataset, epoch=3, **options)
-    assert resumed.next_epoch_idx == 3
-    assert all((a == b).all() for a, b in zip(resumed.frozen_batches, fresh.frozen_batches, strict=True))
-    renewed = task.get_batch_iterator(dataset, epoch=3, update_epoch_batch_itr=True, **options)
-    assert any(list(a) != list(b) for a, b in zip(renewed.frozen_batches, fresh.frozen_batches, strict=True))
 
 
 class Killed(BaseException):
