@@ -1,4 +1,4 @@
-"""What a server bounds when its clients are not its friends: bodies, connections, and how long a client may take.
+"""Limits of bodies, connections, and the time that a client may take.
 
 uvicorn bounds none of these by itself. Its HTTP protocol in pure Python is extended here by subclassing.
 """
@@ -6,8 +6,6 @@ uvicorn bounds none of these by itself. Its HTTP protocol in pure Python is exte
 from __future__ import annotations
 
 import asyncio
-import os
-import resource
 from typing import Any
 
 from fastapi import HTTPException
@@ -22,12 +20,12 @@ REFUSAL = (
     b"content-type: application/json\r\ncontent-length: 35\r\n\r\n"
     b'{"detail":"too many are connected"}'
 )
-#: How many connections are accepted at once, and how many descriptors are left for other files.
-BACKLOG, RESERVE = 128, 64
+#: Connections that are accepted in one turn of asyncio's loop; one that is refused is closed three turns later.
+BACKLOG = 128
 
 
 class BodyLimit:
-    """ASGI middleware: the application reads at most `longest` bytes of a body, however its length is declared."""
+    """ASGI middleware that reads at most `longest` bytes of a body."""
 
     def __init__(self, app: ASGIApp, longest: int):
         self.app = app
@@ -58,10 +56,10 @@ class BodyLimit:
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection whose client must do its part in time: send a request, and take the answer.
+    """A connection whose client must send a request, and take the answer, in time.
 
     Attributes:
-        most: how many connections may be open; the next one gets :data:`REFUSAL` at once.
+        most: connections that may be open; the next one gets :data:`REFUSAL` at once.
         client_seconds: for a whole request, from the connection or the last answer on; half a request is cut off then,
             and so is who has not taken the last answer.
         server_seconds: for making and sending an answer.
@@ -102,7 +100,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.close()
 
     def _is_our_turn(self) -> bool:
-        """Return whether a request is complete and not answered yet."""
+        """Return whether a request is complete, and its answer is not."""
         return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
 
     def _next_turn(self) -> None:
@@ -110,22 +108,3 @@ class BoundedProtocol(H11Protocol):
             self._timer.cancel()
         seconds = self.server_seconds if self._is_our_turn() else self.client_seconds
         self._timer = self.loop.call_later(seconds, self.transport.abort)
-
-
-def room_for_connections(wanted: int) -> tuple[int, int]:
-    """How many connections there may be, `wanted` at most, and uvicorn's backlog, so that descriptors always suffice.
-
-    Without a free one, asyncio tries to accept again and again. It accepts up to `backlog` connections in each turn of
-    its loop, and one that is refused is closed three turns later. Raises the soft limit of descriptors where it must.
-    """
-    used = len(os.listdir("/dev/fd")) + RESERVE
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = used + wanted + 4 * BACKLOG
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    room = needed - used if soft == resource.RLIM_INFINITY else soft - used
-    if room < 8:
-        raise SystemExit(f"expected at least {used + 8} file descriptors, found {soft} (ulimit -n)")
-    backlog = min(BACKLOG, room // 8)
-    return min(wanted, room - 4 * backlog), backlog

@@ -1,4 +1,6 @@
-"""Translation over HTTP: POST /translate gives the translation, the parse and the gates; GET / is a page for people.
+"""Translation over HTTP.
+
+POST /translate gives the translation, the parse and the gates; GET / is a page for people.
 
     python examples/serve/serve.py data-bin/en-de --path checkpoints/gated/checkpoint_best.pt \
         --tokenizer moses --bpe subword_nmt --bpe-codes codes
@@ -24,7 +26,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from limits import BodyLimit, BoundedProtocol, room_for_connections
+from limits import BACKLOG, BodyLimit, BoundedProtocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
@@ -41,12 +43,12 @@ BYTES_A_CHARACTER = 12
 
 
 class Source(BaseModel):
-    """What is asked for."""
+    """A request for a translation."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str = Field(min_length=1, description="one sentence, raw text")
-    attention: bool = Field(False, description="whether the attention of each head is wanted, too")
+    attention: bool = Field(False, description="also return the attention of each head")
 
 
 class AttentionTooLarge(ValueError):
@@ -54,14 +56,14 @@ class AttentionTooLarge(ValueError):
 
 
 class Translator:
-    """Answers requests with one model, as many at a time as are waiting, up to a batch.
+    """Answers requests with one model, those that wait together, up to a batch.
 
     Args:
         hub: the model; only :meth:`run` calls it, one call at a time.
         beam: beam size.
-        max_batch: how many sentences are translated together.
-        max_waiting: how many requests may wait; further ones are refused at once.
-        max_attention: how many numbers of attention one answer may hold.
+        max_batch: sentences translated together.
+        max_waiting: requests that may wait; further ones are refused at once.
+        max_attention: numbers of attention that one answer may hold.
     """
 
     def __init__(self, hub: SyntaxHubInterface, *, beam: int, max_batch: int, max_waiting: int, max_attention: int):
@@ -116,7 +118,7 @@ class Translator:
             leaving.cancel()
 
     def answer(self, sources: list[Source]) -> list[bytes | Exception]:
-        """Answers as JSON, and what went wrong with the others. Attention is computed for those alone who want it."""
+        """Answers as JSON, or errors; only with attention if that is asked for."""
         answers: dict[int, bytes | Exception] = {}
         groups: dict[bool, list[int]] = {False: [], True: []}
         for i, source in enumerate(sources):
@@ -137,7 +139,7 @@ class Translator:
             )
 
     def translate_safely(self, sources: list[Source]) -> list[bytes | Exception]:
-        """Answers; where a batch fails, each of its sentences is tried alone, and what fails is its answer."""
+        """Answers, or errors; where a batch fails, each sentence is tried alone."""
         try:
             return [*self.translate(sources)]
         except Exception as error:
@@ -178,12 +180,12 @@ def encode(value: Any) -> str:
 
 
 def encode_rows(array: np.ndarray) -> str:
-    """JSON, made row by row: while :mod:`json` is at work, no other thread is, so nobody else is answered."""
+    """JSON, row by row: while :mod:`json` is at work, no other thread is."""
     return encode(array.tolist()) if array.ndim == 1 else f"[{','.join(map(encode_rows, array))}]"
 
 
 def parse_of(sentence: AlignedSentence) -> dict[str, Any]:
-    """A sentence's parse as JSON: bracketed trees, and words with their heads (from 1; 0 is the root)."""
+    """A sentence's parse: bracketed trees, words, and heads from 1 (0: the root)."""
     trees, tree = sentence.trees, sentence.dependencies
     return {
         "words": sentence.words,
@@ -283,8 +285,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-connections",
         type=positive,
-        default=2000,
-        help="connections at a time, or fewer where file descriptors are few (default: 2000)",
+        default=500,
+        help="connections at a time; of file descriptors (ulimit -n) there must be 500 more (default: 500)",
     )
     parser.add_argument("--timeout", type=seconds, default=60, help="seconds for a translation (default: 60)")
     parser.add_argument(
@@ -324,7 +326,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     translator.translate([Source(text="Hello .")])  # what cannot be loaded shows now
     logging.getLogger("fairseq").setLevel(logging.WARNING)  # which would log four lines a batch
-    BoundedProtocol.most, backlog = room_for_connections(args.max_connections)
+    BoundedProtocol.most = args.max_connections
     BoundedProtocol.client_seconds = args.client_timeout
     BoundedProtocol.server_seconds = args.timeout + args.client_timeout
     uvicorn.run(
@@ -335,7 +337,7 @@ def main(argv: list[str] | None = None) -> None:
         loop="asyncio",  # as the limit of connections expects
         http=BoundedProtocol,
         ws="none",
-        backlog=backlog,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=args.grace,
     )
 

@@ -1,4 +1,4 @@
-"""Features of a split, read from a data-bin (:mod:`syntax_data.data_bin`) and checked before.
+"""Features of a split, checked and read from a data-bin.
 
 The token files must be those that the features were written for, by their hashes; the feature files must have the sizes
 and types that they were written with, and a value for each token. Feature files of up to :data:`HASHED_AT_LOAD` bytes a
@@ -13,14 +13,12 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from fairseq import utils
 from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
-from torch import Tensor
 
 from syntax_data.data_bin.checks import open_features
 from syntax_data.data_bin.paths import TokenFiles
@@ -33,47 +31,30 @@ logger = logging.getLogger(__name__)
 HASHED_AT_LOAD = 512 << 20
 
 
-@dataclass(frozen=True)
-class SplitFeatures:
-    """Features of a split's source sentences.
+#: Features of a split's source sentences: of each, by its name in :data:`syntax_data.features.FEATURES`, one integer
+#: tensor a sentence, in their order, ``(n,)``, or ``(0,)`` without the parse that the feature is from.
+SplitFeatures = Mapping[str, Any]
 
-    Attributes:
-        rows: of each feature, by its name in :data:`syntax_data.features.FEATURES`, one integer tensor a sentence, in
-            the order of the sentences: ``(n,)``, or ``(0,)`` without the parse that the feature is from.
+
+def warn_of_unknown_labels(split: str, feature: str, rows: Any, labels: Sequence[str], known: Collection[str]) -> None:
+    """Warns of labels that a model does not know, and counts their subwords.
+
+    Args:
+        rows: values of the feature, one tensor a sentence.
+        labels: the label of each value.
+        known: the labels that the model knows.
     """
-
-    rows: Mapping[str, Any]
-
-    def __bool__(self) -> bool:
-        return bool(self.rows)
-
-    def __or__(self, other: SplitFeatures) -> SplitFeatures:
-        """The features of both, which have the same sentences."""
-        return SplitFeatures({**self.rows, **other.rows})
-
-    def sentence(self, number: int) -> dict[str, Tensor]:
-        """Return the features of a sentence, counted from 0."""
-        return {name: rows[number] for name, rows in self.rows.items()}
-
-    def warn_of_unknown_labels(self, split: str, feature: str, labels: Sequence[str], known: Collection[str]) -> None:
-        """Warns of labels that a model does not know, and counts the subwords that have them.
-
-        Args:
-            labels: the label of each value of the feature.
-            known: the labels that the model knows.
-        """
-        rows = self.rows[feature]
-        unknown = [number for number, label in enumerate(labels) if label not in known]
-        counts = Counter(number for i in range(len(rows)) for number in rows[i][np.isin(rows[i], unknown)].tolist())
-        if counts:
-            named = ", ".join(f"{labels[number]} ({count})" for number, count in counts.most_common())
-            logger.warning("%s: subwords with a label of %s that the model does not know: %s", split, feature, named)
+    unknown = [number for number, label in enumerate(labels) if label not in known]
+    counts = Counter(number for i in range(len(rows)) for number in rows[i][np.isin(rows[i], unknown)].tolist())
+    if counts:
+        named = ", ".join(f"{labels[number]} ({count})" for number, count in counts.most_common())
+        logger.warning("%s: subwords with a label of %s that the model does not know: %s", split, feature, named)
 
 
 def load_features(
     cfg: Any, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False
 ) -> SplitFeatures:
-    """Loads features of the sentences that fairseq's translation task loads for the same arguments.
+    """Loads features of the sentences that fairseq loads for the same arguments.
 
     In the first epoch all shards of the training set are checked, so that an error in a later one is reported before
     training starts.
@@ -89,11 +70,10 @@ def load_features(
         ValueError: ``--dataset-impl`` is another format than ``mmap``.
     """
     if not names:
-        return SplitFeatures({})
+        return {}
     if cfg.dataset_impl not in (None, "mmap"):
         raise ValueError(
-            f"--dataset-impl: expected mmap, found {cfg.dataset_impl}: features belong to tokens that "
-            "fairseq-preprocess writes without --dataset-impl"
+            f"--dataset-impl: expected mmap, found {cfg.dataset_impl}: run fairseq-preprocess without --dataset-impl"
         )
 
     def load(data: str) -> SplitFeatures:
@@ -108,7 +88,7 @@ def load_features(
         if len(parts) == 1:
             return parts[0]
         ratios = [cfg.upsample_primary] + [1] * (len(parts) - 1)
-        return SplitFeatures({n: ConcatDataset([part.rows[n] for part in parts], ratios) for n in parts[0].rows})
+        return {name: ConcatDataset([part[name] for part in parts], ratios) for name in parts[0]}
 
     shards = utils.split_paths(cfg.data)
     if split != cfg.train_subset:
@@ -130,20 +110,14 @@ def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
         raise FileNotFoundError(_missing_message(files, missing))
     size = sum(map(os.path.getsize, files.features(names)))
     if size > HASHED_AT_LOAD:
-        logger.info(
-            "%s: %d MiB of features, too much to compare with their hashes now (fairseq-syntax-binarize --verify does)",
-            files.split,
-            size >> 20,
-        )
+        logger.info("%s: %d MiB, not compared with their hashes now (see --verify)", files.split, size >> 20)
     features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
     log_coverage(files.split, signature, {name: feature.lengths for name, feature in features.items()})
-    return SplitFeatures({name: MMapIndexedDataset(files.feature(name)) for name in names})
+    return {name: MMapIndexedDataset(files.feature(name)) for name in names}
 
 
 def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
-    """Logs the number of parsed sentences.
-
-    Warns if there is none, or if trees were changed otherwise than in training.
+    """Logs the number of parsed sentences, and warns of other trees than in training.
 
     Args:
         lengths: of each feature the number of values of each sentence, ``(sentences,)``.
@@ -163,14 +137,12 @@ def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndar
 
 def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
     paths = ", ".join(f"{files.feature(name)}.{{bin,idx}}" for name in missing)
-    kinds = parse_kinds(missing)
-    lang, kind = files.lang, files.split.rstrip("0123456789")
+    kind = files.split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
     text, parses = ("TEXT", "PARSES") if files.split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")
     return (
         f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
-        "They are made from the subword text that fairseq-preprocess read"
-        + (f" and its parses (.{lang}." + f", .{lang}.".join(kinds) + ", see fairseq-syntax-parse)" if kinds else "")
-        + f" by:\n  fairseq-syntax-binarize --source-lang {lang} --target-lang {files.other_lang} "
+        "They come from the subword text that fairseq-preprocess read, and its parses (see fairseq-syntax-parse), by:\n"
+        f"  fairseq-syntax-binarize --source-lang {files.lang} --target-lang {files.other_lang} "
         f"--{option}pref {text} --{option}parse {parses} --destdir {files.data}"
     )

@@ -20,14 +20,11 @@ class SyntaxPairs(BaseWrapperDataset):
     """Sentence pairs whose batches also have ``net_input["src_syntax"]``.
 
     That is a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` over ``src_tokens``, under any order, padding or
-    bucketing of the batch. Everything else is the pairs' own: items, batches, order and attributes. Without features
-    the batches are theirs to the last key.
+    bucketing of the batch. Everything else is the pairs' own. Without features the batches are theirs to the last key.
 
-    Features are found by a sentence's ``id``, never by its tokens, and belong to the tokens of the data-bin. So the
-    pairs may pad, reorder, sample or truncate sentences, and replace ``</s>`` when they make a batch
-    (:class:`~fairseq.data.TransformEosLangPairDataset`). Pairs that add source tokens or remove ``</s>``
-    (``append_bos``, ``remove_eos_from_source``, a :class:`~fairseq.data.PrependTokenDataset`) are possible only
-    without features: with features they raise, rather than have each feature one token off.
+    Features are found by a sentence's ``id``, never by its tokens. So the pairs may pad, reorder, sample or truncate
+    sentences, and replace ``</s>`` when they make a batch. Pairs that add source tokens or remove ``</s>``
+    (``append_bos``, ``remove_eos_from_source``) raise, rather than have each feature one token off.
 
     Args:
         pairs: a :class:`~fairseq.data.LanguagePairDataset`, or one that wraps it.
@@ -49,7 +46,7 @@ class SyntaxPairs(BaseWrapperDataset):
         self.truncated = truncated
 
     def __getattr__(self, name: str) -> Any:
-        """The pairs' attributes beside the methods of all datasets, such as ``src`` or ``left_pad_source``."""
+        """The pairs' other attributes, such as ``src`` or ``left_pad_source``."""
         if name == "dataset":  # not there yet, in a copy that is being made
             raise AttributeError(name)
         return getattr(self.dataset, name)
@@ -67,7 +64,7 @@ class SyntaxPairs(BaseWrapperDataset):
                 f"sentence {number} (counted from 0): expected source tokens that end in </s>, as the features do; "
                 "were tokens removed or added after they were binarized?"
             )
-        features = self.features.sentence(number)
+        features = {name: rows[number] for name, rows in self.features.items()}
         if not self.truncated:
             return features
         try:

@@ -12,7 +12,7 @@ from syntax_data.features import FEATURES
 
 
 def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
-    """Return the path of the source side's signature, and its record of the training data."""
+    """Return the path of the source's signature, and its record of training data."""
     for path, signature in _signatures(cfg):
         splits = signature.splits
         return path, splits.get("train") or next(iter(splits.values()), None)
@@ -20,7 +20,7 @@ def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
 
 
 def label_vocabulary(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
-    """Return the labels that the values of features number in the data-bin, from number 0; other features have none.
+    """Return the labels of features by their numbers in the data-bin, from 0.
 
     Args:
         cfg: the options of the task.

@@ -16,7 +16,7 @@ CONTENTS = ("gates", "masks", "biases", "attention")
 
 
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
-    """Return gates, masks, biases and attention of a batch by name, batch first, padding included.
+    """Return gates, masks, biases and attention of a batch, batch first, with padding.
 
     Args:
         model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
@@ -51,7 +51,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
 def by_sentence(
     model: Any, batch: Mapping[str, Any], *, pad: int, contents: Sequence[str] = CONTENTS
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Yield each sentence's number and arrays of :func:`analyse`, without padding, in float32.
+    """Yield each sentence's number and float32 arrays of :func:`analyse`, unpadded.
 
     - ``gates``: layers × masks × heads, where the model has gates;
     - ``masks``: masks × n × n, where all layers share them; rows are queries; of ``parent`` the factor of scores;

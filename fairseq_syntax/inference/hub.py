@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import tarfile
 import threading
-from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,18 +15,15 @@ from fairseq import file_utils, hub_utils, utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
-from omegaconf import open_dict
+from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
-from fairseq_syntax.checkpoints.safe_loading import naming, read
+from fairseq_syntax.checkpoints.safe_loading import naming
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
-from fairseq_syntax.models.transformer_options import option_names
+from fairseq_syntax.models.transformer_options import add_arguments
 from syntax_data.errors import InputError, describe_path, short_repr
-
-#: One line of a file, with or without its end.
-_LINE = re.compile(r"[^\r\n]*(\r\n|\r|\n)?")
 
 
 class SentenceTooLong(ValueError):
@@ -36,10 +31,10 @@ class SentenceTooLong(ValueError):
 
 
 class SyntaxHubInterface(GeneratorHubInterface):
-    """fairseq's hub interface, which also parses: ``translate("A sentence.")`` and ``translate(["One.", "Two."])``.
+    """fairseq's hub interface, which also parses.
 
-    Sentences are tokenised, split into subwords, parsed, translated and detokenised; the parser is loaded at the first
-    one. Of several threads, one at a time is served.
+    ``translate("A sentence.")`` gives a string, ``translate(["One.", "Two."])`` a list. Sentences are tokenised, split
+    into subwords, parsed, translated and detokenised. Of several threads, one at a time is served.
     """
 
     def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
@@ -71,14 +66,12 @@ class SyntaxHubInterface(GeneratorHubInterface):
         known = {option.name for option in own if option.kind != option.VAR_KEYWORD}
         for name in kwargs.keys() - known - {*self.cfg.generation, *GenerationConfig.__dataclass_fields__}:
             raise TypeError(f"{name}: there is no such option of generation")
-        with self._one_thread, ExitStack() as stack:
-            if isinstance(tokenized_sentences, ParsedBatch):
-                tokenized_sentences = stack.enter_context(self.task.new_text.unpacked(tokenized_sentences))
+        with self._one_thread:
             hypotheses: list[Any] = super().generate(tokenized_sentences, *args, **kwargs)
         return hypotheses
 
     def read(self, sentences: str | Iterable[str]) -> ParsedBatch | list[Tensor]:
-        """Read sentences for :meth:`generate`: tokenise, split into subwords, and parse them if the model needs that.
+        """Tokenise sentences, split them into subwords, and parse them if necessary.
 
         Each is a line as in a file: a line end may close it, and white space around it is removed. ``without_parse`` of
         the result counts sentences without a parse; for a model without syntax the result is token ids alone.
@@ -106,13 +99,12 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
-        """Return gates, masks, biases and attention of each sentence of :meth:`read`, in the first of the models.
+        """Return gates, masks, biases and attention of each sentence in the first model.
 
         See :func:`fairseq_syntax.inference.collect.by_sentence`.
         """
         with self._one_thread:
-            lengths = batch.lengths if isinstance(batch, ParsedBatch) else [len(ids) for ids in batch]
-            dataset = self.task.build_dataset_for_inference(batch, lengths)
+            dataset = self.task.build_dataset_for_inference(batch, [len(ids) for ids in batch])
             sample = dataset.collater([dataset[i] for i in range(len(batch))])
             sample = utils.apply_to_sample(lambda tensor: tensor.to(self.device), sample)
             found = dict(by_sentence(self.models[0], sample, pad=self.src_dict.pad(), contents=contents))
@@ -120,93 +112,32 @@ class SyntaxHubInterface(GeneratorHubInterface):
 
 
 def _lines(sentences: str | Iterable[str]) -> list[str]:
-    if isinstance(sentences, str):
-        sentences = [sentences]
-    if isinstance(sentences, bytes | bytearray) or not isinstance(sentences, Iterable):
-        raise TypeError(f"expected a string or strings, found {type(sentences).__name__}")
-    lines = list(sentences)
+    lines = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
             raise TypeError(f"sentence {number}: expected a string, found {type(line).__name__}")
-        if not _LINE.fullmatch(line):
+        if {"\r", "\n"} & set(line.removesuffix("\n").removesuffix("\r")):
             raise ValueError(f"sentence {number}: expected one line of text, found a line break in {short_repr(line)}")
     return [line.strip() for line in lines]  # as fairseq-interactive does
-
-
-def find_checkpoints(folder: str, names: str, data: str) -> list[str]:
-    """Return the paths of the checkpoints that from_pretrained loads, by its first three arguments.
-
-    Raises:
-        InputError: there is no such folder, file or data-bin.
-    """
-    folder = _find_folder(folder, "a folder of checkpoints")
-    paths = [os.path.join(folder, name) for name in names.split(os.pathsep)]
-    for path in paths:
-        if not os.path.isfile(path):
-            raise InputError(path, None, f"expected a checkpoint, found {describe_path(path)}")
-    _find_folder(os.path.abspath(os.path.join(folder, data)) if data.startswith(".") else data, "a data-bin")
-    return paths
-
-
-def _find_folder(path: str, expected: str) -> str:
-    """Return the folder itself, or where fairseq unpacked the archive of this path or address."""
-    if os.path.isfile(path) and not tarfile.is_tarfile(path):
-        raise InputError(path, None, f"expected {expected}, found a file")
-    found: str | None = file_utils.load_archive_file(path)
-    if found is None:
-        raise InputError(path, None, f"expected {expected}, found nothing")
-    return found
-
-
-def check_options(options: Mapping[str, Any], paths: Sequence[str], of_model: Iterable[str]) -> None:
-    """Refuse an option that from_pretrained would ignore.
-
-    Args:
-        options: replace those of the checkpoints' configurations.
-        paths: of the checkpoints.
-        of_model: the model's own, of which a checkpoint of fairseq-train holds only those that were given.
-
-    Raises:
-        TypeError: there is no such option.
-        ValueError: there is no such tokenizer or bpe.
-    """
-    if "data" in options:
-        raise TypeError("data: from_pretrained calls it data_name_or_path")
-    names = {*NEW_TEXT_OPTIONS, "generation_args", "user_dir"}
-    for path in paths:
-        state = read(path, mmap=True)
-        cfg = state.get("cfg") or state.get("args")
-        names |= _names(cfg)
-        if isinstance(cfg, Mapping) and isinstance(cfg.get("model"), Namespace):
-            names |= set(of_model)
-    for kind in ("tokenizer", "bpe"):
-        choice = options.get(kind)
-        if isinstance(choice, str):
-            if choice not in (choices := REGISTRIES[kind]["registry"]):
-                raise ValueError(f"{kind}: expected one of {', '.join(sorted(choices))}, found {choice!r}")
-            names |= _names(getattr(REGISTRIES[kind]["dataclass_registry"].get(choice), "__dataclass_fields__", None))
-    for name in options:
-        if name not in names:
-            raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
-
-
-def _names(options: Any) -> set[str]:
-    """Return the keys of a configuration and of those in it."""
-    if isinstance(options, Namespace):
-        options = vars(options)
-    if not isinstance(options, Mapping):
-        return set()
-    return {str(key) for key in options}.union(*map(_names, options.values()))
 
 
 def from_pretrained(
     task_type: Any, model_name_or_path: str, checkpoint_file: str, data_name_or_path: str, **kwargs: Any
 ) -> SyntaxHubInterface:
     """See :meth:`fairseq_syntax.models.transformer.SyntaxTransformerModel.from_pretrained`."""
-    paths = find_checkpoints(model_name_or_path, checkpoint_file, data_name_or_path)
-    if "user_dir" in kwargs:  # its masks may have options
+    folder = _find_folder(model_name_or_path, "a folder of checkpoints")
+    paths = [os.path.join(folder, name) for name in checkpoint_file.split(os.pathsep)]
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(path, None, f"expected a checkpoint, found {describe_path(path)}")
+    data = os.path.join(folder, data_name_or_path) if data_name_or_path.startswith(".") else data_name_or_path
+    _find_folder(data, "a data-bin")
+    if "user_dir" in kwargs:  # which may have more of these
         utils.import_user_module(Namespace(user_dir=kwargs["user_dir"]))
-    check_options(kwargs, paths, of_model=option_names())
+    for kind in ("tokenizer", "bpe"):
+        choices = REGISTRIES[kind]["registry"]
+        if isinstance(choice := kwargs.get(kind), str) and choice not in choices:
+            raise ValueError(f"{kind}: expected one of {', '.join(sorted(choices))}, found {choice!r}")
     with naming(":".join(paths), "a model to translate with"):
         loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
     cfg, task = loaded["args"], loaded["task"]
@@ -214,6 +145,13 @@ def from_pretrained(
         raise InputError(
             paths[0], None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
         )
+    # fairseq ignores options that nothing has, but adds them to those of the model.
+    of_model = ArgumentParser()
+    add_arguments(of_model)
+    known = {*_names(OmegaConf.to_container(cfg)), *vars(of_model.parse_args([])), *NEW_TEXT_OPTIONS}
+    known = known.union(("generation_args", "user_dir")).difference(("data",))
+    for name in kwargs.keys() - known:
+        raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
     task.for_new_text = True
     with open_dict(cfg):
         for name in ("source_lang", "target_lang"):
@@ -224,3 +162,18 @@ def from_pretrained(
             cfg.bpe[name] = kwargs[name]
     with naming(":".join(paths), "a model to translate with"):
         return SyntaxHubInterface(cfg, task, loaded["models"])
+
+
+def _find_folder(path: str, expected: str) -> str:
+    """Return the folder, or where fairseq unpacked the archive of this address."""
+    found: str | None = None
+    if not os.path.isfile(path) or tarfile.is_tarfile(path):
+        found = file_utils.load_archive_file(path)
+    if found is None:
+        raise InputError(path, None, f"expected {expected}, found {'a file' if os.path.isfile(path) else 'nothing'}")
+    return found
+
+
+def _names(options: Any) -> set[str]:
+    """Return the keys of a configuration and of those in it."""
+    return set(options).union(*map(_names, options.values())) if isinstance(options, dict) else set()

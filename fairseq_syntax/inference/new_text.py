@@ -4,40 +4,75 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from fairseq_syntax.compat import interactive_end
-from fairseq_syntax.data.features import SplitFeatures
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.inference.feature_queue import FeatureQueue
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, source_reader
-from fairseq_syntax.inference.translation_report import TranslationReport, report_and_exit
+from fairseq_syntax.inference.translation_report import TranslationReport
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
 logger = logging.getLogger(__name__)
 
 
 class NewTextDataset(SyntaxPairs):
-    """A :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch` as fairseq's inference takes it.
-
-    Args:
-        pairs: fairseq's dataset of the batch's tokens.
-        parsed: the batch.
-        dictionary: of the source.
-    """
+    """A parsed batch for fairseq's inference; `pairs` is its dataset of the tokens."""
 
     def __init__(self, pairs: Any, parsed: ParsedBatch, *, dictionary: Any):
-        super().__init__(pairs, features=SplitFeatures(parsed.features), dictionary=dictionary)
+        super().__init__(pairs, features=parsed.features, dictionary=dictionary)
         self.parsed = parsed
 
 
+class FeatureQueue:
+    """Keeps each batch's features from where it is made to where it is translated.
+
+    ``fairseq_cli.interactive.make_batches`` keeps of a batch its sentences' numbers, tokens, lengths and constraints,
+    and fairseq-interactive builds another one from the tokens and lengths. Batches are made and translated in the same
+    order. The tokens are compared, so that no sentence gets another text's parse.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Tensor, SyntaxBatch]] = deque()
+
+    def wrap(self, batches: Any) -> Any:
+        """Return fairseq's iterator over batches, whose features alone wait from now on."""
+        self._waiting.clear()
+
+        def next_epoch_itr(**kwargs: Any) -> Iterator[dict[str, Any]]:
+            for batch in batches.next_epoch_itr(**kwargs):
+                net_input = batch["net_input"]
+                self._waiting.append((net_input["src_tokens"], net_input.pop("src_syntax")))
+                yield batch
+
+        return SimpleNamespace(next_epoch_itr=next_epoch_itr)  # which is all that fairseq's inference uses
+
+    def pop(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Return a batch with its features, on its device; as it is if it has some.
+
+        Raises:
+            RuntimeError: another batch is next.
+        """
+        net_input = batch["net_input"]
+        if "src_syntax" in net_input or not self._waiting:
+            return batch
+        expected, features = self._waiting.popleft()
+        found = net_input["src_tokens"]
+        # On a GPU this waits for the tokens to arrive there, and for nothing else: the batch before is translated.
+        if found is not expected and not torch.equal(expected.to(found.device), found):
+            raise RuntimeError("batches of new text are to be translated in the order in which they were made")
+        return {**batch, "net_input": {**net_input, "src_syntax": features.to(found.device)}}
+
+
 class NewText:
-    """New text on its way through fairseq's inference. The task's methods of the same steps call these.
+    """New text on its way through fairseq's inference, by the task's methods.
 
     Args:
         cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
@@ -49,10 +84,8 @@ class NewText:
         self.cfg = cfg
         self.dictionary = dictionary
         self.features = features
-        #: Features of batches that are made and not yet translated.
         self.queue = FeatureQueue()
         self._report = TranslationReport()
-        self._unpacked: ParsedBatch | None = None
 
     @cached_property
     def reader(self) -> SourceReader:
@@ -60,42 +93,13 @@ class NewText:
         return source_reader(self.cfg, self.features)
 
     def begin(self) -> None:
-        """Called before the first line.
-
-        In fairseq-interactive, a parser that cannot be loaded is an error now, and the summary line will be printed at
-        the end of the input.
-        """
-        if interactive_end.add_exit_hook(lambda: report_and_exit(self.reader.source, self._report)):
+        """Loads the parser, in fairseq-interactive, before the first line is read."""
+        if interactive_end.add_exit_hook(lambda: self._report.print_and_exit(self.reader.source)):
             _ = self.reader
 
     def read(self, lines: Sequence[str], encode: Callable[[str], str]) -> ParsedBatch:
         """Parses lines, which `encode` tokenises and splits into subwords."""
         return self.reader.read(lines, [encode(line) for line in lines], self.dictionary)
-
-    @contextmanager
-    def unpacked(self, batch: ParsedBatch) -> Iterator[list[Tensor]]:
-        """Inside the block, the token ids of `batch`, this very list, stand for it: fairseq's hub interface counts and
-        prints them on their way to :meth:`parsed`."""
-        self._unpacked = batch
-        try:
-            yield batch.tokens
-        finally:
-            self._unpacked = None
-
-    def parsed(self, tokens: ParsedBatch | Sequence[Tensor]) -> ParsedBatch:
-        """Return the batch that :meth:`read` made.
-
-        Raises:
-            ValueError: these are token ids.
-        """
-        if isinstance(tokens, ParsedBatch):
-            return tokens
-        if self._unpacked is not None and tokens is self._unpacked.tokens:
-            return self._unpacked
-        raise ValueError(
-            "the model needs the parses of its input, and token ids have none: give text "
-            "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
-        )
 
     def batches(
         self,
@@ -120,13 +124,12 @@ class NewText:
                     "(--max-source-positions of the model, --max-tokens)", number, length, longest
                 )  # fmt: skip
         self._report.add(parsed, longest)
-        self.queue.clear()
         kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
         return self.queue.wrap(make(dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs))
 
 
 def refuse_options(cfg: Any) -> None:
-    """Raises :class:`ValueError` if an option is about parses of new text, where there is none."""
+    """Raises :class:`ValueError` for an option about parses of new text."""
     for name in NEW_TEXT_OPTIONS:
         if getattr(cfg, name) is not None:
             raise ValueError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parse, Parser, default_characters, parse_lines
+from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, default_characters, parse_lines
 from syntax_data.text.alignment import AlignmentError, Subwords
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses
@@ -57,16 +57,16 @@ class ParseSource(ABC):
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         """Return the parses of the next lines of the input."""
 
-    @abstractmethod
     def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        """Called where a parse is of another text than its line's; raises, or warns that the line has none."""
+        """Called where a parse is not its line's; raises, or warns."""
+        _warn(line, [kind], error)
 
     def end(self) -> None:
         """Called after the last line. Raises :class:`InputError` if there are more parses."""
 
 
 class WithoutParses(ParseSource):
-    """No parses, so that the model is a plain Transformer; `option` is the option that says so."""
+    """No parses, because of `option`, so that the model is a plain Transformer."""
 
     def __init__(self, option: str = "--parser none"):
         logger.warning("%s: the model translates without syntax, as a plain Transformer", option)
@@ -74,18 +74,9 @@ class WithoutParses(ParseSource):
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         return [{} for _ in lines]
 
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        raise AssertionError("there is no parse")
-
 
 class ParserHandle(NamedTuple):
-    """A parser that runs here.
-
-    Attributes:
-        parser: itself.
-        kinds: the kinds of parse that are taken from it.
-        limits: those of :func:`~syntax_data.parsers.parse_lines`, ``max_tokens`` and perhaps ``max_characters``.
-    """
+    """A parser that runs here, its wanted kinds, and limits of ``parse_lines``."""
 
     parser: Parser
     kinds: Sequence[str]
@@ -93,10 +84,9 @@ class ParserHandle(NamedTuple):
 
 
 class ParsesFromParser(ParseSource):
-    """Parsers that run here. A line that one cannot parse is translated without that parse, with a warning.
+    """Parsers that run here. A line that one cannot parse has no such parse.
 
-    A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an
-    error, and gets no further line.
+    A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an error.
     """
 
     failures = ("failed", "mismatch")
@@ -107,49 +97,31 @@ class ParsesFromParser(ParseSource):
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         found: list[Parses] = [{} for _ in lines]
-        for running, outcomes in zip(self.parsers, self._outcomes, strict=True):
-            for line, parse, by_kind in zip(lines, _parse(running, lines, outcomes), found, strict=True):
-                if isinstance(parse, NoParse):
-                    by_kind.update(dict.fromkeys(running.kinds, parse))
-                    if parse.reason == "too_long":
-                        _warn(line, running.kinds, f"more than {_describe(running.limits)} are not parsed")
-                    elif parse.reason not in ("empty", "failed"):
-                        _warn(line, running.kinds, parse.reason)
-                else:
-                    by_kind.update({kind: getattr(parse, FORMATS[kind].attribute) for kind in running.kinds})
+        for (parser, kinds, limits), outcomes in zip(self.parsers, self._outcomes, strict=True):
+
+            def failed(line: Line, error: Exception, kinds: Sequence[str] = kinds) -> None:
+                _warn(line, kinds, error)
+
+            given = [Line(x.number, " ".join(x.words) if parser.pretokenized else x.text) for x in lines]
+            parses = parse_lines(parser, given, failed=failed, **limits)
+            outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in parses)
+            if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
+                raise RuntimeError(
+                    f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
+                    "for the reasons above"
+                )
+            for line, parse, by_kind in zip(lines, parses, found, strict=True):
+                if not isinstance(parse, NoParse):
+                    by_kind.update({kind: getattr(parse, FORMATS[kind].attribute) for kind in kinds})
+                    continue
+                by_kind.update(dict.fromkeys(kinds, parse))
+                if parse.reason == "too_long":
+                    tokens = limits["max_tokens"]
+                    characters = limits.get("max_characters", default_characters(tokens))
+                    _warn(line, kinds, f"more than {tokens} tokens or {characters} characters are not parsed")
+                elif parse.reason not in ("empty", "failed"):
+                    _warn(line, kinds, parse.reason)
         return found
-
-    def mismatched(self, line: SourceLine, kind: str, error: AlignmentError) -> None:
-        _warn(line, [kind], error)
-
-
-def _parse(running: ParserHandle, lines: Sequence[SourceLine], outcomes: Counter[str]) -> list[Parse | NoParse]:
-    """Return one parser's parses; `outcomes` counts its parses so far, and the reasons of missing ones."""
-    parser, kinds, limits = running
-
-    def failed(line: Line, error: Exception) -> None:
-        _warn(line, kinds, error)
-
-    given = [Line(x.number, " ".join(x.words) if parser.pretokenized else x.text) for x in lines]
-    parses: list[Parse | NoParse] = []
-    while len(parses) < len(given):
-        # As long as it has parsed nothing, no more lines than it may still fail on.
-        may_fail = max(1, MAX_INITIAL_FAILURES - outcomes["failed"])
-        end = len(given) if outcomes["parsed"] else len(parses) + may_fail
-        some = parse_lines(parser, given[len(parses) : end], failed=failed, **limits)
-        outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in some)
-        if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
-            raise RuntimeError(
-                f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
-                "for the reasons above"
-            )
-        parses += some
-    return parses
-
-
-def _describe(limits: Mapping[str, int]) -> str:
-    characters = limits.get("max_characters", default_characters(limits["max_tokens"]))
-    return f"{limits['max_tokens']} tokens or {characters} characters"
 
 
 def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
@@ -157,7 +129,7 @@ def _warn(line: Line | SourceLine, kinds: Sequence[str], why: object) -> None:
 
 
 class ParsesFromFiles(ParseSource):
-    """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input, empty ones included.
+    """Files PREFIX.trees and PREFIX.conllu with one parse for each line of the input.
 
     Raises :class:`InputError` for a file that is missing, or ends before the input does, or goes on after it: at the
     start where the input is a file, at its end where it is a pipe.

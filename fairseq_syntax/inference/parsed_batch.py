@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -13,10 +14,7 @@ from syntax_data.trees.tree import NoParse
 
 @dataclass(frozen=True)
 class ParsedBatch:
-    """Sentences with their parses. ``batch[2:5]`` are some of them with theirs.
-
-    It is no sequence of token ids, so that none of these lose their parses unnoticed: it cannot be iterated over or
-    added up, and has no single items.
+    """Sentences with their parses; iteration gives token ids, ``batch[2:5]`` a part.
 
     Attributes:
         tokens: ids of each sentence's subwords, ``(n,)``, ``</s>`` the last.
@@ -30,10 +28,11 @@ class ParsedBatch:
     sentences: list[AlignedSentence]
     features: dict[str, list[Tensor]]
 
-    __iter__ = None  # else __getitem__ would be tried with 0, 1, …
-
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.tokens)
 
     def __getitem__(self, part: slice) -> ParsedBatch:
         if not isinstance(part, slice):
@@ -48,11 +47,11 @@ class ParsedBatch:
 
     @property
     def without_parse(self) -> Counter[str]:
-        """Numbers of sentences without a parse, by the reason; those without words are not counted."""
+        """Numbers of sentences that have words and no parse, by the reason."""
         return Counter(reason for sentence in self.sentences for reason in reasons_without_parse(sentence))
 
 
 def reasons_without_parse(sentence: AlignedSentence) -> set[str]:
-    """Return the reasons why a sentence with words lacks a parse; none where it has all."""
+    """Return the reasons why a sentence with words lacks a parse."""
     parses = sentence.parses.values() if sentence.words else ()
     return {parse.reason for parse in parses if isinstance(parse, NoParse)}

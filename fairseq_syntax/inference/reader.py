@@ -1,4 +1,4 @@
-"""Reader of new text: from lines to subwords, parses and features, as for the training data."""
+"""Reader of new text: from lines to subwords, parses and features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor
 
 from fairseq_syntax.data.training_record import label_vocabulary, recorded_split
 from fairseq_syntax.inference.parse_sources import (
-    Parses,
     ParsesFromFiles,
     ParsesFromParser,
     ParseSource,
@@ -24,7 +23,6 @@ from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.controls import Control
 from syntax_data.features import FEATURES, parse_kinds
 from syntax_data.features.aligned import Settings, align_sentence
-from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
 from syntax_data.text.lines import tokenize_line
 from syntax_data.text.symbols import symbol_pattern
@@ -37,7 +35,7 @@ NEW_TEXT_OPTIONS = ("parser", "parser_models", "parser_device", "input_parses", 
 
 
 class SourceReader:
-    """Makes a :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch` of lines, in the order of the input.
+    """Makes parsed batches of lines, in the order of the input.
 
     Args:
         source: of the parses.
@@ -73,7 +71,11 @@ class SourceReader:
         rest = symbol_pattern(self.settings.symbols).rest
         if marked := first_marked_line(((line.number, rest(line.marked)) for line in given), self.settings.subwords):
             logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
-        sentences = [self._align(line, parses) for line, parses in zip(given, self.source.parse(given), strict=True)]
+        sentences = []
+        for line, parses in zip(given, self.source.parse(given), strict=True):
+            sentences.append(align_sentence(" ".join(line.marked), line.subwords, parses, settings=self.settings))
+            for kind, error in sentences[-1].mismatches.items():
+                self.source.mismatched(line, kind, error)
         features = {
             name: [torch.tensor(FEATURES[name].of(s, self._numberer(name))).long() for s in sentences]
             for name in self.features
@@ -92,12 +94,6 @@ class SourceReader:
         text = " ".join(subwords.words) if encoded == text else text
         symbols = symbol_pattern(self.settings.symbols)
         return SourceLine(number, symbols.without(text), marked, subwords, symbols.take_out(subwords)[0].words)
-
-    def _align(self, line: SourceLine, parses: Parses) -> AlignedSentence:
-        sentence = align_sentence(" ".join(line.marked), line.subwords, parses, settings=self.settings)
-        for kind, error in sentence.mismatches.items():
-            self.source.mismatched(line, kind, error)
-        return sentence
 
     def _numberer(self, feature: str) -> Callable[[str], int]:
         numbers = self._numbers.get(feature, {})  # none for features that are no labels, or without any parse
@@ -120,7 +116,7 @@ class SourceReader:
 
 
 def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
-    """Return the reader that a task's options and the signature in its data-bin describe.
+    """Return the reader that a task's options and its data-bin's signature describe.
 
     Args:
         cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
@@ -133,9 +129,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     path, split = recorded_split(cfg)
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
-        logger.warning(
-            "%s has no signature of syntax features: subwords are read as those of %s", cfg.data, settings.subwords
-        )
+        logger.warning("%s has no signature of features: subwords are taken for %s's", cfg.data, settings.subwords)
     control = Control.read(settings.control) if settings.control else None
     if control and control.kind == "shuffled" and cfg.parser != "none":
         raise ValueError(
@@ -145,8 +139,8 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         )
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
-    needs_labels = cfg.input_parses is not None or cfg.parser != "none"
-    labels = label_vocabulary(cfg, wanted, needed=True) if needs_labels else {}
+    unparsed = cfg.parser == "none" and cfg.input_parses is None
+    labels = {} if unparsed else label_vocabulary(cfg, wanted, needed=True)
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:
@@ -156,14 +150,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     elif cfg.parser == "none" or (control and control.kind == "no-parse"):
         source = WithoutParses("--parser none" if cfg.parser == "none" else f"--control {control} of the training data")
     else:
-        source = ParsesFromParser(
-            start_parsers(
-                split.parser if split else {},
-                kinds,
-                name=cfg.parser,
-                lang=cfg.source_lang,
-                models=cfg.parser_models,
-                device=cfg.parser_device,
-            )
-        )
+        options = {"name": cfg.parser, "models": cfg.parser_models, "device": cfg.parser_device}
+        recorded = split.parser if split else {}
+        source = ParsesFromParser(start_parsers(recorded, kinds, lang=cfg.source_lang, **options))
     return SourceReader(source, settings, wanted, labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ def start_parsers(
     models: str | None,
     device: str | None,
 ) -> list[ParserHandle]:
-    """Starts a parser, or several where kinds of parse have different ones; logs differences from the record.
+    """Starts a parser, or one for each kind, and logs differences from the record.
 
     Args:
         recorded: for each kind of parse the training data's record of its parser, perhaps an empty one.
@@ -39,62 +40,51 @@ def start_parsers(
     Raises:
         ValueError: there is no such parser, or it cannot be started so.
     """
-    groups: list[tuple[dict[str, Any], dict[str, dict[str, Any]]]] = []  # descriptions; by kind, what is recorded
+    groups: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {}  # by description, its kinds' records
     for kind in kinds:
         record = {key: value for key, value in recorded.get(kind, {}).items() if key not in _OF_FILES}
         description = {"lang": lang, **record, **({} if name is None else {"name": name})}
-        same = next((records for other, records in groups if other == description), None)
-        if same is None:
-            groups.append((description, {kind: record}))
-        else:
-            same[kind] = record
+        groups.setdefault(json.dumps(description, sort_keys=True), (description, {}))[1][kind] = record
     running = []
-    for description, records in groups:
+    for description, records in groups.values():
         found = _restartable(list(records), description.get("name"))
         parser = found.from_description(description, kinds=list(records), models=models, device=device)
         if missing := [kind for kind in records if kind not in parser.kinds]:
             raise ValueError(f"the parser {description['name']} makes no {', '.join(missing)}, which the model needs")
         for message in _differences(records, parser.describe()):
             logger.warning(message)
-        running.append(ParserHandle(parser, list(records), _limits(description.get("settings", {}))))
+        settings = description.get("settings", {})
+        limits = {key: settings[key] for key in ("max_tokens", "max_characters") if key in settings}
+        running.append(ParserHandle(parser, list(records), {"max_tokens": MAX_TOKENS, **limits}))
     return running
 
 
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
-    """Return the parser of that name; no other is loaded, so that errors of others do not matter."""
+    """Return the parser of that name; no other is loaded."""
     installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
-    wrong = (
-        f"expected a parser that can be run here ({', '.join(installed)}) as --parser, or in the signature of the "
-        f"training data, found {repr(name) if name else 'none'}; --parser NAME runs one of these"
-    )
-    if isinstance(name, str) and name in installed:
-        if (found := parser_class(name)).restartable:
-            return found
-        others = ", ".join(other for other in installed if other != name) or "no other"
-        wrong = (
-            f"the parser {name} cannot be started from what is recorded of it (it is not `restartable`); "
-            f"installed: {others}; --parser NAME runs another"
-        )
+    found = f"found {name!r}" if name else "found none"
+    if name in installed:
+        parser = parser_class(str(name))
+        if parser.restartable:
+            return parser
+        installed.remove(str(name))
+        found += ", which cannot be started from what is recorded of it (it is not `restartable`)"
     raise ValueError(
-        f"{', '.join(kinds)}: {wrong}, with everything else that is recorded, --input-parses PREFIX reads "
-        "existing parses, --parser none translates without syntax"
+        f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(installed)}) as --parser, or in the "
+        f"signature of the training data, {found}; --parser NAME runs one of these, with everything else that is "
+        "recorded, --input-parses PREFIX reads existing parses, --parser none translates without syntax"
     )
-
-
-def _limits(settings: Mapping[str, Any]) -> dict[str, int]:
-    """Return the limits that the training data was parsed with."""
-    return {"max_tokens": MAX_TOKENS} | {k: settings[k] for k in ("max_tokens", "max_characters") if k in settings}
 
 
 def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, Any]) -> list[str]:
-    """Return messages about differences of records, by kind of parse, from the description of the running parser."""
+    """Return messages about differences of records from the running parser."""
     messages = []
     if unknown := [kind for kind, record in records.items() if not record]:
         messages.append(f"nothing is recorded of the parser of the training data's {', '.join(unknown)}")
     for record in filter(None, records.values()):
         for key in [key for key in {**record, **found} if key != "settings"]:  # they are used
             if not (key in record and key in found and _agree(record[key], found[key])):
-                expected, there = (_spelled(table[key]) if key in table else "none" for table in (record, found))
+                expected, there = (short_repr(table[key]) if key in table else "none" for table in (record, found))
                 messages.append(
                     f"the parser's {key} differs from the training data's: expected {expected}, found {there}"
                 )
@@ -102,14 +92,9 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
 
 
 def _agree(recorded: Any, found: Any) -> bool:
-    """Compare two values; of tables and lists, the parts that are in use: for fewer kinds of parse, a parser may load
-    fewer models."""
+    """Compare two values; of tables and lists, what is in use of the models."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         return all(recorded[key] == found[key] for key in recorded.keys() & found.keys())
     if isinstance(recorded, list) and isinstance(found, list | tuple):
         return set(map(str, found)) <= set(map(str, recorded))
     return bool(recorded == found)
-
-
-def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else short_repr(value)

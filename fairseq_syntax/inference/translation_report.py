@@ -16,13 +16,10 @@ PARSER_FAILED = 3
 
 @dataclass
 class TranslationReport:
-    """Numbers of lines that were read, translated without a parse, or not translated.
+    """Numbers of lines: all, not translated, and translated without a parse.
 
     Attributes:
-        lines: all of them.
-        too_long: not translated, too long for the model.
-        without_parse: translated without a parse, though they have words.
-        reasons: for having none; a line with several reasons counts at each.
+        reasons: for having no parse; a line with several reasons counts at each.
     """
 
     lines: int = 0
@@ -31,7 +28,7 @@ class TranslationReport:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def add(self, batch: ParsedBatch, longest: int) -> None:
-        """Counts sentences, of which those of more than `longest` subwords are not translated."""
+        """Counts sentences; those of more than `longest` subwords are not translated."""
         self.lines += len(batch)
         for length, sentence in zip(batch.lengths, batch.sentences, strict=True):
             reasons = reasons_without_parse(sentence)
@@ -41,31 +38,23 @@ class TranslationReport:
                 self.without_parse += 1
                 self.reasons.update(reasons)
 
-    def __str__(self) -> str:
-        """The summary line; empty where all lines were translated with their parses."""
+    def print_and_exit(self, source: ParseSource) -> None:
+        """Prints the summary of a deficient run, and ends fairseq-interactive accordingly.
+
+        Raises:
+            SystemExit: with a message where `source` goes on after the input; :data:`PARSER_FAILED` where it failed.
+        """
         parts = []
         if self.without_parse:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in self.reasons.most_common())
-            parts.append(f"{self._of_lines(self.without_parse)} translated without a parse ({reasons})")
+            parts.append(f"{self.without_parse} of {self.lines} lines translated without a parse ({reasons})")
         if self.too_long:
-            parts.append(f"{self._of_lines(self.too_long)} not translated (too long for the model)")
-        return "; ".join(parts)
-
-    def _of_lines(self, count: int) -> str:
-        return f"{count} of {self.lines} lines {'was' if count == 1 else 'were'}"
-
-
-def report_and_exit(source: ParseSource, report: TranslationReport) -> None:
-    """Prints the summary line on stderr and ends fairseq-interactive, if not with exit code 0.
-
-    Raises:
-        SystemExit: with a message where `source` goes on after the input; :data:`PARSER_FAILED` where a parser failed.
-    """
-    if summary := str(report):
-        print(f"fairseq-interactive: {summary}", file=sys.stderr)
-    try:
-        source.end()
-    except InputError as error:
-        raise SystemExit(f"fairseq-interactive: error: {error}") from None
-    if any(report.reasons[reason] for reason in source.failures):
-        raise SystemExit(PARSER_FAILED)
+            parts.append(f"{self.too_long} of {self.lines} lines not translated (too long for the model)")
+        if parts:
+            print(f"fairseq-interactive: {'; '.join(parts)}", file=sys.stderr)
+        try:
+            source.end()
+        except InputError as error:
+            raise SystemExit(f"fairseq-interactive: error: {error}") from None
+        if any(self.reasons[reason] for reason in source.failures):
+            raise SystemExit(PARSER_FAILED)

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.compat import bfloat16, cudnn_attention, resumption, stock_models, unknown_words, upsampling
 from fairseq_syntax.compat.frozen_parameters import frozen
-from fairseq_syntax.data.dictionaries import check_dictionaries
-from fairseq_syntax.data.features import load_features
+from fairseq_syntax.data.features import SplitFeatures, load_features, warn_of_unknown_labels
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.data.training_record import label_vocabulary
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
 class SyntaxTranslationTask(TranslationTask):
-    """fairseq's translation task, whose batches also have the features that the task's models need.
+    """fairseq's translation task, whose batches also have the models' features.
 
     They are in ``net_input["src_syntax"]``. A model that needs none (any stock one) gets fairseq's own batches.
     """
@@ -59,7 +58,6 @@ class SyntaxTranslationTask(TranslationTask):
     def setup_task(cls, cfg: SyntaxTranslationConfig, **kwargs: Any) -> SyntaxTranslationTask:
         bfloat16.check_tpu(cfg.tpu)
         cudnn_attention.switch(cfg.cudnn_attention)
-        check_dictionaries(cfg.data, cfg.source_lang, cfg.target_lang)
         task: SyntaxTranslationTask = super().setup_task(cfg, **kwargs)
         return task
 
@@ -88,7 +86,7 @@ class SyntaxTranslationTask(TranslationTask):
         return label_vocabulary(self.cfg, [feature], needed=True)[feature]
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """As fairseq's. From now on, batches have the features that its auxiliary losses compare with."""
+        """As fairseq's; batches then have the features of its auxiliary losses."""
         criterion = super().build_criterion(cfg, from_checkpoint)
         self._has_auxiliary_losses = getattr(criterion, "has_auxiliary_losses", False)
         if self.label_features and not self._has_auxiliary_losses:
@@ -99,7 +97,7 @@ class SyntaxTranslationTask(TranslationTask):
         return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Loads a split and, for all sentences of it, the features that the models built so far need.
+        """Loads a split, with the features that the models built so far need.
 
         Raises:
             ValueError: an option is about parses of new text; or ``--upsample-primary`` is less than 1.
@@ -108,25 +106,26 @@ class SyntaxTranslationTask(TranslationTask):
             refuse_options(self.cfg)
         training = split == self.cfg.train_subset or split != "valid"  # which alone --combine-val loads
         with upsampling.repeating_first(self.cfg, training=training):
-            self._load(split, epoch, combine, **kwargs)
+            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+            features = self._load_features(split, epoch=epoch, combine=combine)
+        for name, labels, known in self._partly_known:
+            warn_of_unknown_labels(split, name, features[name], labels, known)
+        self.datasets[split] = SyntaxPairs(
+            self.datasets[split], features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
+        )
 
-    def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
-        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        pairs = self.datasets[split]
-        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
+    def _load_features(self, split: str, **kwargs: Any) -> SplitFeatures:
+        """Load features of the models and auxiliary losses, which only training needs."""
+        features = load_features(self.cfg, split, self.syntax_features, **kwargs)
         if self._has_auxiliary_losses:
             try:
                 more = self.label_features - self.syntax_features
-                features |= load_features(self.cfg, split, more, epoch=epoch, combine=combine)
+                return {**features, **load_features(self.cfg, split, more, **kwargs)}
             except FileNotFoundError:
                 if split == self.cfg.train_subset:
                     raise
                 logger.info("%s: predictions of parses are not scored, since there are no parses", split)
-        for name, labels, known in self._partly_known:
-            features.warn_of_unknown_labels(split, name, labels, known)
-        self.datasets[split] = SyntaxPairs(
-            pairs, features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
-        )
+        return features
 
     def get_batch_iterator(self, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any) -> Any:
         """As fairseq's; a resumed run goes on with the batches it had."""
@@ -142,21 +141,13 @@ class SyntaxTranslationTask(TranslationTask):
             syntax.begin_epoch(epoch)
 
     def train_step(
-        self,
-        sample: dict[str, Any],
-        model: Any,
-        criterion: Any,
-        optimizer: Any,
-        update_num: int,
-        ignore_grad: bool = False,
-        **kwargs: Any,
+        self, sample: dict[str, Any], model: Any, *args: Any, ignore_grad: bool = False, **kwargs: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """As fairseq's. A dummy batch (`ignore_grad`: a process of several has no batch left) changes nothing in the
-        model."""
+        """As fairseq's; a dummy batch (`ignore_grad`) changes nothing in the model."""
         syntax = syntax_of(model)
         with syntax.pass_of_step(counts=not ignore_grad) if syntax else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
-                sample, model, criterion, optimizer, update_num, ignore_grad=ignore_grad, **kwargs
+                sample, model, *args, ignore_grad=ignore_grad, **kwargs
             )
         return result
 
@@ -192,14 +183,14 @@ class SyntaxTranslationTask(TranslationTask):
         validation_log.reduce(logging_outputs)
 
     def post_validate(self, model: Any, stats: Mapping[str, Any], meters: Mapping[str, Any]) -> None:
-        """Called by fairseq-train after the validation of each subset, in their order, before it logs that."""
+        """Called after the validation of each subset, in order, before it is logged."""
         subset, updates = self._subsets_to_validate.popleft(), stats["num_updates"]
         means = validation_log.heads(meters)
         validation_log.to_log(means, subset=subset, updates=updates)
         validation_log.to_tensorboard(means, self.cfg.tensorboard_logdir, split=subset, step=updates)
 
     def build_generator(self, models: list[nn.Module], args: Any, *more: Any, **kwargs: Any) -> Any:
-        """As fairseq's, which fails under ``--replace-unk`` as soon as there is an unknown word.
+        """As fairseq's, which fails on unknown words under ``--replace-unk``.
 
         Raises:
             ValueError: it would replace by the wrong words.
@@ -207,15 +198,13 @@ class SyntaxTranslationTask(TranslationTask):
         self._replaces_unknown_words = unknown_words.are_replaced(args, self.cfg.post_process)
         if self.syntax_features:
             models = self._all_take_syntax(models)
-        generator = super().build_generator(models, args, *more, **kwargs)
-        if self.syntax_features:
             self.new_text.begin()
-        return generator
+        return super().build_generator(models, args, *more, **kwargs)
 
     def get_interactive_tokens_and_lengths(
         self, lines: Sequence[str], encode_fn: Callable[[str], str]
     ) -> tuple[list[Tensor] | ParsedBatch, list[int]]:
-        """As fairseq's; where models need parses, a :class:`~fairseq_syntax.inference.parsed_batch.ParsedBatch`."""
+        """As fairseq's; where models need parses, a parsed batch."""
         if self.syntax_features:
             batch = self.new_text.read(lines, encode_fn)
             return batch, batch.lengths
@@ -230,9 +219,13 @@ class SyntaxTranslationTask(TranslationTask):
         """
         if not self.syntax_features:
             return super().build_dataset_for_inference(src_tokens, src_lengths, **kwargs)
-        batch = self.new_text.parsed(src_tokens)
-        pairs = super().build_dataset_for_inference(batch.tokens, src_lengths, **kwargs)
-        return NewTextDataset(pairs, batch, dictionary=self.src_dict)
+        if not isinstance(src_tokens, ParsedBatch):
+            raise ValueError(
+                "the model needs the parses of its input, and token ids have none: give text "
+                "(get_interactive_tokens_and_lengths of the task, translate of the hub interface)"
+            )
+        pairs = super().build_dataset_for_inference(src_tokens.tokens, src_lengths, **kwargs)
+        return NewTextDataset(pairs, src_tokens, dictionary=self.src_dict)
 
     def inference_step(
         self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
@@ -247,13 +240,11 @@ class SyntaxTranslationTask(TranslationTask):
         return hypotheses
 
     def _all_take_syntax(self, models: Sequence[nn.Module]) -> list[nn.Module]:
-        """Return these models, stock ones as views that ignore features."""
-
-        def takes(model: nn.Module) -> bool:
-            syntax = syntax_of(model)
-            return syntax is not None and bool(syntax.syntax_features)
-
-        return [model if takes(model) else stock_models.StockModel(model) for model in models]
+        """Return these models, those without features as views that ignore them."""
+        return [
+            model if (syntax := syntax_of(model)) and syntax.syntax_features else stock_models.StockModel(model)
+            for model in models
+        ]
 
 
 def _loss_scale(optimizer: Any) -> float:

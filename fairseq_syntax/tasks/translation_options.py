@@ -14,7 +14,7 @@ from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
 @dataclass
 class SyntaxTranslationConfig(TranslationConfig):
-    """fairseq's translation options, and the source of parses of new text (fairseq-interactive, from_pretrained).
+    """fairseq's translation options, and the source of parses of new text.
 
     The features that are read follow from the model.
     """

@@ -1,4 +1,4 @@
-"""Gates in the log of validation: means in fairseq's line, single heads in a line of their own."""
+"""Gates in the log of validation: means, and single heads in a line of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SENTENCES = "syntax_sentences"
 
 
 def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
-    """Add a batch's sums over sentences to its criterion's log; fairseq adds them up over batches and ranks."""
+    """Add a batch's sums to its log; fairseq adds these up over batches and ranks."""
     for name, total in sums.items():
         logging_output[_HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name] = total
     logging_output[_SENTENCES] = sentences
@@ -34,12 +34,12 @@ def reduce(logging_outputs: Sequence[Mapping[str, Any]]) -> None:
 
 
 def heads(meters: Any) -> dict[str, float]:
-    """Return the means of single heads over the sentences of all ranks, by ``gate_MASK_lLAYER_hHEAD``."""
+    """Return the means of single heads over all ranks, by ``gate_MASK_lLAYER_hHEAD``."""
     return {name.removeprefix(_HIDDEN): float(m.avg) for name, m in meters.items() if name.startswith(_HIDDEN)}
 
 
 def to_log(means: Mapping[str, float], *, subset: str, updates: int) -> None:
-    """Logs the means of single heads in one line, where fairseq logs the validation: the master alone.
+    """Logs the means of single heads in one line of the master's validation log.
 
     The line is ``gates on 'SUBSET' subset | num_updates UPDATES | JSON``, and the JSON has for each
     ``gate_MASK_lLAYER`` the list of its heads. :mod:`syntax_experiments.training_log` reads it.
@@ -54,7 +54,7 @@ def to_log(means: Mapping[str, float], *, subset: str, updates: int) -> None:
 
 
 def to_tensorboard(means: Mapping[str, float], logdir: str | None, *, split: str, step: int) -> None:
-    """Writes the means of single heads to ``--tensorboard-logdir``, beside what fairseq writes there."""
+    """Writes the means of single heads to ``--tensorboard-logdir``."""
     if not (means and logdir and progress_bar.SummaryWriter) or distributed_utils.get_global_rank():
         return
     writers = progress_bar._tensorboard_writers  # fairseq's, one for each split, closed when the process ends

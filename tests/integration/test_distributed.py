@@ -1,4 +1,4 @@
-"""Data parallel training: two processes, gloo, CPU; and several passes a step, which are to give the same."""
+"""Two processes, and several passes a step, train as one of all sentences."""
 
 from __future__ import annotations
 
@@ -43,15 +43,13 @@ def run_rank(output: Path, arguments: list[str]) -> None:
     torch.save(trainers[0].get_model().state_dict(), output)
 
 
-def train(
-    data: Path, folder: Path, ranks: int, *more: str, model: Sequence[str] = commands.TINY
-) -> list[dict[str, torch.Tensor]]:
-    """The weights that each rank ends with; what it says is in rank0.log, …"""
+def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, torch.Tensor]]:
+    """The weights that each rank ends with; its log is rank0.log, …"""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = [
-        str(data), *commands.USER_DIR, *model, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
+        str(data), *commands.USER_DIR, *commands.TINY, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
         "10", "--num-workers", "0", "--log-format", "simple", "--seed", "3", "--cpu", *more,
     ]  # fmt: skip
     outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
@@ -90,8 +88,8 @@ def test_ranks_stay_equal_also_through_pre_warmup(data_bin, tmp_path):
 def test_the_master_logs_the_gates_of_all_ranks_sentences(data_bin, tmp_path):
     options = ["--optimizer=sgd", "--lr=0.1", "--dropout=0", "--no-gate-batch-norm", "--syntax-masks=slr,sdoi"]
     (tmp_path / "one").mkdir()
-    train(data_bin, tmp_path / "one", 1, "--update-freq=2", *options, "--max-update=6")
-    train(data_bin, tmp_path, 2, *options, "--max-update=6")
+    train(data_bin, tmp_path / "one", 1, "--update-freq=2", *options, "--max-update=3")
+    train(data_bin, tmp_path, 2, *options, "--max-update=3")
     logs = [tmp_path / name for name in ("one/rank0.log", "rank0.log", "rank1.log")]
     assert [len(re.findall(r"gates on .*", log.read_text())) for log in logs] == [1, 1, 0]
     [expected], [found] = (read_validations(str(log)) for log in logs[:2])
@@ -144,7 +142,7 @@ def after_a_step(cfg: Any, passes: Sequence[Sequence[int]]) -> dict[str, torch.T
 
 
 def steps_of_rank(configurations: Mapping[str, Any], folder: Path, rank: int) -> None:
-    """Those of all systems, in a process of two."""
+    """Steps of all systems in a process of two."""
     found = {}
     for how, cfg in configurations.items():
         together = cfg.distributed_training
@@ -157,7 +155,7 @@ def steps_of_rank(configurations: Mapping[str, Any], folder: Path, rank: int) ->
 
 @pytest.fixture(scope="module")
 def stepped(data_bin, tmp_path_factory):
-    """By system: its state after a step on one batch, on the same in three passes, and that of each of two ranks."""
+    """Each system's states after a step: in one pass, in three, of each of two ranks."""
     folder = tmp_path_factory.mktemp("steps")
     configurations = {how: configuration(data_bin, how) for how in STEPS}
     with pytest.MonkeyPatch.context() as patch:
@@ -172,7 +170,9 @@ def stepped(data_bin, tmp_path_factory):
 
 @pytest.mark.parametrize("how", STEPS)
 def test_passes_and_ranks_are_a_batch_as_large_as_all_of_them(stepped, how):
-    """The same parameters and running statistics after a step. But a pass knows no other's gate logits, by which these
+    """The same parameters and running statistics after a step.
+
+    But a pass knows no other's gate logits, by which these
     are normalised: by running statistics, the loss and what gates feed agree; by the pass's own, the first layer's
     logits, and so their statistics."""
     whole, *others = stepped[how]

@@ -22,13 +22,11 @@ def lines(log: str, kind: str) -> list[str]:
         ("--diverse-beam-groups=2", "--beam=4", "--lenpen=2", "--unnormalized", "--no-repeat-ngram-size=2"),
     ],
 )
-def test_every_search_sees_the_parse(trained, plain_data_bin, corpus, tmp_path, search):
+def test_every_search_sees_the_parse(trained, data_bin, search):
     log = generated(trained, *search)
     assert len({line.split("\t")[0] for line in lines(log, "H")}) == len(trained.lines)
-    other = commands.copy(plain_data_bin, tmp_path / "data")
-    commands.binarize(corpus, other)  # the corpus's own trees, not the fake parser's
-    assert lines(generated(trained, *search, data=other), "H") != lines(log, "H")
     assert lines(generated(trained, *search), "H") == lines(log, "H")
+    assert lines(generated(trained, *search, data=data_bin), "H") != lines(log, "H")  # other trees of the same text
 
 
 def test_a_test_set_without_references(trained, tmp_path):
@@ -62,26 +60,14 @@ def test_alignments_are_printed(trained):
 
 
 def test_options_for_new_text_are_refused_where_a_data_bin_is_read(trained, tmp_path):
-    for option in ("--parser=none", "--parser-models=models", "--parser-device=cpu", "--input-parses=side"):
-        with pytest.raises(ValueError, match=f"^{option.split('=')[0]}: expected with fairseq-interactive alone"):
-            generated(trained, option)
-    with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):
-        commands.train(trained.data, tmp_path / "run", "--max-update=1", "--parser=none")
-    with pytest.raises(ValueError, match=r"^--parser: expected with fairseq-interactive alone"):
-        commands.validate(trained.data, trained.checkpoint, "--parser=none")
-
-
-def test_a_data_bin_may_be_read_in_python_beside_new_text(trained):
+    for run in (
+        lambda option: generated(trained, option),
+        lambda option: commands.train(trained.data, tmp_path / "run", "--max-update=1", option),
+        lambda option: commands.validate(trained.data, trained.checkpoint, option),
+    ):
+        with pytest.raises(ValueError, match=r"^--parser-device: expected with fairseq-interactive alone"):
+            run("--parser-device=cpu")
+    # But in Python new text may be read beside it.
     model = commands.hub(trained, parser="none")
     model.task.load_dataset("test")
     assert len(model.task.dataset("test")) == len(trained.lines)
-
-
-def test_generation_retains_dropout(data_bin, tmp_path):
-    commands.train(data_bin, tmp_path, "--max-update=4", "--dropout=0.3")
-    path = tmp_path / "checkpoint_last.pt"
-    plain = commands.generate_scored(data_bin, path)
-    more = ("--retain-dropout", "--retain-dropout-modules", "TransformerEncoderLayer")
-    runs = [commands.generate_scored(data_bin, path, more=(*more, f"--seed={seed}")) for seed in (1, 1, 2)]
-    assert runs[0] == runs[1] != runs[2]
-    assert plain not in runs

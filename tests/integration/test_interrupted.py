@@ -1,4 +1,4 @@
-"""Commands that are stopped or killed, or lose a worker: they end at once, say so in one line, and lose nothing."""
+"""Commands that are stopped or lose a worker end at once, and lose nothing."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ import commands
 import small
 from fairseq_syntax.inference.collect import analyse
 from fairseq_syntax.testing import random_features
+from fake_parser import FakeParser
 
 THREADS = 4
 
@@ -56,7 +57,7 @@ def test_each_pass_has_its_own_syntax(implementation):
     def attend(batch):
         return analyse(net, {"net_input": batch})["attention"]
 
-    calls = [lambda f=f, batch=batch: f(batch) for batch in batches for f in (encode, decode, attend)] * 12
+    calls = [lambda f=f, batch=batch: f(batch) for batch in batches for f in (encode, decode, attend)] * 4
     expected = [call() for call in calls]
     for i, (found, wanted) in enumerate(zip(at_once(calls), expected, strict=True)):
         assert torch.equal(found, wanted), i
@@ -67,47 +68,34 @@ def test_each_pass_has_its_own_syntax(implementation):
 
 
 @pytest.mark.usefixtures("often", "fake_parser")
-def test_each_call_of_translate_has_its_own_answers_and_messages(trained, caplog):
-    model = commands.hub(trained)
-    rng = Random(4)
-    asked = []
-    for i in range(16):
-        lines = [rng.choice(trained.lines) for _ in range(rng.randint(1, 5))]
-        lines.insert(i % len(lines), f"FAIL {i} {rng.choice(trained.lines)}")
-        asked.append((lines, rng.choice([1, 2, 4])))
-
-    def translate(lines: list[str], beam: int) -> tuple[list[str], list[str], list[Any]]:
-        tokens = model.read(lines)
-        found = model.analyse(tokens, ("gates", "attention"))
-        return model.translate(lines, beam=beam, max_len_b=20), tokens.numbers, found
-
-    expected = [translate(lines, beam) for lines, beam in asked]
-    caplog.clear()
-    with caplog.at_level(logging.WARNING):
-        answers = at_once([lambda one=one: translate(*one) for one in asked])
-    # Messages count the sentences of their own call: of read, and of translate.
-    messages = sorted(r.getMessage() for r in caplog.records if "has no parse" in r.getMessage())
-    numbers = [1 + next(i for i, line in enumerate(lines) if "FAIL" in line) for lines, _ in asked for _ in range(2)]
-    assert messages == sorted(f"line {number} has no parse (conllu, trees): told to fail" for number in numbers)
-    for (texts, numbers, arrays), (texts_alone, numbers_alone, arrays_alone) in zip(answers, expected, strict=True):
-        assert texts == texts_alone
-        assert numbers == numbers_alone
-        for found, alone in zip(arrays, arrays_alone, strict=True):
-            assert {name: a.tolist() for name, a in found.items()} == {name: a.tolist() for name, a in alone.items()}
-
-
-@pytest.mark.usefixtures("fake_parser")
-def test_the_parser_is_loaded_once_by_all_threads(trained, monkeypatch):
-    import fake_parser
-
+def test_each_call_of_translate_has_its_own_answers_and_messages(trained, caplog, monkeypatch):
     made = []
+    begin = FakeParser.__init__
 
     def start(self, seconds: float) -> None:
         made.append(self)
         time.sleep(0.2)  # as models take to load
-        self.seconds = seconds
+        begin(self, seconds)
 
-    monkeypatch.setattr(fake_parser.FakeParser, "__init__", start)
+    monkeypatch.setattr(FakeParser, "__init__", start)
+    rng = Random(4)
+    asked = []
+    for i in range(8):
+        lines = [rng.choice(trained.lines) for _ in range(rng.randint(1, 5))]
+        lines.insert(i % len(lines), f"FAIL {i} {rng.choice(trained.lines)}")
+        asked.append((lines, rng.choice([1, 2, 4])))
+
+    def translate(model: Any, lines: list[str], beam: int) -> tuple[list[str], list[int], list[Any]]:
+        tokens = model.read(lines)
+        found = [{k: v.tolist() for k, v in one.items()} for one in model.analyse(tokens, ("gates", "attention"))]
+        return model.translate(lines, beam=beam, max_len_b=20), tokens.numbers, found
+
     model = commands.hub(trained)
-    at_once([lambda: model.read(trained.lines[:1])] * THREADS)
-    assert len(made) == 1
+    with caplog.at_level(logging.WARNING):
+        answers = at_once([lambda one=one: translate(model, *one) for one in asked])
+    assert len(made) == 1  # the parser is loaded once by all threads
+    # Messages count the sentences of their own call: of read, and of translate.
+    messages = sorted(r.getMessage() for r in caplog.records if "has no parse" in r.getMessage())
+    numbers = [1 + next(i for i, line in enumerate(lines) if "FAIL" in line) for lines, _ in asked for _ in range(2)]
+    assert messages == sorted(f"line {number} has no parse (conllu, trees): told to fail" for number in numbers)
+    assert answers == [translate(model, *one) for one in asked]

@@ -1,4 +1,4 @@
-"""Options of fairseq's that name, or count, parts of the encoder mean the same parts of ours."""
+"""Options of fairseq's about parts of the encoder mean the same parts of ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_all_layers_that_are_kept_are_syntax_layers_by_default(keep):
 
 
 def dropped(modules, **options):
-    """Which of the model's dropouts stay in force for generation, and whether the encoder's output is random."""
+    """Dropouts in force for generation, and if the encoder's output is random."""
     net = model(dropout=0.3, attention_dropout=0.3, activation_dropout=0.3, **options)
     generation = SimpleNamespace(retain_dropout=True, retain_dropout_modules=modules)
     net.prepare_for_inference_(SimpleNamespace(generation=generation))
