@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,16 @@ def is_made(path: str) -> bool:
 def files_in(folder: Path) -> list[Path]:
     """Return the files that a step wrote into a folder, its log and metadata left out."""
     return [path for path in folder.iterdir() if path.name not in (METADATA, "log") and path.name[0] != "."]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text that a step wrote; only a line feed ends one."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def make(path: str, threads: int = 1) -> None:

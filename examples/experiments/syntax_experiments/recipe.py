@@ -19,8 +19,6 @@ from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_
 
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
-#: Metrics whose names no command of a recipe may have.
-_OWN_NAMES = (*SACREBLEU, TOKENISED, EXACT_MATCH, LOSS)
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,8 @@ class SplitFiles:
 
     def __post_init__(self) -> None:
         _choice("format", self.format, READERS)
-        for name, step in (("keep_every", self.keep_every), ("drop_every", self.drop_every)):
-            if step is not None and step < 2:
-                raise ValueError(f"{name}: expected a number of at least 2, found {step}")
+        if min(self.keep_every or 2, self.drop_every or 2) < 2:
+            raise ValueError("keep_every, drop_every: expected a number of at least 2")
 
 
 @dataclass(frozen=True)
@@ -112,10 +109,7 @@ class Text:
 
     def __post_init__(self) -> None:
         _choice("tokenize", self.tokenize, ("moses", "none"))
-        if self.words is not None and len(self.words) != 2:
-            raise ValueError(f"words: expected two numbers, the least and the greatest, found {len(self.words)}")
-        if self.lowercase and self.lowercase_first:
-            raise ValueError("expected lowercase or lowercase_first, found both")
+        _check_range("words", self.words or [None, None])
 
 
 @dataclass(frozen=True)
@@ -162,9 +156,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         for name, bounds in self.ranges.items():
-            known = [bound for bound in bounds if bound is not None]
-            if len(bounds) != 2 or known != sorted(known):
-                raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
+            _check_range(name, bounds)
         if self.per_length is not None and (self.lines is not None or self.words is None or None in self.words):
             raise ValueError("per_length: expected words with both bounds beside it, and no lines")
 
@@ -206,8 +198,6 @@ class System:
     def __post_init__(self) -> None:
         if self.control is not None:
             Control.read(self.control.replace("{seed}", "1"))
-        if self.seeds is not None and not self.seeds:
-            raise ValueError("seeds: expected at least one, found none")
 
 
 @dataclass(frozen=True)
@@ -230,9 +220,11 @@ class Scoring:
 
     def __post_init__(self) -> None:
         ScoreSettings(tokenize=self.tokenize)
+        if self.bootstrap < 1 or self.randomisation < 1:
+            raise ValueError("bootstrap, randomisation: expected at least 1 sample")
         for name, command in self.metrics.items():
-            if name in _OWN_NAMES:
-                raise ValueError(f"metrics.{name}: expected another name than one of {', '.join(_OWN_NAMES)}")
+            if name in (*SACREBLEU, TOKENISED, EXACT_MATCH, LOSS):
+                raise ValueError(f"metrics.{name}: expected another name than one of ours")
             if "{hypotheses}" not in command:
                 raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {short_repr(command)}")
 
@@ -355,6 +347,13 @@ class Recipe:
         """The tables: those that the recipe names, or one of all systems."""
         return self.tables or {"": TableOf(self.baselines)}
 
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """The pairs of a system and its baseline in some table, each once."""
+        tables = self.of_tables.values()
+        pairs = [(name, of) for table in tables for of in table.baselines for name in table.systems or self.systems]
+        return [(name, baseline) for name, baseline in dict.fromkeys(pairs) if name != baseline]
+
     def place(self, key: str) -> tuple[str, int]:
         """Return file and line of a key, or of the nearest one above it."""
         return place(self.lines, key)
@@ -364,11 +363,17 @@ class Recipe:
             raise ValueError(f"seeds: expected some, each once, found {self.seeds}")
         if self.average is not None and self.average < 1:
             raise ValueError(f"average: expected a number of epochs, found {self.average}")
-        self._check_systems()
-        for picture in [self.pictures] if self.pictures else []:
-            swept = [name for axis in picture.sweeps.values() for of in axis.values() for name in of.values()]
-            for name in (*picture.systems, *picture.of, *swept):
-                _choice("pictures", name, self.systems)
+        of_labels: dict[str, str] = {}
+        for name, label in self.full_labels.items():
+            if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
+                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
+            _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
+            if (other := of_labels.setdefault(label, name)) != name:
+                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
+        pictures = self.pictures or Pictures()
+        swept = [name for axis in pictures.sweeps.values() for of in axis.values() for name in of.values()]
+        for name in (*pictures.systems, *pictures.of, *swept):
+            _choice("pictures", name, self.systems)
         for table in self.of_tables.values():
             for name in (*table.baselines, *table.systems):
                 _choice("tables", name, self.systems)
@@ -386,16 +391,6 @@ class Recipe:
         for name, parser in self.parsers.items():
             if parser.files and parser.files.keys() != self.corpus.splits.keys():
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
-
-    def _check_systems(self) -> None:
-        for name, system in self.systems.items():
-            if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
-                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
-            _choice(f"systems.{name}.parser", system.parser or "none", ("none", *self.parsers))
-        of_labels: dict[str, str] = {}
-        for name, label in self.full_labels.items():
-            if (other := of_labels.setdefault(label, name)) != name:
-                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
 
 
 def read_recipe(name: str) -> Recipe:
@@ -435,6 +430,12 @@ def folder_of(recipe: Recipe) -> str | None:
     if not os.path.isdir(folder):
         raise InputError(recipe.name, None, f"expected the data in the folder {folder}, found none")
     return os.path.abspath(folder)
+
+
+def _check_range(name: str, bounds: Range) -> None:
+    known = [bound for bound in bounds if bound is not None]
+    if len(bounds) != 2 or known != sorted(known):
+        raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
 
 
 def _choice(name: str, value: str, known: Any) -> None:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from syntax_data.scoring.metrics import ScoreSettings, corpus_scores
+from syntax_experiments.make import write_lines
 
 _NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)")
 _TAIL = 600  # characters of a failed command's output
@@ -22,10 +23,10 @@ def score(
     references: Sequence[str],
     *,
     settings: ScoreSettings,
-    own: Mapping[str, str] | None = None,
-    sources: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """Return ``{"sentences": …, "metrics": {"BLEU": {"score": …, "signature": …}, "chrF2": …, "TER": …, …}}``.
+    own: Mapping[str, str],
+    source: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """Return ``{"BLEU": {"score": …, "signature": …}, "chrF2": …, "TER": …, …}``.
 
     Args:
         hypotheses: detokenised text, one a sentence.
@@ -34,38 +35,27 @@ def score(
         own: commands of other metrics by name. ``{source}``, ``{hypotheses}`` and ``{references}`` in it are replaced
             by files, one sentence a line; bash runs it, the last number that it prints is the score, and the command
             the signature.
-        sources: text that was translated, one a sentence.
+        source: text that was translated, one a sentence.
 
     Raises:
-        ValueError: there are no sentences or not equally many of each, or a command or a part of its pipe fails, or it
-            prints no number.
+        ValueError: a command or a part of its pipe fails, or it prints no number.
     """
-    texts = {"hypotheses": hypotheses, "references": references, "sources": sources}
-    same_length(**texts)
     metrics = corpus_scores(hypotheses, [references], settings=settings)
-    texts["source"] = texts.pop("sources")
-    for name, command in (own or {}).items():
-        if name in metrics:
-            raise ValueError(f"metrics: {name}: expected another name than sacreBLEU's metric has")
+    texts = {"hypotheses": hypotheses, "references": references, "source": source}
+    for name, command in own.items():
         try:
             metrics[name] = {"score": _own_score(command, texts), "signature": command}
         except ValueError as error:
             raise ValueError(f"metrics: {name}: {error}") from None
-    return {"sentences": len(references), "metrics": metrics}
+    return metrics
 
 
-def _own_score(command: str, texts: Mapping[str, Sequence[str] | None]) -> float:
-    if "{hypotheses}" not in command:
-        raise ValueError(f"expected a command with {{hypotheses}}, found {command!r}")
+def _own_score(command: str, texts: Mapping[str, Sequence[str]]) -> float:
     with TemporaryDirectory(prefix="experiment-") as folder:
         filled = command
         for text, lines in texts.items():
-            if f"{{{text}}}" in command:
-                if lines is None:
-                    raise ValueError(f"the command needs {{{text}}}, and there is no such text")
-                path = Path(folder, text)
-                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-                filled = filled.replace(f"{{{text}}}", shlex.quote(str(path)))
+            write_lines(path := Path(folder, text), lines)
+            filled = filled.replace(f"{{{text}}}", shlex.quote(str(path)))
         words = ["bash", "-o", "pipefail", "-c", filled]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
@@ -76,11 +66,3 @@ def _own_score(command: str, texts: Mapping[str, Sequence[str] | None]) -> float
         output = (done.stdout + done.stderr).strip()[-_TAIL:]
         raise ValueError(f"expected a number on stdout of {command!r}, found {output!r}")
     return float(numbers[-1])
-
-
-def same_length(**texts: Sequence[str] | None) -> None:
-    """Raise :class:`ValueError` unless all texts have equally many sentences, and at least one."""
-    counts = {name: len(lines) for name, lines in texts.items() if lines is not None}
-    if len(set(counts.values())) != 1 or not all(counts.values()):
-        found = ", ".join(f"{count} {name}" for name, count in counts.items())
-        raise ValueError(f"expected as many sentences of each, and at least one, found {found}")

@@ -50,22 +50,22 @@ TMX = """\
 """
 
 
+IWSLT_LINES = [
+    *("Somebody: A talk", "What it is about", "The first sentence.", "A < b is no tag, nor is this <em>one</em>."),
+    *("", "The last one."),
+]
+
+
 @pytest.mark.parametrize(
     ("format", "language", "written", "read"),
     [
         ("lines", "en", "a\tb \n\n\u00a0c\r\nlast", ["a b", "", "c", "last"]),
-        (
-            "iwslt",
-            "en",
-            IWSLT,
-            ["Somebody: A talk", "What it is about", "The first sentence.",
-             "A < b is no tag, nor is this <em>one</em>.", "", "The last one."],
-        ),
+        ("iwslt", "en", IWSLT, IWSLT_LINES),
         ("seg", "en", SGML, ['Fish & chips <b> "x"', "two lines", ""]),
         ("tmx", "en", TMX, ["One & two", "Two", ""]),
         ("tmx", "tr", TMX, ["Bir", "iki üç", "alone"]),
     ],
-)  # fmt: skip
+)
 def test_formats(format, language, written, read):
     assert list(READERS[format](io.BytesIO(written.encode()), language)) == read
 
@@ -110,10 +110,7 @@ def test_members_of_archives_are_joined(tmp_path, name):
     }
     (tmp_path / "download").mkdir()
     archive_of(tmp_path / "download" / name, members)
-    train = {
-        "source": ["all!text/a.de", "all!text/b.de.gz"],
-        "target": ["all!text/a.en", "all!text/b.en.gz"],
-    }
+    train = {side: [f"all!text/a.{of}", f"all!text/b.{of}.gz"] for side, of in (("source", "de"), ("target", "en"))}
     test = {"source": ["all!text/a.de"], "target": ["all!text/a.en"], "reference": ["all!text/r.en"]}
     splits = {"train": train, "test": {**test, "replace": {"’": "'"}}}
     out = collect(tmp_path, splits, inputs={"all": tmp_path / "download"})
@@ -203,10 +200,9 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
 
 def test_a_validation_set_without_limits_and_a_split_that_they_leave_empty(tmp_path):
     raw = {f"{split}.{side}": ["a b c", "a"] for split in ("train", "valid") for side in ("de", "en")}
-    chosen = {"valid": {"limits": False}}
-    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, chosen=chosen)
-    assert lines_of(out / "train.de") == ["a"]
-    assert lines_of(out / "valid.de") == ["a b c", "a"]
+    asked = {"tokenize": "none", "words": [1, 2]}
+    out = tokenize(tmp_path, raw, asked, chosen={"valid": {"limits": False}})
+    assert (lines_of(out / "train.de"), lines_of(out / "valid.de")) == (["a"], ["a b c", "a"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="train: expected at least one pair, found none of 2 within the limits"):
-        tokenize(tmp_path / "empty", {"train.de": ["a b", "c d"], "train.en": ["x", "y"]}, {"words": [3, 4]})
+        tokenize(tmp_path / "empty", raw, {"words": [4, 5]})

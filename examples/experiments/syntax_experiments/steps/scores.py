@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, read_lines
 from syntax_experiments.metric_names import EXACT_MATCH, TOKENISED
 from syntax_experiments.recipe import Scoring
-from syntax_experiments.run_record import read_sentences
 from syntax_experiments.scores import score
 from syntax_experiments.significance import compare
 
@@ -21,21 +19,23 @@ def score_run(step: Step) -> None:
     wanted = Scoring(**step.settings["score"])
     found = []
     for test in step.settings["tests"]:
-        reference, translation = _references(step, test), _translations(step, "run", test)
-        raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
+        text, run = step.inputs["text"] / test, step.inputs["run"] / test
+        files = {"hypotheses": f"{run}.txt", "references": f"{text}.reference", "source": f"{text}.raw"}
+        if wanted.tokenized:
+            files |= {"tokens": f"{run}.tokens", "target": f"{text}.{step.settings['target']}"}
+        texts = {name: read_lines(Path(path)) for name, path in files.items()}
         subsets = json.loads((step.inputs["subsets"] / f"{test}.json").read_text())
-        for subset, lines in {None: range(len(reference)), **subsets}.items():
-            texts = [[text[i] for i in lines] for text in (translation, reference, raw)]
-            own = {"own": step.local["metrics"], "sources": texts.pop()}
-            scored = score(*texts, settings=_settings(wanted), **own)
+        for subset, lines in {None: range(len(texts["references"])), **subsets}.items():
+            part = {name: [of[i] for i in lines] for name, of in texts.items()}
+            asked = part["hypotheses"], part["references"]
+            metrics = score(*asked, settings=_settings(wanted), own=step.local["metrics"], source=part["source"])
             if wanted.tokenized:
-                scored["metrics"][TOKENISED] = _score_of_tokens(step, test, lines, wanted.lowercase)
+                metrics[TOKENISED] = _score_of_tokens(part["tokens"], part["target"], wanted.lowercase)
             if wanted.exact_match:
-                same = sum(a == b for a, b in zip(*texts, strict=True))
-                of_metric = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
-                scored["metrics"][EXACT_MATCH] = of_metric
-            found.append({"test": test, "subset": subset, **scored})
-    Path(step.folder, "scores.json").write_text(json.dumps(found, indent=1))
+                same = sum(a == b for a, b in zip(*asked, strict=True))
+                metrics[EXACT_MATCH] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
+            found.append({"test": test, "subset": subset, "metrics": metrics})
+    (step.folder / "scores.json").write_text(json.dumps(found, indent=1))
 
 
 def compare_runs(step: Step) -> None:
@@ -44,33 +44,24 @@ def compare_runs(step: Step) -> None:
     Subsets have no test within a seed: TER's statistics of them would take longer than many a training.
     """
     wanted = Scoring(**step.settings["score"])
-    bootstrap, randomisation = wanted.bootstrap, wanted.randomisation
+    more: dict[str, Any] = {"bootstrap": wanted.bootstrap, "randomisation": wanted.randomisation}
+    more["settings"] = _settings(wanted)
     found = []
     for test in step.settings["tests"]:
-        texts = [*(_translations(step, side, test) for side in ("system", "baseline")), _references(step, test)]
-        of_test = compare(*texts, settings=_settings(wanted), bootstrap=bootstrap, randomisation=randomisation)
-        found.append({"test": test, "subset": None, **of_test})
-    Path(step.folder, "comparison.json").write_text(json.dumps(found, indent=1))
+        files = [step.inputs[side] / f"{test}.txt" for side in ("system", "baseline")]
+        texts = map(read_lines, [*files, step.inputs["text"] / f"{test}.reference"])
+        found.append({"test": test, "subset": None, "metrics": compare(*texts, **more)})
+    (step.folder / "comparison.json").write_text(json.dumps(found, indent=1))
 
 
-def _score_of_tokens(step: Step, test: str, lines: Sequence[int], lowercase: bool) -> dict[str, Any]:
+def _score_of_tokens(tokens: list[str], target: list[str], lowercase: bool) -> dict[str, Any]:
     """Return BLEU of a translation before it is detokenised, against the target as the recipe's text has it."""
     from sacrebleu.metrics import BLEU
 
-    reference = read_sentences(str(step.inputs["text"] / f"{test}.{step.settings['target']}"))
-    found = read_sentences(str(step.inputs["run"] / f"{test}.tokens"), sentences=len(reference))
     bleu = BLEU(lowercase=lowercase, tokenize="none", force=True)  # force: no warning that the text is tokenised
-    score = bleu.corpus_score([found[i] for i in lines], [[reference[i] for i in lines]]).score
+    score = bleu.corpus_score(tokens, [target]).score
     return {"score": score, "signature": bleu.get_signature().format()}
 
 
 def _settings(wanted: Scoring) -> ScoreSettings:
     return ScoreSettings(tokenize=wanted.tokenize, lowercase=wanted.lowercase)
-
-
-def _translations(step: Step, side: str, test: str) -> list[str]:
-    return read_sentences(str(step.inputs[side] / f"{test}.txt"), sentences=len(_references(step, test)))
-
-
-def _references(step: Step, test: str) -> list[str]:
-    return read_sentences(str(step.inputs["text"] / f"{test}.reference"))

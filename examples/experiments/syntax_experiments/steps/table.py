@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.make import Step
+from syntax_experiments.make import Step, read_lines
 from syntax_experiments.metric_names import COSTS, LOSS, NEVER_TRAINED
-from syntax_experiments.run_record import load_run, read_sentences
 from syntax_experiments.significance import WITHIN
 
 Row = dict[str, Any]
@@ -29,17 +28,16 @@ def write(step: Step) -> None:
         kind, *names = name.split(" ", 3)
         about = {"recipe": step.settings["recipe"], **dict(zip(("system", "seed"), names, strict=False))}
         if kind == "run":
-            run = load_run(path)
-            versions = dict(run.versions)
-            software[tuple(names)] = {"code": versions.pop("code", ""), "device": run.device} | {
-                "versions": ", ".join(f"{package} {number}" for package, number in versions.items())
-            }
-            of_run = {metric: getattr(run, metric) for metric in (LOSS, *COSTS, NEVER_TRAINED)}
-            found = [{"metric": metric, "value": float(value)} for metric, value in of_run.items()]
-            gates = [json.dumps(epoch["gates"]) if epoch.get("gates") else "" for epoch in run.epochs]
-            rows["epochs"] += [{**about, **e, "gates": of} for e, of in zip(run.epochs, gates, strict=True)]
-            for test in run.tests:
-                lines = read_sentences(str(path / f"{test}.txt"))
+            run = json.loads((path / "run.json").read_text())
+            code = run["versions"].pop("code")
+            versions = ", ".join(f"{package} {number}" for package, number in run["versions"].items())
+            software[tuple(names)] = {"code": code, "device": run["device"], "versions": versions}
+            found = [{"metric": of, "value": float(run[of])} for of in (LOSS, *COSTS, NEVER_TRAINED)]
+            for epoch in run["epochs"]:
+                gates = json.dumps(epoch["gates"]) if "gates" in epoch else ""
+                rows["epochs"].append({**about, **epoch, "gates": gates})
+            for test in run["tests"]:
+                lines = read_lines(path / f"{test}.txt")
                 translations.setdefault(test, {"test": [test] * len(lines)})[" ".join(names)] = lines
         elif kind == "scores":
             found = list(_metrics(path / "scores.json"))
@@ -75,9 +73,8 @@ def _metrics(path: Path) -> Iterator[Row]:
                 yield row | {"value": of["score"], "signature": of["signature"]}
             else:
                 tests = {test: of[test]["p"] for test in WITHIN}
-                yield row | {"difference": of["difference"]} | tests | {
-                    f"{test}_signature": of[test]["signature"] for test in WITHIN
-                }  # fmt: skip
+                signatures = {f"{test}_signature": of[test]["signature"] for test in WITHIN}
+                yield row | {"difference": of["difference"]} | tests | signatures
 
 
 def _sentences(output: Path) -> Iterator[Row]:
