@@ -74,7 +74,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def make(path: str, threads: int = 1) -> None:
     """Make the target at `path`, unless it is made; wait for another process that makes it."""
-    from syntax_experiments.steps import RESUMABLE, STEPS
+    from syntax_experiments.steps import RESUMABLE, step_of
 
     spec = json.loads(spec_path(path).read_text(encoding="utf-8"))
     folder = Path(path)
@@ -86,7 +86,7 @@ def make(path: str, threads: int = 1) -> None:
             shutil.rmtree(folder)
             folder.mkdir()
         inputs = {name: Path(of) for name, of in spec["inputs"].items()}
-        STEPS[spec["kind"]](Step(spec["settings"], inputs, spec.pop("local"), threads, folder))
+        step_of(spec["kind"])(Step(spec["settings"], inputs, spec.pop("local"), threads, folder))
         with atomic_write(str(folder / METADATA)) as part:
             Path(part).write_text(json.dumps(spec, indent=1), encoding="utf-8")
 

@@ -26,6 +26,7 @@ from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
 from syntax_experiments.recipe import Download, Pictures, Recipe, System, folder_of, with_here
+from syntax_experiments.schema import place
 
 #: Part of every key; count it up where a step changes its output.
 VERSION = 2
@@ -286,7 +287,9 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
         for key, value in local["options"].items():
             local["options"][key] = value = os.path.expandvars(value) if isinstance(value, str) else value
             if "$" in str(value):
-                raise InputError(*recipe.place(f"parsers.{name}.options.{key}"), f"expected a variable, found {value}")
+                raise InputError(
+                    *place(recipe.lines, f"parsers.{name}.options.{key}"), f"expected a variable, found {value}"
+                )
         threads = recipe.threads.parse
         if parser.name == "stanza":
             settings["stanza"] = _stanza_version(recipe)  # another one has other models

@@ -15,7 +15,7 @@ from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
-from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
+from syntax_experiments.schema import Lines, build, read_mapping, recipe_names, recipe_path
 
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
@@ -353,10 +353,6 @@ class Recipe:
         tables = self.of_tables.values()
         pairs = [(name, of) for table in tables for of in table.baselines for name in table.systems or self.systems]
         return [(name, baseline) for name, baseline in dict.fromkeys(pairs) if name != baseline]
-
-    def place(self, key: str) -> tuple[str, int]:
-        """Return file and line of a key, or of the nearest one above it."""
-        return place(self.lines, key)
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):

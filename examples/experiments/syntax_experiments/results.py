@@ -40,18 +40,7 @@ _NUMBERS = {"value", "difference", *WITHIN, "train_loss", "valid_loss", "valid_n
 
 @dataclass(frozen=True)
 class Results:
-    """The numbers of a comparison.
-
-    The index of each frame is the line of its file.
-
-    Attributes:
-        folder: of the files.
-        table: columns ``recipe, system, seed, test, subset, metric, value, signature, code, versions, device``.
-        comparisons: ``recipe, system, baseline, seed, test, metric, difference`` and, of each test within a seed, p and
-            signature.
-        epochs: ``recipe, system, seed, epoch, updates, train_loss, valid_loss, valid_nll_loss, gates`` (JSON).
-        sentences: ``recipe, system, seed, metric, sentence, numerator, denominator``; may have no rows.
-    """
+    """The numbers of a comparison: of each file of the folder a frame, whose index is the line."""
 
     folder: Path
     table: pd.DataFrame

@@ -110,6 +110,6 @@ def _parser(parser: Parser, parses: dict[str, str]) -> Parser:
 
 
 def _selection(asked: Selection, lines: int) -> Selection:
-    """A few lines; those of all sizes are measured all the same."""
+    """A few lines of any size."""
     unbounded: Any = {name: [None, None] for name in asked.ranges}
     return replace(asked, **unbounded, per_length=None, lines=min(asked.lines or lines, lines))

@@ -65,7 +65,7 @@ def table_settings(recipe: Recipe) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of strings under a title."""
+    """A title and a table of strings."""
 
     title: str
     cells: pd.DataFrame
