@@ -17,7 +17,7 @@ from syntax_experiments import make, steps
 
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> list[list[str]]:
-    """What is in the folder when a step of the kind ``text``, or ``models``, begins, in an empty work directory."""
+    """The content of the folder when a step of the kind ``text``, or ``models``, begins, in an empty work directory."""
     found: list[list[str]] = []
     monkeypatch.chdir(tmp_path)
 

@@ -7,12 +7,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from small_recipe import SMALL
+from small_recipe import SMALL, plan_of
 from steps_in import step_in
 
 from syntax_data.errors import InputError
-from syntax_experiments.plan import make_plan
-from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import measurements
 
 MEASURED = SMALL + 'measurements: {size: "python {here}/size.py {model} {data}"}\n'
@@ -23,9 +21,8 @@ def planned(folder: Path, recipe: str, script: str = "1", kind: str = "measureme
     """Return the targets of a kind, by name."""
     folder.mkdir(exist_ok=True)
     (folder / "size.py").write_text(script)
-    (folder / "recipe.yaml").write_text(recipe)
-    table = make_plan(read_recipe(str(folder / "recipe.yaml"))).table
-    return {name: of for name, of in table.inputs.items() if name.startswith(f"{kind} ")}
+    inputs = plan_of(folder, below=recipe).table.inputs
+    return {name: of for name, of in inputs.items() if name.startswith(f"{kind} ")}
 
 
 def keys(*arguments: object, **more: str) -> list[str]:
@@ -42,7 +39,7 @@ def test_a_measurement_depends_on_its_model_and_script_and_not_on_the_folder(tmp
 
 def test_here_is_the_folder_of_the_file_that_names_it(tmp_path):
     planned(tmp_path / "the base", MEASURED)
-    found = planned(tmp_path / "own", "extends: ../the base/recipe.yaml\nseeds: [3]\n")["measurement gated 3 size"]
+    found = planned(tmp_path / "own", "extends: ../the base/below.yaml\nseeds: [3]\n")["measurement gated 3 size"]
     expected = ["python", str(tmp_path / "the base/size.py"), "{model}", "{data}"]
     assert shlex.split(found.local["command"]) == expected
     assert found.settings["scripts"]

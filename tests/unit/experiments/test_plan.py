@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from small_recipe import SMALL
+import small_recipe
 
 from syntax_data.errors import InputError
-from syntax_experiments.plan import make_plan
-from syntax_experiments.recipe import read_recipe
 
 PARSER = "parsers: {stanza: {name: stanza, options: {lang: de}}}"
-BASE = SMALL.replace('all.tgz"', 'all.tgz", sha256: "00"').replace("seeds: [1, 2]", PARSER)
+BASE = small_recipe.SMALL.replace('all.tgz"', 'all.tgz", sha256: "00"').replace("seeds: [1, 2]", PARSER)
 RUN = {"runs", "scores", "comparisons", "tables"}
 TRAINED = {"models", *RUN}
 TOKENS = {"subwords", "tokens", "data", *TRAINED}
@@ -24,14 +23,7 @@ RAW = {"corpus", *TEXT}
 
 @pytest.fixture
 def plan_of(tmp_path):
-    """Plans the base, with some YAML above it."""
-    (tmp_path / "base.yaml").write_text(BASE)
-
-    def plan(above="", **options):
-        (tmp_path / "above.yaml").write_text(f"extends: base.yaml\n{above}\n")
-        return make_plan(read_recipe(str(tmp_path / "above.yaml")), **options)
-
-    return plan
+    return partial(small_recipe.plan_of, tmp_path, below=BASE)
 
 
 def paths(plan, kind=""):

@@ -164,13 +164,3 @@ def test_published_numbers_and_settings_are_the_papers(name):
     assert all(metric != "BLEU" for numbers in published for metric in numbers)
     assert recipe.score.tokenized
     assert recipe.train["max-tokens"] * recipe.train["update-freq"] == 16384
-
-
-def test_only_files_without_a_published_hash_have_none():
-    unchecked = {
-        asked.url
-        for name in SHIPPED
-        for asked in read_recipe(name).corpus.downloads.values()
-        if not (asked.sha256 or asked.md5)
-    }
-    assert unchecked == {"http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from steps_in import lines_of, step_in
+from steps_in import step_in
 
 from syntax_experiments.line_measures import measure
+from syntax_experiments.make import read_lines
 from syntax_experiments.steps import selection
 
 #: By word: tag, head and relation. "with telescopes" is attached to the verb, "of Ann" to a noun.
@@ -117,10 +118,10 @@ def test_text_and_parses_of_a_split_are_selected_alike(parsed):
     (parsed / "lines/train.json").write_text("[1]")
     inputs = {"text": parsed / "text", "parses": parsed / "parses", "lines": parsed / "lines"}
     selection.select(step_in(parsed / "chosen", {"what": "text", "source": "en"}, inputs=inputs))
-    assert lines_of(parsed / "chosen/train.en") == lines_of(parsed / "chosen/train.de") == [LINES[1]]
-    assert lines_of(parsed / "chosen/test.en") == lines_of(parsed / "chosen/test.reference") == LINES
+    assert read_lines(parsed / "chosen/train.en") == read_lines(parsed / "chosen/train.de") == [LINES[1]]
+    assert read_lines(parsed / "chosen/test.en") == read_lines(parsed / "chosen/test.reference") == LINES
     for split, kept in (("train", [TREES[1]]), ("test", [*TREES, " ".join(TREES)])):
         settings = {"what": "parses", "split": split, "source": "en"}
         selection.select(step_in(parsed / "trees", settings, inputs=inputs))
-        assert lines_of(parsed / f"trees/{split}.en.trees") == kept
+        assert read_lines(parsed / f"trees/{split}.en.trees") == kept
         assert (parsed / f"trees/{split}.en.conllu").read_text().count("\n\n") == len(kept)
