@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.scores import score
+from syntax_experiments.steps.scores import score
 
 HYPOTHESES = ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."]
 SOURCE = ["A dog runs.", "Two children play.", "It rains."]

@@ -134,7 +134,7 @@ class Parser:
 
 @dataclass(frozen=True)
 class Selection:
-    """Lines of a split whose measures (`line_measures.py`) are within ranges, `lines` of them at random.
+    """Lines of a split whose measures (`steps.selection.measure`) are within ranges, `lines` of them at random.
 
     `per_length`: as many of each number of words within the range `words`, so that selections have like lengths.
     """
@@ -206,7 +206,7 @@ class Scoring:
 
     `tokenized`: ``tokenised BLEU``, too. It compares the translations, not detokenised, with the tokenised target, and
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
-    command is run for each test set and subset (`syntax_experiments.scores.score`).
+    command is run for each test set and subset (`syntax_experiments.steps.scores.score`).
     """
 
     tokenize: str = "13a"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.recipe import Corpus, Parser, Pictures, Recipe, Selection, System, Threads
+from syntax_experiments.recipe import Corpus, Pictures, Recipe, Selection, System, Threads
 
 #: Systems, unless the command line has another number.
 SYSTEMS = 4
@@ -55,7 +55,10 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         corpus=Corpus(splits, command=command),
         text=replace(recipe.text, words=None, ratio=None),
         systems=kept,
-        parsers={name: _parser(parser, parses) for name, parser in recipe.parsers.items()},
+        parsers={
+            name: replace(of, files=parses) if of.files else replace(of, name="control", options={"control": "random"})
+            for name, of in recipe.parsers.items()
+        },
         select={name: _selection(of, 150 if name == "train" else 10) for name, of in recipe.select.items()},
         subsets={name: _selection(of, 5) for name, of in recipe.subsets.items()},
         subwords=replace(recipe.subwords, size=min(recipe.subwords.size, 80)),
@@ -100,13 +103,6 @@ def _systems(recipe: Recipe, number: int) -> dict[str, System]:
 
 def _without_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in _TRAIN and name not in _DROPPED}
-
-
-def _parser(parser: Parser, parses: dict[str, str]) -> Parser:
-    """The grammar's own trees instead of files, and random ones instead of a parser's."""
-    if parser.name == "files":
-        return replace(parser, files=parses)
-    return replace(parser, name="control", options={"control": "random"})
 
 
 def _selection(asked: Selection, lines: int) -> Selection:

@@ -7,7 +7,6 @@ import json
 import pytest
 from steps_in import step_in
 
-from syntax_experiments.line_measures import measure
 from syntax_experiments.make import read_lines
 from syntax_experiments.steps import selection
 
@@ -66,11 +65,11 @@ def test_measures_of_a_drawn_parse(parsed):
         "attachments": [2, 0, 2],
         "clauses": [2, 1, 3],
     }
-    measured = measure(list(expected), parsed / "text/test.en", parsed / "parses/test.en")
+    measured = selection.measure(list(expected), parsed / "text/test.en", parsed / "parses/test.en")
     assert {name: [of[name] for of in measured] for name in expected} == expected
     (parsed / "text/test.en").write_text("one\n")
     with pytest.raises(ValueError, match="expected 1 parses, found 3"):
-        measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
+        selection.measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
 
 
 @pytest.mark.parametrize(
