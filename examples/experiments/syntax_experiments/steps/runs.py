@@ -59,7 +59,7 @@ def translate(step: Step) -> None:
 def device() -> str:
     """Return the name of this machine's GPU or CPU."""
     if visible_gpus():
-        import torch  # takes seconds
+        import torch
 
         if torch.cuda.is_available():
             return torch.cuda.get_device_name()

@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sacrebleu.metrics import BLEU
+
 from syntax_data.scoring.metrics import ScoreSettings, corpus_scores
 from syntax_experiments.make import Step, read_lines, write_lines
 from syntax_experiments.metric_names import EXACT_MATCH, TOKENISED
@@ -114,8 +116,6 @@ def _own_score(command: str, texts: Mapping[str, Sequence[str]]) -> float:
 
 def _score_of_tokens(tokens: list[str], target: list[str], lowercase: bool) -> dict[str, Any]:
     """Return BLEU of a translation before it is detokenised, against the target as the recipe's text has it."""
-    from sacrebleu.metrics import BLEU
-
     bleu = BLEU(lowercase=lowercase, tokenize="none", force=True)  # force: no warning that the text is tokenised
     score = bleu.corpus_score(tokens, [target]).score
     return {"score": score, "signature": bleu.get_signature().format()}

@@ -7,20 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from syntax_experiments.make import Step, read_lines
 from syntax_experiments.metric_names import COSTS, LOSS, NEVER_TRAINED
+from syntax_experiments.results import read_results, write_results
 from syntax_experiments.significance import WITHIN
+from syntax_experiments.tables import Tables
 
 Row = dict[str, Any]
 
 
 def write(step: Step) -> None:
     """Write the CSV files of :mod:`syntax_experiments.results`, ``summary.csv``, ``table.md`` and ``table.tex``."""
-    import pandas as pd  # takes its time
-
-    from syntax_experiments.results import read_results, write_results
-    from syntax_experiments.tables import Tables
-
     rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
     software: dict[tuple[str, ...], Row] = {}
     translations: dict[str, Row] = {}
@@ -47,11 +46,10 @@ def write(step: Step) -> None:
             command = step.settings["measurements"][names[2]]
             found = [{"metric": metric, "value": value, "signature": command} for metric, value in values.items()]
             rows["sentences"] += [{**about, **row} for row in _sentences(path / "output")]
-        elif kind == "comparison":
-            about |= {"baseline": names[1], "seed": names[2]}
-            rows["comparisons"] += [{**about, **row} for row in _metrics(path / "comparison.json")]
-            continue
         else:
+            if kind == "comparison":
+                about |= {"baseline": names[1], "seed": names[2]}
+                rows["comparisons"] += [{**about, **row} for row in _metrics(path / "comparison.json")]
             continue
         rows["table"] += [{**about, **row, **software[names[0], names[1]]} for row in found]
     write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
