@@ -1,4 +1,4 @@
-"""Asks fairseq, before anything is made, whether it accepts a recipe's architectures and options."""
+"""A check of a recipe's architectures and options by fairseq."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from syntax_experiments.schema import place
 
 
 def with_user_dir(settings: Mapping[str, Any], local: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
+    """Return options of fairseq with ``user-dir``: fairseq_syntax, or a system's."""
     return {"user-dir": "fairseq_syntax", **settings, **local.get("options", {})}
 
 
 def errors_of(commands: Sequence[Sequence[str]]) -> list[str | None]:
-    """Return fairseq's errors about command lines, each after its kind, ``train`` or ``generate``."""
+    """Return fairseq's errors about ``train`` or ``generate`` and their options."""
     return [_error(kind, words) for kind, *words in commands]
 
 
@@ -37,7 +37,7 @@ def _errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
 
 
 def refuse_unknown(plan: Plan, *, ask: Callable[[list[list[str]]], list[str | None]] = _errors_by_process) -> None:
-    """Refuse what fairseq would refuse hours later, in a training that is still to be done or in translating.
+    """Refuse options that fairseq would refuse in a training or translation later.
 
     Raises:
         InputError: an architecture, an option or its value is unknown; with its place in the recipe.

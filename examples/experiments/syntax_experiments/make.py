@@ -1,4 +1,4 @@
-"""Makes one target: python -m syntax_experiments.make KIND/KEY THREADS, in the work directory.
+"""Makes a target: python -m syntax_experiments.make KIND/KEY THREADS.
 
 Its folder is whole when it has metadata.json, which is written last. What a stopped step left there is kept, if the
 step can go on with it, or deleted.
@@ -73,7 +73,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def make(path: str, threads: int = 1) -> None:
-    """Make the target at `path`, unless it is made; wait for another process that makes it."""
+    """Make the target at `path`, unless it is made or another process makes it."""
     from syntax_experiments.steps import RESUMABLE, step_of
 
     spec = json.loads(spec_path(path).read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def make(path: str, threads: int = 1) -> None:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool | None]:
-    """Hold the lock file `path` inside the block; yield whether it is held, or ``None`` on a disk without locks.
+    """Hold a lock file; yield whether it is held, ``None`` on a disk without locks.
 
     Commands that are started inside hold it, too, until they end: one that outlives a killed process still counts.
     """
@@ -115,7 +115,7 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool 
 
 @contextmanager
 def on_a_gpu() -> Iterator[None]:
-    """Let commands in the block see one GPU, which no other job here has; wait for one; none where there is none."""
+    """Let commands see one GPU, which no other job here has; wait for one."""
     gpus = visible_gpus()
     if not gpus:
         yield
@@ -148,7 +148,7 @@ def run(
     stdout: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run a command of this interpreter's environment; stderr, and stdout unless it is named, go to the end of `log`.
+    """Run a command of this environment; what is not `stdout` is added to `log`.
 
     Raises:
         InputError: it fails; with the end of the log.
@@ -183,7 +183,7 @@ def fill(command: str, paths: Mapping[str, str | os.PathLike[str]]) -> list[str]
 
 
 def options(settings: Mapping[str, Any]) -> list[str]:
-    """Return options as words of a command line: ``true`` is a flag; ``false`` and ``None`` are left out."""
+    """Return words of a command line: true is a flag, false and ``None`` are nothing."""
     words: list[str] = []
     for name, value in settings.items():
         if value is not False and value is not None:
@@ -192,7 +192,7 @@ def options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Run the step that the command line names; a failure is one message and exit status 1."""
+    """Run the step that the command line names; a failure is one message."""
     try:
         make(sys.argv[1], int(sys.argv[2]))
     except (ValueError, OSError) as error:

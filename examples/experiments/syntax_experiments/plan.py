@@ -1,4 +1,4 @@
-"""The plan of a recipe: targets, each in a folder that is named by the hash of all that it depends on.
+"""The plan of a recipe: targets, each in a folder named by a hash.
 
 A target's key is a hash of its kind, its settings and the keys of its inputs. So a changed option makes again what it
 concerns and nothing else, and two recipes share what they have in common. A training does not depend on test sets, nor
@@ -170,7 +170,7 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
 
 
 def changed(value: Any) -> dict[str, Any]:
-    """Return the fields of a part of a recipe that differ from their defaults, so that a new key changes no hash."""
+    """Return the fields that differ from their defaults: a new key changes no hash."""
     defaults = {
         one.name: one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
         for one in dataclasses.fields(value)
@@ -180,7 +180,7 @@ def changed(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Text, data for fairseq and, by parser and name as an input, the parses of some splits."""
+    """Text, data-bins and parses (by parser and name as an input) of splits."""
 
     recipe: Recipe
     text: Target
@@ -244,7 +244,7 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
 
 
 def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a command under a key of the recipe, with hashes of its scripts; and the command as it is here."""
+    """Settings of a command, with hashes of its scripts; and the command as here."""
     words = [(word, with_here(recipe, word, key)) for word in shlex.split(command)]
     scripts = {word: file_hash(path) for word, path in words if os.path.isfile(path)}
     here = " ".join(path if shlex.split(path) == [path] else shlex.quote(path) for _, path in words)
@@ -371,7 +371,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hashes of the code in the folder that the option user-dir names, if it is given, and its path here."""
+    """Hashes of the code in the option user-dir, if it is given; and its path here."""
     if "user-dir" not in options:
         return {}, {}
     keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")

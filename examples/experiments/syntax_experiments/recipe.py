@@ -73,7 +73,7 @@ class SplitFiles:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The source of the text: downloads, a local folder, or a command that writes to ``{output}``."""
+    """Raw text: downloads, a local folder, or a command that writes to ``{output}``."""
 
     splits: dict[str, SplitFiles]
     downloads: dict[str, Download] = field(default_factory=dict)
@@ -93,10 +93,11 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Text:
-    """Raw text to words: by sacremoses, or not at all. Parsers see words before they are lower-cased.
+    """Words of raw text. Parsers see them before they are lower-cased.
 
-    `normalize`: punctuation. `lowercase_first`: before all else. `dashes`: split at hyphens. `words` (of a sentence)
-    and `ratio` (of the longer to the shorter) are limits of pairs of train and valid.
+    `tokenize`: ``moses`` (sacremoses) or ``none``. `normalize`: punctuation. `lowercase_first`: before all else.
+    `dashes`: split at hyphens. `words` (of a sentence) and `ratio` (of the longer to the shorter) are limits of pairs
+    of train and valid.
     """
 
     tokenize: str = "moses"
@@ -114,7 +115,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser of fairseq-syntax-parse with its options; ``threads.parse`` processes of it parse a split.
+    """A parser of fairseq-syntax-parse with its options, in ``threads.parse`` workers.
 
     Or ``files``: by split the prefix of PREFIX.conllu[.gz] and PREFIX.trees[.gz] in the corpus' folder.
     """
@@ -134,9 +135,10 @@ class Parser:
 
 @dataclass(frozen=True)
 class Selection:
-    """Lines of a split whose measures (`steps.selection.measure`) are within ranges, `lines` of them at random.
+    """Lines whose measures (`steps.selection.measure`) are in ranges, or a sample.
 
-    `per_length`: as many of each number of words within the range `words`, so that selections have like lengths.
+    `lines`: how many, at random. `per_length`: as many of each number of words within the range `words`, so that
+    selections have like lengths.
     """
 
     words: Range | None = None
@@ -163,9 +165,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Subwords:
-    """Subwords: of `kind` ``subword_nmt`` or ``sentencepiece``, `size` merges or pieces; or ``none``.
+    """Subwords: `kind` ``subword_nmt``, ``sentencepiece`` or ``none``.
 
-    `joint`: one model and one dictionary for both languages.
+    `size`: merges or pieces. `joint`: one model and one dictionary for both languages.
     """
 
     kind: str = "subword_nmt"
@@ -178,7 +180,7 @@ class Subwords:
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table: an architecture with its options, trained on parses or on a control of them.
+    """A row of the table: an architecture, trained on parses or a control of them.
 
     `parser` ``none``: data without features. An option ``user-dir`` (``{here}`` in it is the folder of the recipe's
     file) replaces fairseq_syntax, which its code has to import. ``{seed}`` in `control`, as in ``random@{seed}``: each
@@ -202,7 +204,7 @@ class System:
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scores of translations (sacreBLEU's names), and commands of further `metrics` by name.
+    """Scores of translations by sacreBLEU, and commands of more `metrics` by name.
 
     `tokenized`: ``tokenised BLEU``, too. It compares the translations, not detokenised, with the tokenised target, and
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
@@ -237,7 +239,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class TableOf:
-    """One of several tables: some systems (all, if none is named), beside some baselines."""
+    """One of several tables: systems (all, if none is named) beside baselines."""
 
     baselines: list[str]
     systems: list[str] = field(default_factory=list)
@@ -261,7 +263,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Threads:
-    """Cores of a job of each kind, and GPUs of a training: 1, if there are some, or 0 on machines without."""
+    """Cores of a job of each kind, and GPUs of a training, where there are some."""
 
     text: int = 2
     parse: int = 2
@@ -407,13 +409,13 @@ def read_recipe(name: str) -> Recipe:
 
 
 def with_here(recipe: Recipe, text: str, *keys: str) -> str:
-    """Return a string, ``{here}`` replaced by the folder of the file that has the first of `keys` that there is."""
+    """Replace ``{here}`` by the folder of the file that has the first of `keys`."""
     key = next((key for key in keys if key in recipe.lines), None)
     return text if key is None else text.replace("{here}", str(Path(recipe.lines[key][0]).resolve().parent))
 
 
 def folder_of(recipe: Recipe) -> str | None:
-    """Return the corpus' local folder, variables of the environment in its name replaced.
+    """Return the corpus' local folder, environment variables replaced.
 
     Raises:
         InputError: a variable is not set, or there is no such folder.

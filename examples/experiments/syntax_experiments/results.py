@@ -40,7 +40,7 @@ _NUMBERS = {"value", "difference", *WITHIN, "train_loss", "valid_loss", "valid_n
 
 @dataclass(frozen=True)
 class Results:
-    """The numbers of a comparison: of each file of the folder a frame, whose index is the line."""
+    """The numbers of a comparison: of each file a frame, whose index is the line."""
 
     folder: Path
     table: pd.DataFrame
@@ -54,7 +54,7 @@ class Results:
         return str(self.table["recipe"].iloc[0]) if len(self.table) else ""
 
     def refuse(self, name: str, rows: pd.DataFrame, message: Callable[[Any], str]) -> None:
-        """Raise :class:`InputError` for the first of the rows of a frame, if there are any."""
+        """Raise :class:`InputError` for the first of the rows of a frame, if any."""
         for row in rows.itertuples():
             raise InputError(str(self.folder / _FILES[name]), int(str(row.Index)), message(row))
 
@@ -108,7 +108,7 @@ def read_results(folder: str | Path) -> Results:
 
 
 def _check_one(results: Results, name: str, frame: pd.DataFrame, key: str, column: str) -> None:
-    """Refuse rows whose `column` is another than that of the first row of the same `key`."""
+    """Refuse rows whose `column` differs from that of the first row of a `key`."""
     first = frame.groupby(key)[column].transform("first")
     what = "number of parameters" if column == "value" else column
     results.refuse(

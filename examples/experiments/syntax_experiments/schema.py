@@ -1,4 +1,4 @@
-"""YAML read into dataclasses: every key is known, and every error has its file and line."""
+"""YAML as dataclasses: every key is known, and errors have file and line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def recipe_names() -> list[str]:
 
 
 def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """Return the mapping in a YAML file, merged with what it extends, and the lines of its keys.
+    """Return the mapping in a YAML file and what it extends, and its keys' lines.
 
     ``extends`` names another file, relative to this one, or a recipe of the package. Keys of this file replace the
     other's, mappings are merged, and ``~`` takes a key away.
@@ -99,7 +99,7 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _note_lines(node: Node, key: str, lines: Lines) -> None:
-    """Note the line of each key of a node, make it a string, and refuse one that is there twice."""
+    """Note the line of each key, make it a string, and refuse one that is there twice."""
     if isinstance(node, SequenceNode):
         for one in node.value:
             _note_lines(one, key, lines)
@@ -129,7 +129,7 @@ def place(lines: Lines, key: str) -> tuple[str, int]:
 
 
 def build(kind: Any, value: Any, lines: Lines, key: str = "") -> Any:
-    """Return a value of type `kind`, a dataclass or a type of its fields, from a value of YAML.
+    """Return a value of type `kind`, maybe a dataclass, from a value of YAML.
 
     Raises:
         InputError: a key is unknown or missing, or a value is of another type.

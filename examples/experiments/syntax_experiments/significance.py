@@ -1,4 +1,4 @@
-"""Tests of differences: within a seed sacreBLEU's paired tests, over seeds a paired t-test or a bootstrap."""
+"""Tests of differences: sacreBLEU's within a seed; t-test, bootstrap over seeds."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class OverSeeds:
 
 
 def over_seeds(system: Mapping[int, float], baseline: Mapping[int, float]) -> OverSeeds | None:
-    """The paired t-test of a quantity over seeds: t = d̄ / √(s²/n) of the n seeds' differences d.
+    """The paired t-test over seeds: t = d̄ / √(s²/n) of n seeds' differences d.
 
     A seed is a block: it gives both systems the same batches in the same order, and what it does to one (translations
     that are too long, for instance) it mostly does to the other.
@@ -154,7 +154,7 @@ def over_seeds_and_sentences(
 
 
 def adjust(p: Mapping[_Key, float]) -> dict[_Key, float]:
-    """p-values of one family of comparisons, adjusted by Benjamini and Hochberg (1995).
+    """Adjust p-values of one family of comparisons (Benjamini and Hochberg, 1995).
 
     A p ≤ 0.05 afterwards: of all differences called significant this way, 5% are expected to be none.
     """

@@ -1,4 +1,4 @@
-"""A recipe made small: every system's step on a made-up corpus and tiny models, offline, without a parser's model."""
+"""A recipe made small: every step on a made-up corpus and tiny models, offline."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
 
 
 def _file(recipe: Recipe, split: str) -> str:
-    """The grammar's split that replaces a split; of a split of the training text its training split."""
+    """The grammar's split for a split; for one of the training text its own."""
     if split == "valid" and recipe.corpus.splits["valid"].source != recipe.corpus.splits["train"].source:
         return "valid"
     return "train" if split in ("train", "valid") else "test"

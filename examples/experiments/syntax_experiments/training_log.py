@@ -1,4 +1,4 @@
-"""The log of fairseq-train: training epochs and validations, with the gates that the validation log has."""
+"""The log of fairseq-train: training epochs, and validations with their gates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Validation:
 
 
 def read_validations(path: str | Path, *, subset: str = "valid") -> list[Validation]:
-    """Return the validations of a log by updates; of several after the same updates, as after a restart, the last.
+    """Return the validations by updates; of several after the same ones, the last.
 
     Raises:
         InputError: there is none of that subset, or a line is broken; one that is cut off, as by a kill, is skipped.
@@ -70,7 +70,7 @@ def read_validations(path: str | Path, *, subset: str = "valid") -> list[Validat
 
 
 def read_training(path: str | Path) -> dict[str, Any]:
-    """Return the training's part of run.json; of an epoch that was resumed, its last entry.
+    """Return the training's part of run.json; of a resumed epoch, its last entry.
 
     ``hours`` and ``words_per_second`` are without validation and loading; the latter is of the fastest epoch, since
     what else a machine does slows all others. ``code``: hashes of the code that trained, by :data:`CODE`.
@@ -119,7 +119,7 @@ def _record(validation: Validation) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line with measurements of `kind` train, valid or heads; `name` is the subset's."""
+    """A line with measurements of `kind` train, valid or heads of a subset `name`."""
 
     place: tuple[str, int]
     kind: str

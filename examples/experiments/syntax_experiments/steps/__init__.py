@@ -1,4 +1,4 @@
-"""The steps of a workflow: each makes one kind of target in the folder that it is given."""
+"""The steps of a workflow: each makes one kind of target in a folder."""
 
 from __future__ import annotations
 

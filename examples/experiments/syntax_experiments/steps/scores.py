@@ -1,4 +1,4 @@
-"""Scores of a run, and paired tests of two runs, on each test set and each subset of it."""
+"""Scores of a run, and paired tests of two runs, on test sets and subsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAIL = 600  # characters of a failed command's output
 
 
 def score_run(step: Step) -> None:
-    """Write ``scores.json``: a list of ``test``, ``subset`` and ``metrics`` (:func:`score`)."""
+    """Write ``scores.json``: ``test, subset, metrics`` (:func:`score`) of each part."""
     wanted = Scoring(**step.settings["score"])
     found = []
     for test in step.settings["tests"]:
@@ -49,7 +49,7 @@ def score_run(step: Step) -> None:
 
 
 def compare_runs(step: Step) -> None:
-    """Write ``comparison.json``: a list of :func:`syntax_experiments.significance.compare`, one a test set.
+    """Write ``comparison.json``: ``test, subset, metrics`` (:func:`compare`).
 
     Subsets have no test within a seed: TER's statistics of them would take longer than many a training.
     """
@@ -115,7 +115,7 @@ def _own_score(command: str, texts: Mapping[str, Sequence[str]]) -> float:
 
 
 def _score_of_tokens(tokens: list[str], target: list[str], lowercase: bool) -> dict[str, Any]:
-    """Return BLEU of a translation before it is detokenised, against the target as the recipe's text has it."""
+    """Return BLEU of tokens, before they are detokenised, against the text's target."""
     bleu = BLEU(lowercase=lowercase, tokenize="none", force=True)  # force: no warning that the text is tokenised
     score = bleu.corpus_score(tokens, [target]).score
     return {"score": score, "signature": bleu.get_signature().format()}

@@ -1,4 +1,4 @@
-"""Lines of a split by measures of them and their parses: to train on, or to score apart."""
+"""Lines of a split by measures of their parses: to train on, or to score apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from syntax_experiments.recipe import Range, Selection
 
 
 def choose(step: Step) -> None:
-    """Write ``SPLIT.json``, the numbers (from 0) of the selected lines, of splits with a selection."""
+    """Write ``SPLIT.json``, the numbers (from 0) of the selected lines."""
     for split, wanted in step.settings["select"].items():
         (step.folder / f"{split}.json").write_text(json.dumps(_lines(step, split, Selection(**wanted))))
 
@@ -86,7 +86,7 @@ def _within(value: int | None, bounds: Range) -> bool:
 
 
 def attachments(tree: DependencyTree) -> int:
-    """Count prepositional phrases: words that have a preposition, and depend on another word."""
+    """Count prepositional phrases: words with a preposition, but for roots."""
     relations = [relation.partition(":")[0] for relation in tree.deprel]
     with_preposition = {
         head for head, relation, tag in zip(tree.heads, relations, tree.upos, strict=True)

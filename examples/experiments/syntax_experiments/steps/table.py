@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def write(step: Step) -> None:
-    """Write the CSV files of :mod:`syntax_experiments.results`, ``summary.csv``, ``table.md`` and ``table.tex``."""
+    """Write :mod:`syntax_experiments.results`, summary.csv, table.md and table.tex."""
     rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
     software: dict[tuple[str, ...], Row] = {}
     translations: dict[str, Row] = {}
@@ -63,7 +63,7 @@ def write(step: Step) -> None:
 
 
 def _metrics(path: Path) -> Iterator[Row]:
-    """Yield a row for each metric of scores or of a comparison, on each part of a test set."""
+    """Yield a row for each metric of scores or of a comparison, and each part."""
     for part in json.loads(path.read_text()):
         for metric, of in part["metrics"].items():
             row = {"test": part["test"], "subset": part["subset"], "metric": metric}
@@ -76,7 +76,7 @@ def _metrics(path: Path) -> Iterator[Row]:
 
 
 def _sentences(output: Path) -> Iterator[Row]:
-    """Yield what a measurement printed of each sentence, a line ``{"sentences": {METRIC: [[BITS, TOKENS], …]}}``."""
+    """Yield sentences of a line ``{"sentences": {METRIC: [[BITS, TOKENS], …]}}``."""
     for line in output.read_text(encoding="utf-8").splitlines():
         if line.startswith('{"sentences": '):
             for metric, of in json.loads(line)["sentences"].items():

@@ -22,7 +22,7 @@ _CHUNK = 50_000
 
 
 def tokenize(step: Step) -> None:
-    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference``, ``SPLIT.raw``.
 
     Training and validation pairs beyond the recipe's limits are left out; of the rest each k-th pair is kept, or
     dropped. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
