@@ -8,11 +8,12 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from experiment import experiment
+from experiment import experiment, run_here
 from places import EXPERIMENTS
 
 TIMES = {"words_per_second", "hours"}
@@ -53,71 +54,56 @@ def made(work: Path) -> set[Path]:
     return set(work.glob("*/*/metadata.json"))
 
 
-def wait_for(running: subprocess.Popen[str], work: Path, steps: int) -> None:
-    while len(made(work)) < steps:
+def wait_for(running: subprocess.Popen[str], reached: Callable[[], object]) -> None:
+    while not reached():
         assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
-def test_killed_again_and_again(recipe, tmp_path):
+def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
-    finish(start(recipe, alone))
+    run_here(str(recipe), "--work", alone, monkeypatch=monkeypatch, cwd=tmp_path)
+    # Snakemake goes on where text and data are made.
+    shutil.copytree(alone, killed, symlinks=True)
+    for path in made(killed):
+        if path.parts[-3] in ("models", "runs", "scores", "comparisons", "tables"):
+            shutil.rmtree(path.parent)
+        else:
+            (path.parent / ".done").touch()
+    before = {path: path.stat().st_mtime_ns for path in made(killed)}
 
-    running = start(recipe, killed)
-    wait_for(running, killed, 2)
-    running.terminate()  # the command alone: Snakemake waits for the jobs
-    said = running.communicate()[1]
-    assert running.returncode == 1
-    assert "Will exit after finishing currently running jobs" in said
-    with pytest.raises(ProcessLookupError):
-        os.killpg(running.pid, 0)
+    def trainings() -> int:
+        return sum(log.read_text().count("$ fairseq-train") for log in killed.glob("models/*/train.log"))
 
-    for steps in (4, 7):
-        running = start(recipe, killed)
-        wait_for(running, killed, steps)
-        os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
-    running = start(recipe, killed)
-    while not list(killed.glob("models/*/train.log")):
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
-    os.kill(running.pid, signal.SIGKILL)  # its trainings go on without it, and are waited for
-    running.wait()
+    for kill in (os.killpg, os.kill):  # alone: its trainings go on without it, and are waited for
+        running, begun = start(recipe, killed), trainings()
+        wait_for(running, lambda begun=begun: trainings() > begun)
+        kill(running.pid, signal.SIGKILL)
+        running.communicate() if kill is os.killpg else running.wait()
 
     running = start(recipe, killed)
     assert any("Provided cores" in line for line in running.stderr), "it has Snakemake's lock now"
+    dry = [start(recipe, killed, "-n") for _ in range(2)]  # harm nothing, and need no lock
     second = start(recipe, killed)  # refused, and harms nothing
-    said = second.communicate()[1]
+    assert "Directory cannot be locked" in second.communicate()[1]
     assert second.returncode == 1
-    assert "Directory cannot be locked" in said
+    assert [(one.communicate(), one.returncode)[1] for one in dry] == [0, 0]
+    wait_for(running, lambda: list(killed.glob("runs/*/metadata.json")))
+    partial = start(recipe, killed, "--partial")
+    assert "| Transformer (fairseq) " in finish(partial)
+    assert (killed / "recipes/small.partial/table.csv").exists()
     finish(running)
-    assert {path.parent for path in made(killed)} == {killed / path.parent.relative_to(alone) for path in made(alone)}
+    whole = {killed / path.parent.relative_to(alone) for path in made(alone)}
+    assert {path.parent for path in made(killed)} >= whole
+    assert all(path.stat().st_mtime_ns == changed for path, changed in before.items()), "whole targets are kept"
     assert numbers(killed) == numbers(alone)
     assert len(numbers(alone)) > 10
     for log in killed.glob("models/*/train.log"):
         assert log.read_text().count("| done training in ") == 1
 
-    # Whole targets are not made again; what is deleted is.
+    # What is deleted is made again, and nothing else.
     before = {path: path.stat().st_mtime_ns for path in made(killed)}
-    (table,) = killed.glob("tables/*/metadata.json")
+    table = (killed / "recipes/small/table.csv").resolve().parent / "metadata.json"
     shutil.rmtree(table.parent)
-    printed = finish(start(recipe, killed))
-    assert "gated syntax Transformer" in printed
-    assert {path for path in made(killed) if before[path] != path.stat().st_mtime_ns} == {table}
-
-
-def test_partial_beside_a_run_has_the_finished_runs(recipe, tmp_path):
-    running = start(recipe, tmp_path)
-    while not list(tmp_path.glob("runs/*/metadata.json")):
-        assert running.poll() is None, running.communicate()
-        time.sleep(0.1)
-    printed = finish(start(recipe, tmp_path, "--partial"))
-    assert "| Transformer (fairseq) " in printed
-    finish(running)
-    assert (tmp_path / "recipes/small.partial/table.csv").exists()
-
-
-def test_two_dry_runs_at_once(recipe, tmp_path):
-    for running in [start(recipe, tmp_path / "work", "-n") for _ in range(3)]:
-        running.communicate()
-        assert running.returncode == 0
+    assert "gated syntax Transformer" in finish(start(recipe, killed))
+    assert {path for path, changed in before.items() if path.stat().st_mtime_ns != changed} == {table}

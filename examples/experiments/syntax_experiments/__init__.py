@@ -1,1 +1,1 @@
-"""From a recipe to a table: the workflow, its recipes, and the scripts that they run."""
+"""From a recipe to a table: the workflow, its recipes, and their scripts."""

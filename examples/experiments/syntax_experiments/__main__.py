@@ -29,23 +29,12 @@ from syntax_experiments.workflow import links_of, only_prints, run_plan
 NAME = "fairseq-syntax-experiment"
 
 
-class _List(argparse.Action):
-    """Prints each recipe's name and title, and ends."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str):
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        for name in recipe_names():
-            print(f"{name:28}{read_recipe(name).title}")
-        parser.exit()
-
-
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = command_line(NAME, __doc__)
-    parser.add_argument("recipe", metavar="RECIPE", help="name of a recipe of the package, or a YAML file")
-    parser.add_argument("--list", action=_List, help="show the recipes of the package")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("recipe", metavar="RECIPE", nargs="?", help="name of a recipe of the package, or a YAML file")
+    which.add_argument("--list", action="store_true", help="show the recipes of the package")
     parser.add_argument(
         "--work", type=Path, default="experiments", metavar="DIR", help="work directory (default: %(default)s)"
     )
@@ -66,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(args: argparse.Namespace, options: list[str]) -> int:
+    if args.list:
+        for name in recipe_names():
+            print(f"{name:28}{read_recipe(name).title}")
+        return 0
     recipe = read_recipe(args.recipe)
     work: Path = args.work.resolve()
     if args.smoke:

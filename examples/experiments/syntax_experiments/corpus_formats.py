@@ -1,4 +1,4 @@
-"""Formats of parallel text: lines of a file, white space folded; memory does not grow with the file."""
+"""Formats of parallel text, as lines in constant memory, white space folded."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def lines(file: IO[bytes], language: str) -> Iterator[str]:
 
 
 def iwslt(file: IO[bytes], language: str) -> Iterator[str]:
-    """Lines of IWSLT's training text, without metadata of talks; titles and descriptions are text."""
+    """Lines of IWSLT's training text, titles and descriptions too, no metadata."""
     for line in lines(file, language):
         if not _METADATA.match(line):
             yield _folded(_TEXT_TAG.sub("", line))
 
 
 def seg(file: IO[bytes], language: str) -> Iterator[str]:
-    """The text of each ``<seg>`` (SGML, XML), entities replaced. A test set: read as a whole."""
+    """The text of each ``<seg>`` (SGML, XML) of a test set, entities replaced."""
     for match in _SEGMENT.finditer(file.read().decode()):
         yield _folded(html.unescape(match[1]))
 

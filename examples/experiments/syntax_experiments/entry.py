@@ -1,4 +1,4 @@
-"""fairseq-syntax-experiment, as pip installs it: without its extra, one line says what to install."""
+"""fairseq-syntax-experiment as pip installs it, maybe without its extra."""
 
 from __future__ import annotations
 

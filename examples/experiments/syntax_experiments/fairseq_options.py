@@ -1,4 +1,4 @@
-"""Asks fairseq, before anything is made, whether it accepts a recipe's architectures and options."""
+"""A check of a recipe's architectures and options by fairseq."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from typing import Any
 from syntax_data.errors import InputError, one_line
 from syntax_experiments.make import is_made, options
 from syntax_experiments.plan import Plan
+from syntax_experiments.schema import place
 
 
 def with_user_dir(settings: Mapping[str, Any], local: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of fairseq, with fairseq_syntax as ``user-dir``, or the system's own."""
+    """Return options of fairseq with ``user-dir``: fairseq_syntax, or a system's."""
     return {"user-dir": "fairseq_syntax", **settings, **local.get("options", {})}
 
 
 def errors_of(commands: Sequence[Sequence[str]]) -> list[str | None]:
-    """Return fairseq's errors about command lines, each after its kind, ``train`` or ``generate``."""
+    """Return fairseq's errors about ``train`` or ``generate`` and their options."""
     return [_error(kind, words) for kind, *words in commands]
 
 
-def errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
+def _errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
     """Return the same from another process, so that this one does not import fairseq."""
     command = [sys.executable, "-m", "syntax_experiments.fairseq_options"]
     answer = subprocess.run(command, input=json.dumps(commands), text=True, check=True, stdout=subprocess.PIPE).stdout
@@ -35,10 +36,8 @@ def errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
     return found
 
 
-def refuse_unknown(
-    plan: Plan, *, ask: Callable[[Sequence[Sequence[str]]], list[str | None]] = errors_by_process
-) -> None:
-    """Refuse what fairseq would refuse hours later, in a training that is still to be done or in translating.
+def refuse_unknown(plan: Plan, *, ask: Callable[[list[list[str]]], list[str | None]] = _errors_by_process) -> None:
+    """Refuse options that fairseq would refuse in a training or translation later.
 
     Raises:
         InputError: an architecture, an option or its value is unknown; with its place in the recipe.
@@ -62,7 +61,7 @@ def refuse_unknown(
             candidates = [f"{key}.{option}" for option in named for key in within]
             candidates += [within[0].replace(".options", ".architecture")] if "arch" in named else []
             key = next((key for key in candidates if key in recipe.lines), within[0].removesuffix(".options"))
-            raise InputError(*recipe.place(key), f"{key}: {error}")
+            raise InputError(*place(recipe.lines, key), f"{key}: {error}")
 
 
 def _error(kind: str, words: list[str]) -> str | None:

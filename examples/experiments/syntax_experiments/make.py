@@ -1,4 +1,4 @@
-"""Makes one target: python -m syntax_experiments.make KIND/KEY THREADS, in the work directory.
+"""Makes a target: python -m syntax_experiments.make KIND/KEY THREADS.
 
 Its folder is whole when it has metadata.json, which is written last. What a stopped step left there is kept, if the
 step can go on with it, or deleted.
@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,19 @@ def files_in(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name not in (METADATA, "log") and path.name[0] != "."]
 
 
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a text that a step wrote; only a line feed ends one."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def make(path: str, threads: int = 1) -> None:
-    """Make the target at `path`, unless it is made; wait for another process that makes it."""
-    from syntax_experiments.steps import RESUMABLE, STEPS
+    """Make the target at `path`, unless it is made or another process makes it."""
+    from syntax_experiments.steps import RESUMABLE, step_of
 
     spec = json.loads(spec_path(path).read_text(encoding="utf-8"))
     folder = Path(path)
@@ -76,14 +86,14 @@ def make(path: str, threads: int = 1) -> None:
             shutil.rmtree(folder)
             folder.mkdir()
         inputs = {name: Path(of) for name, of in spec["inputs"].items()}
-        STEPS[spec["kind"]](Step(spec["settings"], inputs, spec.pop("local"), threads, folder))
+        step_of(spec["kind"])(Step(spec["settings"], inputs, spec.pop("local"), threads, folder))
         with atomic_write(str(folder / METADATA)) as part:
             Path(part).write_text(json.dumps(spec, indent=1), encoding="utf-8")
 
 
 @contextmanager
 def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool | None]:
-    """Hold the lock file `path` inside the block; yield whether it is held, or ``None`` on a disk without locks.
+    """Hold a lock file; yield whether it is held, ``None`` on a disk without locks.
 
     Commands that are started inside hold it, too, until they end: one that outlives a killed process still counts.
     """
@@ -105,7 +115,7 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool 
 
 @contextmanager
 def on_a_gpu() -> Iterator[None]:
-    """Let commands in the block see one GPU, which no other job here has; wait for one; none where there is none."""
+    """Let commands see one GPU, which no other job here has; wait for one."""
     gpus = visible_gpus()
     if not gpus:
         yield
@@ -138,7 +148,7 @@ def run(
     stdout: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run a command of this interpreter's environment; stderr, and stdout unless it is named, go to the end of `log`.
+    """Run a command of this environment; what is not `stdout` is added to `log`.
 
     Raises:
         InputError: it fails; with the end of the log.
@@ -173,7 +183,7 @@ def fill(command: str, paths: Mapping[str, str | os.PathLike[str]]) -> list[str]
 
 
 def options(settings: Mapping[str, Any]) -> list[str]:
-    """Return options as words of a command line: ``true`` is a flag; ``false`` and ``None`` are left out."""
+    """Return words of a command line: true is a flag, false and ``None`` are nothing."""
     words: list[str] = []
     for name, value in settings.items():
         if value is not False and value is not None:
@@ -182,7 +192,7 @@ def options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Run the step that the command line names; a failure is one message and exit status 1."""
+    """Run the step that the command line names; a failure is one message."""
     try:
         make(sys.argv[1], int(sys.argv[2]))
     except (ValueError, OSError) as error:

@@ -41,7 +41,7 @@ def heading(metric: str) -> str:
 
 
 def number(value: float | None, metric: str, *, scale: float | None = None) -> str:
-    """Format a number; of metrics that are not ours with 2 decimals from 10 on (`scale`, or itself), or with 4."""
+    """Format a number; of a recipe's metrics with 2 decimals if it or `scale` ≥ 10."""
     if value is None or math.isnan(value):
         return ""
     if metric == "parameters":

@@ -1,4 +1,4 @@
-"""Notes under tables: what the numbers are, which runs are missing, signatures and software."""
+"""Notes under tables: definitions, missing runs, signatures and software."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.Da
 
 
 def _runs(table: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
-    """Return runs that are missing, and those whose gates were not trained: their scores are no result of gating."""
+    """Return the runs that are missing, and those whose gates were not trained."""
     wanted = [(name, seed) for name, seeds in settings["seeds"].items() for seed in seeds]
     there = set(zip(table["system"], table["seed"], strict=True))
     untrained = table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]
@@ -67,7 +67,7 @@ def _runs(table: pd.DataFrame, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _signatures(results: Results) -> list[str]:
-    """Return the signatures of metrics, and the further parts of those of the tests within a seed."""
+    """Return the signatures of metrics and of the tests within a seed."""
     table, comparisons = results.table, results.comparisons
     signatures = dict(table[table["signature"] != ""].drop_duplicates("metric")[["metric", "signature"]].values)
     metrics: dict[str, list[str]] = {}
@@ -90,7 +90,7 @@ def _signatures(results: Results) -> list[str]:
 
 
 def _validation(epochs: pd.DataFrame) -> list[str]:
-    """Return the definition of the loss, and how many trainings ended at their best epoch."""
+    """Return the loss' definition, and how many trainings ended at the best epoch."""
     if epochs.empty:
         return []
     runs = [of["valid_loss"] for _, of in epochs.groupby(["system", "seed"])]

@@ -1,4 +1,4 @@
-"""The plan of a recipe: targets, each in a folder that is named by the hash of all that it depends on.
+"""The plan of a recipe: targets, each in a folder named by a hash.
 
 A target's key is a hash of its kind, its settings and the keys of its inputs. So a changed option makes again what it
 concerns and nothing else, and two recipes share what they have in common. A training does not depend on test sets, nor
@@ -25,7 +25,8 @@ from typing import Any
 from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
-from syntax_experiments.recipe import Download, Recipe, System, folder_of, with_here
+from syntax_experiments.recipe import Download, Pictures, Recipe, System, folder_of, with_here
+from syntax_experiments.schema import place
 
 #: Part of every key; count it up where a step changes its output.
 VERSION = 2
@@ -96,7 +97,7 @@ class Plan:
 
     @property
     def wanted(self) -> list[Target]:
-        """What is to be there at the end."""
+        """The targets of the end: table and pictures."""
         return [self.table, *([self.pictures] if self.pictures else [])]
 
     @property
@@ -130,7 +131,7 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     for_training = _prepare(recipe, ["train", "valid"])
     text = prepared.text
     subsets_of = {"subsets": {name: changed(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
-    sources = {"text": text, **_first(prepared.parses)}
+    sources = {"text": text, **prepared.first_parses}
     subsets = Target("subsets", subsets_of | recipe.languages, sources, "subsets of the test sets")
     runs = {
         (name, seed): _run(recipe, name, seed, prepared, for_training)
@@ -140,29 +141,36 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     if partial:
         runs = {at: run for at, run in runs.items() if is_made(run.path)}
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
-    scoring, local = _scoring(recipe)
+    scoring: dict[str, Any] = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
+    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
+    scoring |= {"own": {name: settings for name, (settings, _) in own.items()}} | recipe.languages
+    local = {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
     for (name, seed), run in runs.items():
         sources = {"run": run, "text": text, "subsets": subsets}
         inputs[f"scores {name} {seed}"] = Target("scores", scoring, sources, f"scores of {run.label}", local)
     for of, asked in recipe.measurements.items():
-        command = _command(recipe, asked, f"measurements.{of}")
+        settings, local = _command(recipe, asked, f"measurements.{of}")
         for (name, seed), run in runs.items():
-            measurement = _measurement(of, *command, run, subsets)
+            sources = {"model": run.inputs["model"], "data": run.inputs["data"]}
+            sources |= {"subsets": subsets} if "{subsets}" in asked else {}
+            cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
+            label = f"{of} of {sources['model'].label}"
+            measurement = Target("measurements", settings, sources, label, local, **cost)
             if not partial or is_made(measurement.path):  # its model may be gone
                 inputs[f"measurement {name} {seed} {of}"] = measurement
-    for name, baseline in _compared(recipe):
+    for name, baseline in recipe.comparisons:
         for seed in [seed for of, seed in runs if of == name and (baseline, seed) in runs]:
             sources = {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text}
             label = f"{name} beside {baseline}, seed {seed}"
             inputs[f"comparison {name} {baseline} {seed}"] = Target("comparisons", scoring, sources, label)
     inputs |= {"text": text, "subsets": subsets}
     table = Target("tables", table_settings(recipe), inputs, f"table of {recipe.name}")
-    pictures = _pictures(recipe, runs, prepared, partial) if recipe.pictures else None
+    pictures = _pictures(recipe, recipe.pictures, runs, prepared, partial) if recipe.pictures else None
     return Plan(recipe, runs, table, pictures, partial)
 
 
 def changed(value: Any) -> dict[str, Any]:
-    """Return the fields of a part of a recipe that differ from their defaults, so that a new key changes no hash."""
+    """Return the fields that differ from their defaults: a new key changes no hash."""
     defaults = {
         one.name: one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
         for one in dataclasses.fields(value)
@@ -172,13 +180,18 @@ def changed(value: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Text, parses and data for fairseq of some splits."""
+    """Text, data-bins and parses (by parser and name as an input) of splits."""
 
     recipe: Recipe
     text: Target
     parses: Mapping[str, Mapping[str, Target]]
     subwords: Target
     tokens: Target
+
+    @property
+    def first_parses(self) -> Mapping[str, Target]:
+        """Those of the first parser."""
+        return next(iter(self.parses.values()), {})
 
     def data(self, system: System, seed: int) -> Target:
         """The data-bin of a system; controls may differ from seed to seed."""
@@ -187,7 +200,7 @@ class _Prepared:
             return self.tokens
         control = system.control and system.control.replace("{seed}", str(seed))
         settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.tokens.settings["tests"]}
-        inputs = {"tokens": self.tokens, "subwords": self.subwords, **_by_split(self.parses[name])}
+        inputs = {"tokens": self.tokens, "subwords": self.subwords, **self.parses[name]}
         parses = f"parses {name}" if len(self.parses) > 1 else "the parses"
         threads = self.recipe.threads.text
         label = f"data-bin, {control or parses}"
@@ -196,7 +209,10 @@ class _Prepared:
 
 def _prepare(recipe: Recipe, splits: Sequence[str]) -> _Prepared:
     text = _text(recipe, splits)
-    parses = {name: {split: _parses(recipe, name, split, text) for split in splits} for name in _parsers_in_use(recipe)}
+    parses = {
+        name: {f"parses of {split}": _parses(recipe, name, split, text) for split in splits}
+        for name in _parsers_in_use(recipe)
+    }
     if recipe.select:
         text, parses = _select(recipe, splits, text, parses)
     subwords_of = {"subwords": changed(recipe.subwords)} | recipe.languages
@@ -204,15 +220,6 @@ def _prepare(recipe: Recipe, splits: Sequence[str]) -> _Prepared:
     tokens_of = {"tests": [name for name in recipe.tests if name in splits], "joint": recipe.subwords.joint}
     tokens = Target("tokens", tokens_of | recipe.languages, {"subwords": subwords}, "data-bin without parses")
     return _Prepared(recipe, text, parses, subwords, tokens)
-
-
-def _by_split(parses: Mapping[str, Target]) -> dict[str, Target]:
-    return {f"parses of {split}": target for split, target in parses.items()}
-
-
-def _first(parses: Mapping[str, Mapping[str, Target]]) -> dict[str, Target]:
-    """The parses of the first parser, by split."""
-    return _by_split(next(iter(parses.values()), {}))
 
 
 def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
@@ -237,7 +244,7 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
 
 
 def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a command under a key of the recipe, with hashes of its scripts; and the command as it is here."""
+    """Settings of a command, with hashes of its scripts; and the command as here."""
     words = [(word, with_here(recipe, word, key)) for word in shlex.split(command)]
     scripts = {word: file_hash(path) for word, path in words if os.path.isfile(path)}
     here = " ".join(path if shlex.split(path) == [path] else shlex.quote(path) for _, path in words)
@@ -251,15 +258,11 @@ def _download(name: str, asked: Download) -> Target:
     return Target("downloads", settings, label=f"download of {name}", local={"download": changed(asked)})
 
 
+@cache
 def _hash(path: Path) -> str:
+    """SHA-256 of a file's content, unpacked: how it is packed does not matter."""
     if not path.is_file():
         raise InputError(str(path), None, "expected a file of the corpus, found none")
-    return _content_hash(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _content_hash(path: Path, modified: int) -> str:
-    """SHA-256 of a file's content, unpacked: how it is packed does not matter."""
     with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
@@ -284,7 +287,9 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
         for key, value in local["options"].items():
             local["options"][key] = value = os.path.expandvars(value) if isinstance(value, str) else value
             if "$" in str(value):
-                raise InputError(*recipe.place(f"parsers.{name}.options.{key}"), f"expected a variable, found {value}")
+                raise InputError(
+                    *place(recipe.lines, f"parsers.{name}.options.{key}"), f"expected a variable, found {value}"
+                )
         threads = recipe.threads.parse
         if parser.name == "stanza":
             settings["stanza"] = _stanza_version(recipe)  # another one has other models
@@ -315,14 +320,14 @@ def _select(
 ) -> tuple[Target, dict[str, dict[str, Target]]]:
     """The selected lines of text and parses."""
     settings = {"select": {name: changed(s) for name, s in recipe.select.items() if name in splits}} | recipe.languages
-    lines = Target("selections", settings, {"text": text, **_first(parses)}, "selection of lines")
+    lines = Target("selections", settings, {"text": text, **next(iter(parses.values()), {})}, "selection of lines")
 
     def chosen(what: str, target: Target, **more: str) -> Target:
         inputs = {what: target, "lines": lines}
         return Target("selected", settings | {"what": what, **more}, inputs, f"selected {target.label}")
 
     return chosen("text", text), {
-        name: {split: chosen("parses", target, split=split) for split, target in of.items()}
+        name: {at: chosen("parses", target, split=target.settings["split"]) for at, target in of.items()}
         for name, of in parses.items()
     }
 
@@ -366,7 +371,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hashes of the code in the folder that the option user-dir names, if it is given, and its path here."""
+    """Hashes of the code in the option user-dir, if it is given; and its path here."""
     if "user-dir" not in options:
         return {}, {}
     keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")
@@ -393,49 +398,19 @@ def code_hash() -> str:
     return found.hexdigest()[:12]
 
 
-def _measurement(
-    name: str, settings: Mapping[str, Any], local: Mapping[str, Any], run: Target, subsets: Target
+def _pictures(
+    recipe: Recipe, asked: Pictures, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool
 ) -> Target:
-    model = run.inputs["model"]
-    inputs = {"model": model, "data": run.inputs["data"]}
-    if "{subsets}" in settings["command"]:
-        inputs["subsets"] = subsets
-    cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
-    return Target("measurements", settings, inputs, f"{name} of {model.label}", local, **cost)
-
-
-def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of scores and comparisons, and the commands of the recipe's metrics as they are here."""
-    settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
-    settings["own"] = {name: of for name, (of, _) in own.items()}
-    return settings | recipe.languages, {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
-
-
-def _compared(recipe: Recipe) -> list[tuple[str, str]]:
-    """The pairs of a system and its baseline in some table, each once."""
-    pairs = {
-        (name, baseline): None
-        for table in recipe.of_tables.values()
-        for baseline in table.baselines
-        for name in table.systems or recipe.systems
-        if name != baseline
-    }
-    return list(pairs)
-
-
-def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool) -> Target:
-    assert recipe.pictures is not None
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
-    inputs |= {"text": prepared.text, **_first(prepared.parses)}
-    for name in recipe.pictures.of:
+    inputs |= {"text": prepared.text, **prepared.first_parses}
+    for name in asked.of:
         first = next((run.inputs for (of, _), run in runs.items() if of == name), None)
         if first is not None and (not partial or is_made(first["model"].path)):
             inputs |= {f"model {name}": first["model"], f"data {name}": first["data"]}
     settings = {
         "title": recipe.title or recipe.name,
         "labels": recipe.full_labels,
-        "pictures": changed(recipe.pictures),
+        "pictures": changed(asked),
         "score": changed(recipe.score),
         "tests": recipe.tests,
     } | recipe.languages

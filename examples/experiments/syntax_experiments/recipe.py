@@ -15,12 +15,10 @@ from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
-from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
+from syntax_experiments.schema import Lines, build, read_mapping, recipe_names, recipe_path
 
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
-#: Metrics whose names no command of a recipe may have.
-_OWN_NAMES = (*SACREBLEU, TOKENISED, EXACT_MATCH, LOSS)
 
 
 @dataclass(frozen=True)
@@ -69,14 +67,13 @@ class SplitFiles:
 
     def __post_init__(self) -> None:
         _choice("format", self.format, READERS)
-        for name, step in (("keep_every", self.keep_every), ("drop_every", self.drop_every)):
-            if step is not None and step < 2:
-                raise ValueError(f"{name}: expected a number of at least 2, found {step}")
+        if min(self.keep_every or 2, self.drop_every or 2) < 2:
+            raise ValueError("keep_every, drop_every: expected a number of at least 2")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The source of the text: downloads, a local folder, or a command that writes to ``{output}``."""
+    """Raw text: downloads, a local folder, or a command that writes to ``{output}``."""
 
     splits: dict[str, SplitFiles]
     downloads: dict[str, Download] = field(default_factory=dict)
@@ -96,10 +93,11 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Text:
-    """Raw text to words: by sacremoses, or not at all. Parsers see words before they are lower-cased.
+    """Words of raw text. Parsers see them before they are lower-cased.
 
-    `normalize`: punctuation. `lowercase_first`: before all else. `dashes`: split at hyphens. `words` (of a sentence)
-    and `ratio` (of the longer to the shorter) are limits of pairs of train and valid.
+    `tokenize`: ``moses`` (sacremoses) or ``none``. `normalize`: punctuation. `lowercase_first`: before all else.
+    `dashes`: split at hyphens. `words` (of a sentence) and `ratio` (of the longer to the shorter) are limits of pairs
+    of train and valid.
     """
 
     tokenize: str = "moses"
@@ -112,15 +110,12 @@ class Text:
 
     def __post_init__(self) -> None:
         _choice("tokenize", self.tokenize, ("moses", "none"))
-        if self.words is not None and len(self.words) != 2:
-            raise ValueError(f"words: expected two numbers, the least and the greatest, found {len(self.words)}")
-        if self.lowercase and self.lowercase_first:
-            raise ValueError("expected lowercase or lowercase_first, found both")
+        _check_range("words", self.words or [None, None])
 
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser of fairseq-syntax-parse with its options; ``threads.parse`` processes of it parse a split.
+    """A parser of fairseq-syntax-parse with its options, in ``threads.parse`` workers.
 
     Or ``files``: by split the prefix of PREFIX.conllu[.gz] and PREFIX.trees[.gz] in the corpus' folder.
     """
@@ -140,9 +135,10 @@ class Parser:
 
 @dataclass(frozen=True)
 class Selection:
-    """Lines of a split whose measures (`line_measures.py`) are within ranges, `lines` of them at random.
+    """Lines whose measures (`steps.selection.measure`) are in ranges, or a sample.
 
-    `per_length`: as many of each number of words within the range `words`, so that selections have like lengths.
+    `lines`: how many, at random. `per_length`: as many of each number of words within the range `words`, so that
+    selections have like lengths.
     """
 
     words: Range | None = None
@@ -162,18 +158,16 @@ class Selection:
 
     def __post_init__(self) -> None:
         for name, bounds in self.ranges.items():
-            known = [bound for bound in bounds if bound is not None]
-            if len(bounds) != 2 or known != sorted(known):
-                raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
+            _check_range(name, bounds)
         if self.per_length is not None and (self.lines is not None or self.words is None or None in self.words):
             raise ValueError("per_length: expected words with both bounds beside it, and no lines")
 
 
 @dataclass(frozen=True)
 class Subwords:
-    """Subwords: of `kind` ``subword_nmt`` or ``sentencepiece``, `size` merges or pieces; or ``none``.
+    """Subwords: `kind` ``subword_nmt``, ``sentencepiece`` or ``none``.
 
-    `joint`: one model and one dictionary for both languages.
+    `size`: merges or pieces. `joint`: one model and one dictionary for both languages.
     """
 
     kind: str = "subword_nmt"
@@ -186,7 +180,7 @@ class Subwords:
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table: an architecture with its options, trained on parses or on a control of them.
+    """A row of the table: an architecture, trained on parses or a control of them.
 
     `parser` ``none``: data without features. An option ``user-dir`` (``{here}`` in it is the folder of the recipe's
     file) replaces fairseq_syntax, which its code has to import. ``{seed}`` in `control`, as in ``random@{seed}``: each
@@ -206,17 +200,15 @@ class System:
     def __post_init__(self) -> None:
         if self.control is not None:
             Control.read(self.control.replace("{seed}", "1"))
-        if self.seeds is not None and not self.seeds:
-            raise ValueError("seeds: expected at least one, found none")
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scores of translations (sacreBLEU's names), and commands of further `metrics` by name.
+    """Scores of translations by sacreBLEU, and commands of more `metrics` by name.
 
     `tokenized`: ``tokenised BLEU``, too. It compares the translations, not detokenised, with the tokenised target, and
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
-    command is run for each test set and subset (`syntax_experiments.scores.score`).
+    command is run for each test set and subset (`syntax_experiments.steps.scores.score`).
     """
 
     tokenize: str = "13a"
@@ -230,9 +222,11 @@ class Scoring:
 
     def __post_init__(self) -> None:
         ScoreSettings(tokenize=self.tokenize)
+        if self.bootstrap < 1 or self.randomisation < 1:
+            raise ValueError("bootstrap, randomisation: expected at least 1 sample")
         for name, command in self.metrics.items():
-            if name in _OWN_NAMES:
-                raise ValueError(f"metrics.{name}: expected another name than one of {', '.join(_OWN_NAMES)}")
+            if name in (*SACREBLEU, TOKENISED, EXACT_MATCH, LOSS):
+                raise ValueError(f"metrics.{name}: expected another name than one of ours")
             if "{hypotheses}" not in command:
                 raise ValueError(f"metrics.{name}: expected a command with {{hypotheses}}, found {short_repr(command)}")
 
@@ -245,7 +239,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class TableOf:
-    """One of several tables: some systems (all, if none is named), beside some baselines."""
+    """One of several tables: systems (all, if none is named) beside baselines."""
 
     baselines: list[str]
     systems: list[str] = field(default_factory=list)
@@ -269,7 +263,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Threads:
-    """Cores of a job of each kind, and GPUs of a training: 1, if there are some, or 0 on machines without."""
+    """Cores of a job of each kind, and GPUs of a training, where there are some."""
 
     text: int = 2
     parse: int = 2
@@ -355,20 +349,29 @@ class Recipe:
         """The tables: those that the recipe names, or one of all systems."""
         return self.tables or {"": TableOf(self.baselines)}
 
-    def place(self, key: str) -> tuple[str, int]:
-        """Return file and line of a key, or of the nearest one above it."""
-        return place(self.lines, key)
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """The pairs of a system and its baseline in some table, each once."""
+        tables = self.of_tables.values()
+        pairs = [(name, of) for table in tables for of in table.baselines for name in table.systems or self.systems]
+        return [(name, baseline) for name, baseline in dict.fromkeys(pairs) if name != baseline]
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds: expected some, each once, found {self.seeds}")
         if self.average is not None and self.average < 1:
             raise ValueError(f"average: expected a number of epochs, found {self.average}")
-        self._check_systems()
-        for picture in [self.pictures] if self.pictures else []:
-            swept = [name for axis in picture.sweeps.values() for of in axis.values() for name in of.values()]
-            for name in (*picture.systems, *picture.of, *swept):
-                _choice("pictures", name, self.systems)
+        of_labels: dict[str, str] = {}
+        for name, label in self.full_labels.items():
+            if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
+                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
+            _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
+            if (other := of_labels.setdefault(label, name)) != name:
+                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
+        pictures = self.pictures or Pictures()
+        swept = [name for axis in pictures.sweeps.values() for of in axis.values() for name in of.values()]
+        for name in (*pictures.systems, *pictures.of, *swept):
+            _choice("pictures", name, self.systems)
         for table in self.of_tables.values():
             for name in (*table.baselines, *table.systems):
                 _choice("tables", name, self.systems)
@@ -386,16 +389,6 @@ class Recipe:
         for name, parser in self.parsers.items():
             if parser.files and parser.files.keys() != self.corpus.splits.keys():
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
-
-    def _check_systems(self) -> None:
-        for name, system in self.systems.items():
-            if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
-                raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
-            _choice(f"systems.{name}.parser", system.parser or "none", ("none", *self.parsers))
-        of_labels: dict[str, str] = {}
-        for name, label in self.full_labels.items():
-            if (other := of_labels.setdefault(label, name)) != name:
-                raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
 
 
 def read_recipe(name: str) -> Recipe:
@@ -416,13 +409,13 @@ def read_recipe(name: str) -> Recipe:
 
 
 def with_here(recipe: Recipe, text: str, *keys: str) -> str:
-    """Return a string, ``{here}`` replaced by the folder of the file that has the first of `keys` that there is."""
+    """Replace ``{here}`` by the folder of the file that has the first of `keys`."""
     key = next((key for key in keys if key in recipe.lines), None)
     return text if key is None else text.replace("{here}", str(Path(recipe.lines[key][0]).resolve().parent))
 
 
 def folder_of(recipe: Recipe) -> str | None:
-    """Return the corpus' local folder, variables of the environment in its name replaced.
+    """Return the corpus' local folder, environment variables replaced.
 
     Raises:
         InputError: a variable is not set, or there is no such folder.
@@ -435,6 +428,12 @@ def folder_of(recipe: Recipe) -> str | None:
     if not os.path.isdir(folder):
         raise InputError(recipe.name, None, f"expected the data in the folder {folder}, found none")
     return os.path.abspath(folder)
+
+
+def _check_range(name: str, bounds: Range) -> None:
+    known = [bound for bound in bounds if bound is not None]
+    if len(bounds) != 2 or known != sorted(known):
+        raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
 
 
 def _choice(name: str, value: str, known: Any) -> None:

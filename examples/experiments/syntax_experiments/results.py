@@ -7,7 +7,6 @@ sentence, ``sentences.csv.xz``. ``translations.csv.xz`` beside them is not read:
 
 from __future__ import annotations
 
-import csv
 import lzma
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -41,18 +40,7 @@ _NUMBERS = {"value", "difference", *WITHIN, "train_loss", "valid_loss", "valid_n
 
 @dataclass(frozen=True)
 class Results:
-    """The numbers of a comparison.
-
-    The index of each frame is the line of its file.
-
-    Attributes:
-        folder: of the files.
-        table: columns ``recipe, system, seed, test, subset, metric, value, signature, code, versions, device``.
-        comparisons: ``recipe, system, baseline, seed, test, metric, difference`` and, of each test within a seed, p and
-            signature.
-        epochs: ``recipe, system, seed, epoch, updates, train_loss, valid_loss, valid_nll_loss, gates`` (JSON).
-        sentences: ``recipe, system, seed, metric, sentence, numerator, denominator``; may have no rows.
-    """
+    """The numbers of a comparison: of each file a frame, whose index is the line."""
 
     folder: Path
     table: pd.DataFrame
@@ -66,7 +54,7 @@ class Results:
         return str(self.table["recipe"].iloc[0]) if len(self.table) else ""
 
     def refuse(self, name: str, rows: pd.DataFrame, message: Callable[[Any], str]) -> None:
-        """Raise :class:`InputError` for the first of the rows of a frame, if there are any."""
+        """Raise :class:`InputError` for the first of the rows of a frame, if any."""
         for row in rows.itertuples():
             raise InputError(str(self.folder / _FILES[name]), int(str(row.Index)), message(row))
 
@@ -120,7 +108,7 @@ def read_results(folder: str | Path) -> Results:
 
 
 def _check_one(results: Results, name: str, frame: pd.DataFrame, key: str, column: str) -> None:
-    """Refuse rows whose `column` is another than that of the first row of the same `key`."""
+    """Refuse rows whose `column` differs from that of the first row of a `key`."""
     first = frame.groupby(key)[column].transform("first")
     what = "number of parameters" if column == "value" else column
     results.refuse(
@@ -135,35 +123,30 @@ def _place(row: Any) -> str:
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    if not path.is_file():
-        if path.name == _FILES["sentences"]:
-            return pd.DataFrame(columns=list(columns))
-        raise InputError(str(path), None, "expected the results of a comparison, found no file")
-    rows: dict[int, dict[str, Any]] = {}
-    opened = lzma.open if path.suffix == ".xz" else open
+    """Return columns of a file, each value checked; the index is the line."""
+    if path.name == _FILES["sentences"] and not path.exists():
+        return pd.DataFrame(columns=list(columns))
     try:
-        with opened(path, "rt", encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            there = reader.fieldnames or ()
-            for row in reader:
-                rows[reader.line_num] = row
-    except (csv.Error, UnicodeDecodeError, EOFError, OSError, lzma.LZMAError) as error:
-        raise InputError(str(path), None, f"expected a CSV file, found {one_line(error)}") from None
-    if missing := [name for name in columns if name not in there]:
-        raise InputError(str(path), 1, f"expected the column {missing[0]}, found {', '.join(there)}")
-    values = [[_value(row[name], name, path, line) for name in columns] for line, row in rows.items()]
-    return pd.DataFrame(values, columns=list(columns), index=list(rows))
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError, EOFError, lzma.LZMAError) as error:
+        raise InputError(str(path), None, f"expected the results of a comparison, found: {one_line(error)}") from None
+    if missing := [name for name in columns if name not in frame]:
+        raise InputError(str(path), 1, f"expected the column {missing[0]}, found {', '.join(frame)}")
+    frame = frame[list(columns)].set_axis(frame.index + 2)
+    for name in columns:
+        convert = int if name in _INTEGERS else float if name in _NUMBERS else str
+        values = [_value(text, name, convert, path, line) for line, text in frame[name].items()]
+        frame[name] = pd.Series(values, index=frame.index, dtype=object if convert is str else convert)
+    return frame
 
 
-def _value(text: str | None, name: str, path: Path, line: int) -> Any:
-    if text is None or (not text and name not in _MAY_BE_EMPTY):
-        raise InputError(str(path), line, f"expected a value as {name}, found none")
-    if name not in _INTEGERS | _NUMBERS:
-        return text
+def _value(text: str, name: str, convert: Callable[[str], Any], path: Path, line: Any) -> Any:
     try:
-        if text and not math.isfinite(float(text)):
+        if text == "" and name in _MAY_BE_EMPTY:
+            return math.nan if convert is float else text
+        if not isinstance(text, str) or not text or (convert is float and not math.isfinite(float(text))):
             raise ValueError
-        return int(text) if name in _INTEGERS else float(text or "nan")
+        return convert(text)
     except ValueError:
-        expected = "an integer" if name in _INTEGERS else "a number"
+        expected = {int: "an integer", float: "a number", str: "a value"}[convert]  # type: ignore[index]
         raise InputError(str(path), line, f"expected {expected} as {name}, found {short_repr(text)}") from None

@@ -1,4 +1,4 @@
-"""YAML read into dataclasses: every key is known, and every error has its file and line."""
+"""YAML as dataclasses: every key is known, and errors have file and line."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from syntax_data.errors import InputError, one_line, short_repr
 RECIPES = Path(__file__).resolve().parent / "recipes"
 #: File and line of each key of a document, by the keys that lead there, with dots between them.
 Lines = dict[str, tuple[str, int]]
-#: Levels of lists and mappings that a recipe may have.
-_LEVELS = 20
 _TAG = "tag:yaml.org,2002:"
-_SCALARS = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null")}
 _CALLED: dict[Any, str] = {
     str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a mapping", list: "a list",
 }  # fmt: skip
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader to which dates are strings."""
+    """A loader of what JSON has: other tags are refused, and dates are strings."""
 
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+    yaml_constructors: typing.ClassVar = {
+        tag: constructor
+        for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+        if tag in {None, *(f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))}
+    }
+    yaml_implicit_resolvers: typing.ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def recipe_path(name: str) -> str:
@@ -48,7 +49,7 @@ def recipe_names() -> list[str]:
 
 
 def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """Return the mapping in a YAML file, merged with what it extends, and the lines of its keys.
+    """Return the mapping in a YAML file and what it extends, and its keys' lines.
 
     ``extends`` names another file, relative to this one, or a recipe of the package. Keys of this file replace the
     other's, mappings are merged, and ``~`` takes a key away.
@@ -63,22 +64,21 @@ def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any]
     try:
         with open(path, encoding="utf-8") as file:
             loader = _Loader(file)
-            try:
-                node = loader.get_single_node()
-            except RecursionError:
-                message = f"expected at most {_LEVELS} levels of lists and mappings, found more"
-                raise InputError(path, loader.line + 1, message) from None
-            finally:
-                loader.dispose()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(path, None, f"expected a YAML file, found: {error}") from None
+            node = loader.get_single_node()
+            if not isinstance(node, MappingNode):
+                raise InputError(path, 1, "expected a mapping of a recipe's keys, found something else")
+            _note_lines(node, "", lines)
+            found = loader.construct_document(node)
+    except InputError:
+        raise
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         raise InputError(path, mark.line + 1 if mark else None, f"expected YAML, found: {problem}") from None
-    if not isinstance(node, MappingNode):
-        raise InputError(path, 1, "expected a mapping of a recipe's keys, found something else")
-    found = _plain(node, "", lines)
+    except RecursionError:
+        raise InputError(path, None, "expected fewer levels of lists and mappings") from None
+    except (OSError, ValueError) as error:
+        raise InputError(path, None, f"expected a YAML file, found: {one_line(error)}") from None
     if (base := found.pop("extends", None)) is None:
         return found, lines
     if not isinstance(base, str):
@@ -98,47 +98,27 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(node: Node, key: str, lines: Lines, levels: int = _LEVELS) -> Any:
-    """The value of a node, of strings, numbers, booleans, null, lists and mappings; notes the lines of keys."""
-    if not levels:  # or a mapping that contains itself
-        raise _wrong(node, f"at most {_LEVELS} levels of lists and mappings", "more")
-    if isinstance(node, SequenceNode) and node.tag == f"{_TAG}seq":
-        return [_plain(one, key, lines, levels - 1) for one in node.value]
-    if isinstance(node, MappingNode) and node.tag == f"{_TAG}map":
-        return _mapping(node, key, lines, levels)
-    if isinstance(node, ScalarNode) and node.tag in _SCALARS:
-        try:
-            return _Loader("").construct_object(node)
-        except (ValueError, yaml.YAMLError) as error:
-            raise _wrong(node, "a number", f"{short_repr(node.value)}: {one_line(error)}") from None
-    raise _wrong(node, "a string, a number, true, false, a list or a mapping", f"the tag {node.tag}")
-
-
-def _mapping(node: MappingNode, key: str, lines: Lines, levels: int) -> dict[str, Any]:
-    """A mapping; what it merges (``<<``) is below its own keys."""
-    found: dict[str, Any] = {}
-    merged: dict[str, Any] = {}
-    own: Lines = {}
-    for name, value in node.value:
-        if not isinstance(name, ScalarNode):
-            raise _wrong(name, "a name", "a list or mapping")
+def _note_lines(node: Node, key: str, lines: Lines) -> None:
+    """Note the line of each key, make it a string, and refuse one that is there twice."""
+    if isinstance(node, SequenceNode):
+        for one in node.value:
+            _note_lines(one, key, lines)
+    if not isinstance(node, MappingNode):
+        return
+    names = set()
+    merged_first = sorted(node.value, key=lambda pair: pair[0].tag != f"{_TAG}merge")  # its own keys replace them
+    for name, value in merged_first:
+        place = name.start_mark.name, name.start_mark.line + 1
         if name.tag == f"{_TAG}merge":
-            for other in value.value if isinstance(value, SequenceNode) else [value]:
-                if not isinstance(other, MappingNode):
-                    raise _wrong(other, "a mapping to merge", "something else")
-                merged = _plain(other, key, lines, levels - 1) | merged
+            _note_lines(value, key, lines)
             continue
-        if name.value in found:
-            raise _wrong(name, "each key once", f"{name.value} again")
+        if not isinstance(name, ScalarNode) or name.value in names:
+            raise InputError(*place, f"expected each key once, and as a name, found {short_repr(name.value)}")
+        names.add(name.value)
+        name.tag = f"{_TAG}str"
         at = f"{key}.{name.value}".lstrip(".")
-        own[at] = name.start_mark.name, name.start_mark.line + 1
-        found[name.value] = _plain(value, at, own, levels - 1)
-    lines |= own
-    return merged | found
-
-
-def _wrong(node: Node, expected: str, found: str) -> InputError:
-    return InputError(node.start_mark.name, node.start_mark.line + 1, f"expected {expected}, found {found}")
+        lines[at] = place
+        _note_lines(value, at, lines)
 
 
 def place(lines: Lines, key: str) -> tuple[str, int]:
@@ -149,7 +129,7 @@ def place(lines: Lines, key: str) -> tuple[str, int]:
 
 
 def build(kind: Any, value: Any, lines: Lines, key: str = "") -> Any:
-    """Return a value of type `kind`, a dataclass or a type of its fields, from a value of YAML.
+    """Return a value of type `kind`, maybe a dataclass, from a value of YAML.
 
     Raises:
         InputError: a key is unknown or missing, or a value is of another type.

@@ -1,4 +1,4 @@
-"""A recipe made small: every system's step on a made-up corpus and tiny models, offline, without a parser's model."""
+"""A recipe made small: every step on a made-up corpus and tiny models, offline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.recipe import Corpus, Parser, Pictures, Recipe, Selection, System, Threads
+from syntax_experiments.recipe import Corpus, Pictures, Recipe, Selection, System, Threads
 
 #: Systems, unless the command line has another number.
 SYSTEMS = 4
@@ -55,7 +55,10 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         corpus=Corpus(splits, command=command),
         text=replace(recipe.text, words=None, ratio=None),
         systems=kept,
-        parsers={name: _parser(parser, parses) for name, parser in recipe.parsers.items()},
+        parsers={
+            name: replace(of, files=parses) if of.files else replace(of, name="control", options={"control": "random"})
+            for name, of in recipe.parsers.items()
+        },
         select={name: _selection(of, 150 if name == "train" else 10) for name, of in recipe.select.items()},
         subsets={name: _selection(of, 5) for name, of in recipe.subsets.items()},
         subwords=replace(recipe.subwords, size=min(recipe.subwords.size, 80)),
@@ -71,7 +74,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
 
 
 def _file(recipe: Recipe, split: str) -> str:
-    """The grammar's split that replaces a split; of a split of the training text its training split."""
+    """The grammar's split for a split; for one of the training text its own."""
     if split == "valid" and recipe.corpus.splits["valid"].source != recipe.corpus.splits["train"].source:
         return "valid"
     return "train" if split in ("train", "valid") else "test"
@@ -102,14 +105,7 @@ def _without_sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in _TRAIN and name not in _DROPPED}
 
 
-def _parser(parser: Parser, parses: dict[str, str]) -> Parser:
-    """The grammar's own trees instead of files, and random ones instead of a parser's."""
-    if parser.name == "files":
-        return replace(parser, files=parses)
-    return replace(parser, name="control", options={"control": "random"})
-
-
 def _selection(asked: Selection, lines: int) -> Selection:
-    """A few lines; those of all sizes are measured all the same."""
+    """A few lines of any size."""
     unbounded: Any = {name: [None, None] for name in asked.ranges}
     return replace(asked, **unbounded, per_length=None, lines=min(asked.lines or lines, lines))

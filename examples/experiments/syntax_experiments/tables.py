@@ -1,4 +1,4 @@
-"""Tables of a comparison: means over seeds, differences to baselines, and notes on them.
+"""Tables of a comparison: means over seeds, differences to baselines, and notes.
 
     python -m syntax_experiments.tables examples/experiments/measured/*/
 
@@ -65,7 +65,7 @@ def table_settings(recipe: Recipe) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of strings under a title."""
+    """A title and a table of strings."""
 
     title: str
     cells: pd.DataFrame
@@ -81,7 +81,7 @@ class Grid:
         return f"### {self.title}\n\n{cells.to_markdown(index=False, disable_numparse=True, colalign=align)}\n"
 
     def latex(self, notes: Sequence[str] = ()) -> str:
-        """Return a ``table`` of the package booktabs, with the title and the notes as its caption."""
+        """Return a ``table`` (booktabs), with title and notes as its caption."""
         cells = self.cells.map(latex)
         cells.columns = pd.Index(range(len(cells.columns)))  # headings may be alike
         return cells.to_latex(
@@ -179,7 +179,7 @@ class Tables:
         return "\n".join(grid.latex(() if i else self.notes()) for i, grid in enumerate(grids))
 
     def summary(self) -> pd.DataFrame:
-        """Return each mean, with its difference to each baseline (a row each) or without (one row)."""
+        """Return each mean, with its difference to each baseline, if any."""
         both = self.means.merge(self.differences, how="left", on=["system", *_PART])
         both.insert(1, "label", both["system"].map(self._labels))
         return both
@@ -234,7 +234,7 @@ class Tables:
         return self._grid(f"{test}{part}, against {self._labels[baseline]}", others, columns)
 
     def _resampled(self, names: Sequence[str], baselines: Sequence[str]) -> list[Grid]:
-        """Return differences over seeds and sentences, of metrics with numbers of each sentence."""
+        """Return differences over seeds and sentences, where these have numbers."""
         grids = []
         for metric, of_metric in self.results.sentences.groupby("metric", sort=False):
             numbers: dict[str, dict[int, Any]] = {}
@@ -258,7 +258,7 @@ class Tables:
         return grids
 
     def _grid(self, title: str, names: Sequence[str], columns: Sequence[Column], **more: Iterable[str]) -> Grid:
-        """Return rows of systems, and of further labels, under the headings of their groups."""
+        """Return rows of systems, and of more labels, under their groups' headings."""
         rows = [(self.settings["systems"][name]["group"], name, self._labels[name]) for name in names]
         rows += [(group, label, label) for group, labels in more.items() for label in labels]
         cells = pd.concat([column for _, column in columns], axis=1).reindex([key for _, key, _ in rows]).fillna("")
@@ -287,7 +287,7 @@ def _differences(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Da
 
 
 def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Return in how many seeds tests find a greater score (+) and a smaller one (−); of one seed p."""
+    """Return in how many seeds tests find a greater score (+), a smaller (−); or p."""
 
     def cell(seeds: pd.DataFrame, test: str) -> str:
         if len(seeds) == 1:
@@ -313,7 +313,7 @@ def _mean(row: Any, runs: int) -> str:
 
 
 def _with_cells(differences: pd.DataFrame) -> pd.DataFrame:
-    """Return differences with the columns ``short, cell`` (with the interval) and ``p_cell``."""
+    """Return differences with columns ``short, cell`` (with the interval), ``p_cell``."""
     short, cells = [], []
     for row in differences.itertuples():
         difference, low, high = (signed(value, row.metric) for value in (row.difference, row.low, row.high))
@@ -344,7 +344,7 @@ _IN_LATEX = str.maketrans(
 
 
 def latex(text: str) -> str:
-    """Return Markdown's text for LaTeX: characters with a meaning are escaped, `code` and **strong** text is set so."""
+    """Return Markdown's text, with `code` and **strong** text, for LaTeX."""
     pieces = re.split(r"(`[^`]+`|\*\*.+\*\*)", text)
     found = []
     for piece in pieces:

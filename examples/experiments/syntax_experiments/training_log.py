@@ -1,4 +1,4 @@
-"""The log of fairseq-train: training epochs and validations, with the gates that the validation log has."""
+"""The log of fairseq-train: training epochs, and validations with their gates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CODE = "code: "
 _SIMPLE = re.compile(r"epoch (\d+) \|(?: valid on '([^']*)' subset \|)? (.*)")
 _JSON = '{"epoch": '
 # A line of fairseq_syntax: the gates of single heads. It comes before the validation's.
-_HEADS = re.compile(r"gates on '([^']*)' subset \| (.*)")
-_GATE = re.compile(r"(_?)gate_(.+)_l([1-9]\d{0,3})(?:_h([1-9]\d{0,3}))?")
+_HEADS = re.compile(r"gates on '([^']*)' subset \| num_updates (\S+) \| (.*)")
+_GATE = re.compile(r"gate_(.+)_l([1-9]\d{0,3})")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 _LARGEST = 2**53  # float64 has the integers up to it
 
@@ -44,15 +44,11 @@ class Validation:
     nll_loss: float | None = field(default=None, compare=False)
 
 
-#: The validations of a run, by updates.
-History = list[Validation]
-
-
-def read_validations(path: str | Path, *, subset: str = "valid") -> History:
-    """Return the validations of a log; of several after the same updates, as after a restart, the last.
+def read_validations(path: str | Path, *, subset: str = "valid") -> list[Validation]:
+    """Return the validations by updates; of several after the same ones, the last.
 
     Raises:
-        InputError: there is none of that subset, or a line is broken.
+        InputError: there is none of that subset, or a line is broken; one that is cut off, as by a kill, is skipped.
     """
     found: dict[int, Validation] = {}
     heads: dict[int, Gates] = {}
@@ -61,8 +57,9 @@ def read_validations(path: str | Path, *, subset: str = "valid") -> History:
         if entry.kind == "heads" and entry.name == subset:
             heads[entry.count("num_updates")] = entry.gates
         elif entry.kind == "valid" and entry.name == subset:
-            validation = entry.validation()
-            found[validation.updates] = validation
+            nll_loss = entry.number("nll_loss") if "nll_loss" in entry.values else None
+            epoch, updates = entry.count("epoch"), entry.count("num_updates")
+            found[updates] = Validation(epoch, updates, entry.number("loss"), entry.gates, nll_loss)
         elif entry.kind == "valid":
             others[entry.name] = None
     if not found:
@@ -73,7 +70,7 @@ def read_validations(path: str | Path, *, subset: str = "valid") -> History:
 
 
 def read_training(path: str | Path) -> dict[str, Any]:
-    """Return what run.json keeps of a training; of an epoch that was resumed, its last entry.
+    """Return the training's part of run.json; of a resumed epoch, its last entry.
 
     ``hours`` and ``words_per_second`` are without validation and loading; the latter is of the fastest epoch, since
     what else a machine does slows all others. ``code``: hashes of the code that trained, by :data:`CODE`.
@@ -110,15 +107,6 @@ def read_training(path: str | Path) -> dict[str, Any]:
     }
 
 
-def gates_of(values: Mapping[str, Any]) -> dict[tuple[str, int, int], float]:
-    """Return the gates among named values: ``gate_BIAS_lLAYER`` and ``_gate_BIAS_lLAYER_hHEAD``."""
-    return {
-        (match[2], int(match[3]), int(match[4] or 0)): float(value)
-        for name, value in values.items()
-        if (match := _GATE.fullmatch(name)) and bool(match[1]) == bool(match[4])
-    }
-
-
 def _record(validation: Validation) -> dict[str, Any]:
     """Return a validation as run.json has it."""
     gates = {
@@ -131,104 +119,70 @@ def _record(validation: Validation) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line with measurements of `kind` train, valid or heads; `name` is the subset's."""
+    """A line with measurements of `kind` train, valid or heads of a subset `name`."""
 
-    path: Path
-    line: int
+    place: tuple[str, int]
     kind: str
     name: str
     values: Mapping[str, Any]
 
     def number(self, name: str) -> float:
-        try:
-            return float(self.values[name])
-        except KeyError:
-            raise self._error(f"a number as {name}", "none") from None
-        except (TypeError, ValueError, OverflowError) as error:
-            raise self._error(f"a number as {name}", one_line(error)) from None
+        return self._float(name, self.values.get(name))
 
     def count(self, name: str) -> int:
         value = self.number(name)
         if not (0 <= value <= _LARGEST and value.is_integer()):
-            raise self._error(f"an integer from 0 to 2^53 as {name}", short_repr(self.values[name]))
+            found = short_repr(self.values[name])
+            raise InputError(*self.place, f"expected an integer from 0 to 2^53 as {name}, found {found}")
         return int(value)
 
     @property
-    def gates(self) -> dict[tuple[str, int, int], float]:
+    def gates(self) -> Gates:
+        found: dict[tuple[str, int, int], float] = {}
+        for name, value in self.values.items():
+            if match := _GATE.fullmatch(name):
+                weights = dict(enumerate(value, start=1)) if isinstance(value, list) else {0: value}
+                found |= {(match[1], int(match[2]), head): self._float(name, of) for head, of in weights.items()}
+        return found
+
+    def _float(self, name: str, value: Any) -> float:
         try:
-            return gates_of(self.values)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise self._error("numbers as gates", one_line(error)) from None
-
-    def validation(self) -> Validation:
-        nll_loss = self.number("nll_loss") if "nll_loss" in self.values else None
-        return Validation(self.count("epoch"), self.count("num_updates"), self.number("loss"), self.gates, nll_loss)
-
-    def _error(self, expected: str, found: str) -> InputError:
-        return InputError(str(self.path), self.line, f"expected {expected}, found {found}")
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(*self.place, f"expected a number as {name}, found {short_repr(value)}") from None
 
 
 def _entries(path: Path) -> Iterator[_Entry]:
-    """Yield the entries of a log.
-
-    An entry that was cut off is forgiven if another of its kind and subset follows, as where a training that was killed
-    has been resumed.
-    """
-    cut: dict[tuple[str, str], InputError] = {}
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             for part in line.rstrip().split("\r"):
-                try:
-                    entry = _parse(part, path, number)
-                except _CutOff as error:
-                    message = f"expected a whole line of JSON, found one that is cut off: {short_repr(part[-100:])}"
-                    cut.setdefault(error.args, InputError(str(path), number, message))
-                    continue
-                if entry is not None:
-                    for of in ((entry.kind, entry.name), ("valid", "")):
-                        cut.pop(of, None)
+                if entry := _parse(part, (str(path), number)):
                     yield entry
-    for first in cut.values():
-        raise first
 
 
-class _CutOff(Exception):
-    """JSON without an end; with the kind and the subset of the entry."""
-
-
-def _parse(line: str, path: Path, number: int) -> _Entry | None:
+def _parse(line: str, place: tuple[str, int]) -> _Entry | None:
     if match := _HEADS.search(line):
-        counted, _, text = match[2].partition(" | ")
-        heads = _load(text, path, number, "heads", match[1])
-        values: dict[str, Any] = {"num_updates": counted.removeprefix("num_updates ")}
-        for name, of_layer in heads.items():
-            if not isinstance(of_layer, list) or not (gate := _GATE.fullmatch(name)) or gate[1] or gate[4]:
-                expected = "expected gate_BIAS_lLAYER and a list of numbers"
-                raise InputError(str(path), number, f"{expected}, found {short_repr(name)}: {short_repr(of_layer)}")
-            values |= {f"_{name}_h{head}": value for head, value in enumerate(of_layer, start=1)}
-        return _Entry(path, number, "heads", match[1], values)
+        heads = _load(match[3], place)
+        return None if heads is None else _Entry(place, "heads", match[1], {**heads, "num_updates": match[2]})
     if match := _SIMPLE.search(line):
         # rpartition: the value is the last word
         values = dict(item.rpartition(" ")[::2] for item in match[3].split(" | "))
         kind = "train" if match[2] is None else "valid"
-        return _Entry(path, number, kind, match[2] or "train", values | {"epoch": match[1]})
-    if (start := line.rfind(_JSON)) < 0:
+        return _Entry(place, kind, match[2] or "train", {**values, "epoch": match[1]})
+    content = _load(line[line.rfind(_JSON) :], place) if _JSON in line else None
+    suffix = "_num_updates"
+    if not content or not (names := [key.removesuffix(suffix) for key in content if key.endswith(suffix)]):
         return None
-    names = re.findall(r'"(\w+?)_loss":', line[start:])
-    first = names[0] if names else ""
-    content = _load(line[start:], path, number, "train" if first == "train" else "valid", first)
-    for name in names:
-        if f"{name}_num_updates" in content:
-            values = {key.removeprefix(f"{name}_"): value for key, value in content.items()}
-            return _Entry(path, number, "train" if name == "train" else "valid", name, values)
-    return None
+    values = {key.removeprefix(f"{names[0]}_"): value for key, value in content.items()}
+    return _Entry(place, "train" if names[0] == "train" else "valid", names[0], values)
 
 
-def _load(text: str, path: Path, number: int, kind: str, name: str) -> dict[str, Any]:
+def _load(text: str, place: tuple[str, int]) -> dict[str, Any] | None:
+    """Return a JSON object, or ``None`` if it is cut off."""
     if not text.endswith("}"):
-        raise _CutOff(kind, name)
+        return None
     try:
-        content = json.loads(text)
+        content: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(str(path), number, f"expected a whole line of JSON, found {one_line(error)}") from None
+        raise InputError(*place, f"expected a line of JSON, found {one_line(error)}") from None
     return content

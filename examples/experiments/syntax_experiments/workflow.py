@@ -26,12 +26,12 @@ def only_prints(options: Sequence[str]) -> bool:
 
 
 def links_of(plan: Plan) -> Path:
-    """Return the folder of a recipe's links, to the table and to every target by its label."""
+    """Return the folder of a recipe's links, to the table and to every target."""
     return Path("recipes", f"{plan.recipe.name}.partial" if plan.partial else plan.recipe.name)
 
 
 def run_plan(plan: Plan, options: Sequence[str]) -> int:
-    """Make the plan's table and pictures, and what they need, in the current folder; return Snakemake's exit status.
+    """Make the plan in the current folder; return Snakemake's exit status.
 
     Args:
         options: of Snakemake, from the user.
@@ -74,7 +74,7 @@ def run_snakemake(command: Sequence[str]) -> int:
 
 
 def _link(plan: Plan) -> None:
-    """Write links by which one finds each target; remove those to targets that the plan lacks."""
+    """Make a link to each target by its label; remove links to others."""
     folder = links_of(plan)
     folder.mkdir(parents=True, exist_ok=True)
     table = Path(plan.table.path)

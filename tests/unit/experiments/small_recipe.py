@@ -1,5 +1,13 @@
 """A recipe of two systems, whose text would be downloaded."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from syntax_experiments.plan import Plan, make_plan
+from syntax_experiments.recipe import read_recipe
+
 SMALL = """\
 source: de
 target: en
@@ -16,3 +24,11 @@ systems:
   gated: {architecture: gated_syntax_transformer}
 baselines: [stock]
 """
+
+
+def plan_of(folder: Path, above: str = "", *, below: str = SMALL, **options: Any) -> Plan:
+    """Plan a recipe, by default the small one, with some YAML above it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "below.yaml").write_text(below)
+    (folder / "above.yaml").write_text(f"extends: below.yaml\n{above}\n")
+    return make_plan(read_recipe(str(folder / "above.yaml")), **options)

@@ -12,7 +12,3 @@ def step_in(folder: Path, settings: dict[str, Any], *, inputs=None, local=None, 
     """A step that makes its target in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     return Step(settings, inputs or {}, local or {"folder": None}, threads, folder)
-
-
-def lines_of(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")[:-1]

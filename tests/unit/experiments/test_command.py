@@ -43,16 +43,17 @@ def test_list_has_every_recipe_with_its_title(capsys):
     ("name", "message"),
     [
         ("quickstat", r".*/quickstat\.yaml: .* quickstart, "),
-        ("./...yaml", r".*/\.\.\.yaml: expected .* begins with no dot"),
+        ("./...yaml", r".*/\.\.\.yaml: expected .* begins with no dot"),  # its folder would be the work directory
+        ("my.yaml", r"my: its pictures need matplotlib: .*fairseq-syntax\[analysis\]"),
     ],
 )
-def test_a_recipe_that_cannot_be_is_refused(tmp_path, monkeypatch, name, message):
-    """A folder is named as the recipe is: one called ``..`` would be the work directory."""
-    monkeypatch.chdir(tmp_path)
+def test_a_recipe_that_cannot_be_is_refused_before_anything_is_made(commands, monkeypatch, name, message):
+    monkeypatch.setattr("syntax_experiments.__main__.find_spec", lambda name: None if name == "matplotlib" else "there")
     Path("...yaml").write_text("extends: quickstart")
+    Path("my.yaml").write_text("extends: quickstart\npictures: {systems: [gated]}\n")
     with pytest.raises(SystemExit, match=f"^fairseq-syntax-experiment: error: {message}"):
         main([name])
-    assert os.listdir(tmp_path) == ["...yaml"]
+    assert commands == []
 
 
 def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
@@ -62,34 +63,37 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
         entry.main()
 
 
-def test_a_recipe_with_pictures_says_what_they_need_before_it_makes_anything(commands, monkeypatch):
-    monkeypatch.setattr("syntax_experiments.__main__.find_spec", lambda name: None if name == "matplotlib" else "there")
-    Path("my.yaml").write_text("extends: quickstart\npictures: {systems: [gated]}\n")
-    with pytest.raises(SystemExit, match=r"my: its pictures need matplotlib: .*fairseq-syntax\[analysis\]"):
-        main(["my.yaml"])
-    assert commands == []
-
-
 @pytest.mark.parametrize(
-    ("options", "expected", "not_expected"),
+    ("options", "expected", "not_expected", "lock_is_left"),
     [
-        ([], ["--cores all", "--quiet host reason", "--rerun-incomplete"], ["--nolock"]),
-        (["--cores", "3"], ["--cores 3"], ["all"]),
-        (["-j20", "--executor", "slurm"], ["-j20 --executor slurm"], ["--cores"]),
-        (["--partial"], ["--nolock"], []),
+        ([], ["--cores all", "--quiet host reason", "--rerun-incomplete"], "--nolock", False),
+        (["--cores", "3"], ["--cores 3"], "all", False),
+        (["-j20", "--executor", "slurm"], ["-j20 --executor slurm"], "--cores", False),
+        (["--partial"], ["--nolock"], "--keep-going", True),
+        (["-n"], ["-n"], "--nolock", True),
     ],
 )
-def test_options_of_snakemake(commands, options, expected, not_expected):
+def test_options_of_snakemake_and_locks_of_a_killed_run(
+    commands, tmp_path, options, expected, not_expected, lock_is_left
+):
+    locks = tmp_path / "experiments/.snakemake/locks"
+    locks.mkdir(parents=True)
     run("quickstart", *options)
     (words,) = commands
     assert all(part in " ".join(words) for part in expected)
-    assert not set(not_expected) & set(words)
+    assert not_expected not in words
+    assert locks.exists() == lock_is_left
 
 
-def test_links_are_those_of_the_plan_and_nothing_else_is_touched(commands, tmp_path):
+def test_specifications_and_links_are_those_of_the_plan_and_nothing_else_is_touched(commands, tmp_path):
     links = tmp_path / "experiments/recipes/quickstart"
     run("quickstart", "-n")
     assert not links.exists(), "a dry run makes no links"
+    (path,) = tmp_path.glob("experiments/specs/generated/*.json")
+    spec = json.loads(path.read_text())
+    assert spec["settings"]["command"].startswith("python {here}/")
+    assert spec["local"]["command"].startswith(f"python {RECIPES}/"), "local paths are no part of the key"
+    assert (spec["kind"], spec["key"]) == ("generated", path.stem)
     run("quickstart")
     before = {path.name: os.readlink(path) for path in links.iterdir()}
     assert before["table.md"].startswith("../../tables/")
@@ -98,20 +102,3 @@ def test_links_are_those_of_the_plan_and_nothing_else_is_touched(commands, tmp_p
     run("quickstart")
     assert {path.name: os.readlink(path) for path in links.iterdir() if path.is_symlink()} == before
     assert (links / "notes").read_text() == "mine"
-
-
-@pytest.mark.parametrize(("options", "removed"), [([], True), (["-n"], False), (["--partial"], False)])
-def test_locks_of_a_killed_run_are_removed_by_the_next_one(commands, tmp_path, options, removed):
-    locks = tmp_path / "experiments/.snakemake/locks"
-    locks.mkdir(parents=True)
-    run("quickstart", *options)
-    assert locks.exists() != removed
-
-
-def test_a_specification_names_local_paths_that_are_no_part_of_the_key(commands, tmp_path):
-    run("quickstart", "-n")
-    (path,) = tmp_path.glob("experiments/specs/generated/*.json")
-    spec = json.loads(path.read_text())
-    assert spec["settings"]["command"].startswith("python {here}/")
-    assert spec["local"]["command"].startswith(f"python {RECIPES}/")
-    assert (spec["kind"], spec["key"]) == ("generated", path.stem)

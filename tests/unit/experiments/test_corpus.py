@@ -10,10 +10,11 @@ import tracemalloc
 import zipfile
 
 import pytest
-from steps_in import lines_of, step_in
+from steps_in import step_in
 
 from syntax_data.errors import InputError
 from syntax_experiments.corpus_formats import READERS
+from syntax_experiments.make import read_lines
 from syntax_experiments.steps import corpus, text
 
 IWSLT = """\
@@ -50,22 +51,22 @@ TMX = """\
 """
 
 
+IWSLT_LINES = [
+    *("Somebody: A talk", "What it is about", "The first sentence.", "A < b is no tag, nor is this <em>one</em>."),
+    *("", "The last one."),
+]
+
+
 @pytest.mark.parametrize(
     ("format", "language", "written", "read"),
     [
         ("lines", "en", "a\tb \n\n\u00a0c\r\nlast", ["a b", "", "c", "last"]),
-        (
-            "iwslt",
-            "en",
-            IWSLT,
-            ["Somebody: A talk", "What it is about", "The first sentence.",
-             "A < b is no tag, nor is this <em>one</em>.", "", "The last one."],
-        ),
+        ("iwslt", "en", IWSLT, IWSLT_LINES),
         ("seg", "en", SGML, ['Fish & chips <b> "x"', "two lines", ""]),
         ("tmx", "en", TMX, ["One & two", "Two", ""]),
         ("tmx", "tr", TMX, ["Bir", "iki üç", "alone"]),
     ],
-)  # fmt: skip
+)
 def test_formats(format, language, written, read):
     assert list(READERS[format](io.BytesIO(written.encode()), language)) == read
 
@@ -110,16 +111,13 @@ def test_members_of_archives_are_joined(tmp_path, name):
     }
     (tmp_path / "download").mkdir()
     archive_of(tmp_path / "download" / name, members)
-    train = {
-        "source": ["all!text/a.de", "all!text/b.de.gz"],
-        "target": ["all!text/a.en", "all!text/b.en.gz"],
-    }
+    train = {side: [f"all!text/a.{of}", f"all!text/b.{of}.gz"] for side, of in (("source", "de"), ("target", "en"))}
     test = {"source": ["all!text/a.de"], "target": ["all!text/a.en"], "reference": ["all!text/r.en"]}
     splits = {"train": train, "test": {**test, "replace": {"’": "'"}}}
     out = collect(tmp_path, splits, inputs={"all": tmp_path / "download"})
-    assert lines_of(out / "train.de") == ["eins", "zwei", "drei"]
-    assert lines_of(out / "train.en") == ["one", "two", "three"]
-    assert lines_of(out / "test.reference") == ["One's", "Two"]
+    assert read_lines(out / "train.de") == ["eins", "zwei", "drei"]
+    assert read_lines(out / "train.en") == ["one", "two", "three"]
+    assert read_lines(out / "test.reference") == ["One's", "Two"]
     assert json.loads((out / "counts.json").read_text()) == {"train": 3, "test": 2}
     assert not (out / "train.reference").exists()
 
@@ -174,9 +172,9 @@ def tokenize(folder, raw, asked, *, chosen=None, threads=1):
 )
 def test_words(tmp_path, asked, german, threads):
     out = tokenize(tmp_path, {"train.de": ["„Öl-Preise“ SIND &"], "train.en": ["x"]}, asked, threads=threads)
-    assert lines_of(out / "train.de") == [german]
+    assert read_lines(out / "train.de") == [german]
     cased = out / "train.de.cased"  # for the parser
-    assert (lines_of(cased) if cased.exists() else None) == (
+    assert (read_lines(cased) if cased.exists() else None) == (
         ["&quot; Öl-Preise &quot; SIND &amp;"] if asked.get("lowercase") else None
     )
 
@@ -191,11 +189,11 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
     asked = {"tokenize": "none", "words": [1, 5], "ratio": 2}
     out = tokenize(tmp_path, raw, asked, chosen={"train": {"drop_every": 2}, "valid": {"keep_every": 2}})
     # Left are a b, c, e, f, h: d e f g is four times as long as its translation.
-    assert lines_of(out / "train.de") == ["a b", "e", "h"]
-    assert lines_of(out / "train.en") == ["x", "z", "w"]
-    assert lines_of(out / "valid.de") == ["c", "f"]
-    assert lines_of(out / "test.de") == lines_of(out / "test.raw") == german
-    assert lines_of(out / "test.en") == lines_of(out / "test.reference") == english
+    assert read_lines(out / "train.de") == ["a b", "e", "h"]
+    assert read_lines(out / "train.en") == ["x", "z", "w"]
+    assert read_lines(out / "valid.de") == ["c", "f"]
+    assert read_lines(out / "test.de") == read_lines(out / "test.raw") == german
+    assert read_lines(out / "test.en") == read_lines(out / "test.reference") == english
     counts = json.loads((out / "counts.json").read_text())
     assert counts["train"] == {"pairs": 3, "beyond the limits": 4, "of other splits": 2}
     assert counts["test"] == {"pairs": 9, "beyond the limits": 0, "of other splits": 0}
@@ -203,10 +201,9 @@ def test_limits_come_before_each_kth_pair_and_not_on_test_sets(tmp_path):
 
 def test_a_validation_set_without_limits_and_a_split_that_they_leave_empty(tmp_path):
     raw = {f"{split}.{side}": ["a b c", "a"] for split in ("train", "valid") for side in ("de", "en")}
-    chosen = {"valid": {"limits": False}}
-    out = tokenize(tmp_path, raw, {"tokenize": "none", "words": [1, 2]}, chosen=chosen)
-    assert lines_of(out / "train.de") == ["a"]
-    assert lines_of(out / "valid.de") == ["a b c", "a"]
+    asked = {"tokenize": "none", "words": [1, 2]}
+    out = tokenize(tmp_path, raw, asked, chosen={"valid": {"limits": False}})
+    assert (read_lines(out / "train.de"), read_lines(out / "valid.de")) == (["a"], ["a b c", "a"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="train: expected at least one pair, found none of 2 within the limits"):
-        tokenize(tmp_path / "empty", {"train.de": ["a b", "c d"], "train.en": ["x", "y"]}, {"words": [3, 4]})
+        tokenize(tmp_path / "empty", raw, {"words": [4, 5]})

@@ -17,7 +17,7 @@ from syntax_experiments import make, steps
 
 @pytest.fixture
 def made(tmp_path, monkeypatch) -> list[list[str]]:
-    """What is in the folder when a step of the kind ``text``, or ``models``, begins, in an empty work directory."""
+    """The content of the folder when a step of the kind ``text``, or ``models``, begins, in an empty work directory."""
     found: list[list[str]] = []
     monkeypatch.chdir(tmp_path)
 
@@ -27,8 +27,8 @@ def made(tmp_path, monkeypatch) -> list[list[str]]:
         if not step.settings["what"]:
             raise ValueError("stopped")
 
+    monkeypatch.setattr(steps, "step_of", lambda kind: write)
     for kind in ("text", "models"):
-        monkeypatch.setitem(steps.STEPS, kind, write)
         Path("specs", kind).mkdir(parents=True)
         for name in ("", "a"):
             spec = {"kind": kind, "settings": {"what": name}, "inputs": {}, "local": {"what": "here"}}

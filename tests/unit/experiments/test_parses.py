@@ -29,15 +29,13 @@ def parse(monkeypatch, tmp_path):
     return commands
 
 
-@pytest.mark.parametrize(
-    ("kinds", "processors"), [(["conllu", "trees"], "depparse,constituency"), (["trees"], "constituency")]
-)
-def test_stanza_makes_the_kinds_of_the_recipe(parse, kinds, processors):
-    (command,) = parse({**STANZA, "kinds": kinds, "options": {"lang": "en", "pretokenized": True}})
-    assert command["--processors"] == processors
+def test_stanza_makes_the_kinds_of_the_recipe(parse):
+    (command,) = parse({**STANZA, "options": {"lang": "en", "pretokenized": True}})
+    assert command["--processors"] == "depparse,constituency"
     assert command["--lang"] == "en", "the recipe's, instead of the source language"
     assert command["--workers"] == "3"
     assert "--pretokenized" in command
+    assert parse({**STANZA, "kinds": ["trees"]})[0]["--processors"] == "constituency"
 
 
 def test_other_parsers_have_their_own_options_only(parse):
@@ -46,16 +44,12 @@ def test_other_parsers_have_their_own_options_only(parse):
     assert command["--control"] == "random"
 
 
-def test_it_reads_text_with_capitals_where_there_is_some(parse, tmp_path):
+def test_text_with_capitals_is_read_and_models_are_downloaded_before(parse, tmp_path):
     (lower,) = parse(STANZA)
     (tmp_path / "text/train.de.cased").write_text("Das Haus\n")
-    (cased,) = parse(STANZA)
+    download, cased = parse(STANZA, **{"download": True, "stanza-dir": "/models"})
     assert [one["--input"].rpartition("/")[2] for one in (lower, cased)] == ["train.de", "train.de.cased"]
     assert {one["--output-prefix"].rpartition("/")[2] for one in (lower, cased)} == {"train.de"}
-
-
-def test_models_are_downloaded_before(parse):
-    download, command = parse(STANZA, **{"download": True, "stanza-dir": "/models"})
     assert "--download" in download
-    assert "--download" not in command
-    assert download["--stanza-dir"] == command["--stanza-dir"] == "/models"
+    assert "--download" not in cased
+    assert download["--stanza-dir"] == cased["--stanza-dir"] == "/models"

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from steps_in import lines_of, step_in
+from steps_in import step_in
 
+from syntax_experiments.make import read_lines
 from syntax_experiments.steps import runs
 
 LOG = """\
@@ -38,8 +39,8 @@ def test_translations_and_run_record(tmp_path, monkeypatch, logged, tokens):
     settings |= {"detokenize": True, "tokens": tokens}
     step = step_in(tmp_path / "run", settings, inputs=inputs, local={"system": "slr", "seed": 1})
     runs.translate(step)
-    assert lines_of(tmp_path / "run/first.txt") == ["ja, doch", "ein hund 's."]
-    files = {path.name: lines_of(path) for path in (tmp_path / "run").glob("*.tokens")}
+    assert read_lines(tmp_path / "run/first.txt") == ["ja, doch", "ein hund 's."]
+    files = {path.name: read_lines(path) for path in (tmp_path / "run").glob("*.tokens")}
     assert files == (
         {"first.tokens": ["ja , doch", "ein hund &apos;s ."], "second.tokens": ["nein !"]} if tokens else {}
     )

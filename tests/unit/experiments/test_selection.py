@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from steps_in import lines_of, step_in
+from steps_in import step_in
 
-from syntax_experiments.line_measures import measure
+from syntax_experiments.make import read_lines
 from syntax_experiments.steps import selection
 
 #: By word: tag, head and relation. "with telescopes" is attached to the verb, "of Ann" to a noun.
@@ -57,33 +57,19 @@ def parsed(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("words", [9, 2, 11]),
-        # Words 1, of Ann 2, men of Ann 3, men … sleep 4, the verb phrase 5, the sentence 6.
-        ("height", [6, 2, 6]),
-        ("depth", [4, 2, 4]),  # words on the way: saw men Ann of
-        ("attachments", [2, 0, 2]),
-        ("clauses", [2, 1, 3]),
-    ],
-)
-def test_measures_of_a_drawn_parse(parsed, name, found):
-    measured = measure([name], parsed / "text/test.en", parsed / "parses/test.en")
-    assert [of[name] for of in measured] == found
-
-
-def test_as_many_parses_as_lines(parsed):
+def test_measures_of_a_drawn_parse(parsed):
+    expected = {
+        "words": [9, 2, 11],
+        "height": [6, 2, 6],  # words 1, of Ann 2, men of Ann 3, men … sleep 4, the verb phrase 5, the sentence 6
+        "depth": [4, 2, 4],  # words on the way: saw men Ann of
+        "attachments": [2, 0, 2],
+        "clauses": [2, 1, 3],
+    }
+    measured = selection.measure(list(expected), parsed / "text/test.en", parsed / "parses/test.en")
+    assert {name: [of[name] for of in measured] for name in expected} == expected
     (parsed / "text/test.en").write_text("one\n")
     with pytest.raises(ValueError, match="expected 1 parses, found 3"):
-        measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
-
-
-def write_subsets(folder, wanted):
-    settings = {"source": "en", "target": "de", "tests": ["test"], "subsets": {"some": wanted}}
-    inputs = {"text": folder / "text", "parses of test": folder / "parses"}
-    selection.subsets(step_in(folder / "out", settings, inputs=inputs))
-    return json.loads((folder / "out/test.json").read_text())["some"]
+        selection.measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")
 
 
 @pytest.mark.parametrize(
@@ -95,23 +81,20 @@ def write_subsets(folder, wanted):
         ({"depth": [None, 3]}, [1]),
         ({"attachments": [2, 2], "clauses": [3, None]}, [2]),
         ({"lines": 3, "seed": 7}, [0, 1, 2]),
-    ],
-)
-def test_lines_within_all_ranges(parsed, wanted, found):
-    assert write_subsets(parsed, wanted) == found
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
         ({"words": [50, None]}, "test: expected at least one line with .*words.*, found 0"),
         ({"clauses": [2, None], "lines": 3}, "test: expected 3 lines with .*clauses.*, found 2"),
         ({"words": [9, 11], "per_length": 1}, "test: expected 1 lines of 10 words, found 0"),
     ],
 )
-def test_too_few_lines_are_refused(parsed, wanted, message):
-    with pytest.raises(ValueError, match=message):
-        write_subsets(parsed, wanted)
+def test_lines_within_all_ranges(parsed, wanted, found):
+    settings = {"source": "en", "target": "de", "tests": ["test"], "subsets": {"some": wanted}}
+    step = step_in(parsed / "out", settings, inputs={"text": parsed / "text", "parses of test": parsed / "parses"})
+    if isinstance(found, str):
+        with pytest.raises(ValueError, match=found):
+            selection.subsets(step)
+    else:
+        selection.subsets(step)
+        assert json.loads((parsed / "out/test.json").read_text()) == {"some": found}
 
 
 @pytest.mark.parametrize("wanted", [{"lines": 10}, {"words": [1, 2], "per_length": 5}])
@@ -134,10 +117,10 @@ def test_text_and_parses_of_a_split_are_selected_alike(parsed):
     (parsed / "lines/train.json").write_text("[1]")
     inputs = {"text": parsed / "text", "parses": parsed / "parses", "lines": parsed / "lines"}
     selection.select(step_in(parsed / "chosen", {"what": "text", "source": "en"}, inputs=inputs))
-    assert lines_of(parsed / "chosen/train.en") == lines_of(parsed / "chosen/train.de") == [LINES[1]]
-    assert lines_of(parsed / "chosen/test.en") == lines_of(parsed / "chosen/test.reference") == LINES
+    assert read_lines(parsed / "chosen/train.en") == read_lines(parsed / "chosen/train.de") == [LINES[1]]
+    assert read_lines(parsed / "chosen/test.en") == read_lines(parsed / "chosen/test.reference") == LINES
     for split, kept in (("train", [TREES[1]]), ("test", [*TREES, " ".join(TREES)])):
         settings = {"what": "parses", "split": split, "source": "en"}
         selection.select(step_in(parsed / "trees", settings, inputs=inputs))
-        assert lines_of(parsed / f"trees/{split}.en.trees") == kept
+        assert read_lines(parsed / f"trees/{split}.en.trees") == kept
         assert (parsed / f"trees/{split}.en.conllu").read_text().count("\n\n") == len(kept)

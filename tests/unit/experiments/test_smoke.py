@@ -31,16 +31,12 @@ def test_every_recipe_becomes_small_and_offline(monkeypatch, name):
         assert options["max-update"] == 10
 
 
-@pytest.mark.parametrize(
-    ("number", "kept"),
-    [
-        (1, ["transformer"]),
-        (2, ["transformer", "gated"]),
-        (3, ["transformer", "gated", "gated_random"]),
-        (4, ["transformer", "position", "gated", "gated_random"]),
-    ],
-)
-def test_the_systems_that_are_kept(number, kept):
-    small = smoke.small(read_recipe("iwslt14_de_en"), systems=number)
-    assert list(small.systems) == kept
-    assert small.systems["transformer"].seeds == ([1, 2] if number > 2 else [1])
+def test_the_systems_that_are_kept():
+    kept = {
+        1: ["transformer"],
+        2: ["transformer", "gated"],
+        3: ["transformer", "gated", "gated_random"],
+        4: ["transformer", "position", "gated", "gated_random"],
+    }
+    recipe = read_recipe("iwslt14_de_en")
+    assert {number: list(smoke.small(recipe, systems=number).systems) for number in kept} == kept

@@ -77,15 +77,11 @@ def rows() -> list[dict[str, Any]]:
 def tables(tmp_path):
     """Return tables of rows under settings."""
 
-    def build(
-        table: list[dict[str, Any]] | None = None, *, settings: Any = None, **more: list[dict[str, Any]]
-    ) -> Tables:
-        more = {
-            "comparisons": [row for seed in (1, 2, 3) for row in compared(seed, p=0.04 * seed)],
-            "epochs": [],
-            **more,
-        }
-        write_results(tmp_path, table=rows() if table is None else table, **more)
+    def build(table: Any = None, *, settings: Any = None, comparisons: Any = None, **more: Any) -> Tables:
+        if comparisons is None:
+            comparisons = [row for seed in (1, 2, 3) for row in compared(seed, p=0.04 * seed)]
+        files = {"table": rows() if table is None else table, "comparisons": comparisons, "epochs": [], **more}
+        write_results(tmp_path, **files)
         return Tables(read_results(tmp_path), SETTINGS | (settings or {}))
 
     return build
@@ -152,34 +148,27 @@ def test_latex(tables):
     assert r"p \textless{} 0.05" in main
 
 
-def test_the_summary_has_the_numbers_of_the_statistics(tables):
-    loss = {system: [5 - value / 50 for value in values] for system, values in BLEU.items()}
-    found = tables().summary()
-    assert len(found) == len(found.drop_duplicates())
-    for metric, values in (("BLEU", BLEU), ("valid_loss", loss)):
-        expected = over_seeds(*(dict(enumerate(values[system])) for system in ("slr", "stock")))
-        row = found[(found["system"] == "slr") & (found["metric"] == metric)].iloc[0]
-        names = ("difference", "low", "high", "p")
-        assert [row[name] for name in names] == pytest.approx([getattr(expected, name) for name in names])
-        assert (row["baseline"], row["n"], row["mean"]) == ("stock", 3, pytest.approx(sum(values["slr"]) / 3))
-
-
-def test_p_is_adjusted_for_all_differences_of_all_tables(tables, monkeypatch):
+def test_the_summary_has_the_statistics_with_p_adjusted_for_all_differences_of_all_tables(tables, monkeypatch):
     monkeypatch.setitem(BLEU, "sdoi", [28.5, 27.9, 29.1])
     sections = {
         name: {"systems": [], "baselines": [name.split()[0]], "about": ""} for name in ("stock", "slr", "stock again")
     }
-    found = tables(rows(), settings={"tables": sections}).differences
-    p = {
-        (name, baseline): over_seeds(dict(enumerate(BLEU[name])), dict(enumerate(BLEU[baseline]))).p
+    found = tables(rows(), settings={"tables": sections}).summary()
+    assert len(found) == len(found.drop_duplicates())
+    expected = {
+        (name, baseline): over_seeds(dict(enumerate(BLEU[name])), dict(enumerate(BLEU[baseline])))
         for baseline in ("stock", "slr")
         for name in BLEU
         if name != baseline
     }
-    expected = adjust(p)  # a difference in two tables counts once
-    assert expected != pytest.approx(p)
-    of_bleu = found[found["metric"] == "BLEU"].set_index(["system", "baseline"])["p_adjusted"]
-    assert of_bleu.to_dict() == pytest.approx(expected)
+    adjusted = adjust({pair: of.p for pair, of in expected.items()})  # a difference in two tables counts once
+    assert any(adjusted[pair] != pytest.approx(of.p) for pair, of in expected.items())
+    of_bleu = found[found["metric"] == "BLEU"].set_index(["system", "baseline"])
+    for pair, of in expected.items():
+        row = of_bleu.loc[pair]
+        numbers = [row[name] for name in ("difference", "low", "high", "p", "p_adjusted")]
+        assert numbers == pytest.approx([of.difference, of.low, of.high, of.p, adjusted[pair]])
+        assert (row["n"], row["mean"]) == (3, pytest.approx(sum(BLEU[pair[0]]) / 3))
 
 
 def test_missing_runs_and_scores_are_shown(tables):
@@ -208,12 +197,10 @@ def test_notes_on_trainings(tables):
 
 def test_without_runs_there_are_bounds_and_published_numbers(tables):
     published = {"a paper": {"BLEU": 31.5, "METEOR": 50.0, "tokenised BLEU": 34.58}}
-    markdown = tables(
-        [], comparisons=[], settings={"bounds": {"best": {"BLEU": 40.0}}, "published": published}
-    ).markdown()
-    shown = {
-        label: {n: c for n, c in cells(markdown, label).items() if c} for label in ("stock", "sdoi", "best", "a paper")
-    }
+    settings = {"bounds": {"best": {"BLEU": 40.0}}, "published": published}
+    markdown = tables([], comparisons=[], settings=settings).markdown()
+    labels = ("stock", "sdoi", "best", "a paper")
+    shown = {label: {n: c for n, c in cells(markdown, label).items() if c} for label in labels}
     of_paper = {"BLEU (paper)": "31.50", "tokenised BLEU (paper)": "34.58", "METEOR (paper)": "50.00"}
     assert shown == {
         "stock": {"system": "stock", "seeds": "0 of 3"},
@@ -228,21 +215,15 @@ def test_without_runs_there_are_bounds_and_published_numbers(tables):
 def test_parts_of_a_test_set_and_measurements_have_columns(tables):
     table = rows()
     of_part = [{**row, "subset": "long", "value": row["value"] - 1} for row in table if row.get("test")]
-    measured = [
-        {**run(name, seed)[0], "metric": "gap | x", "value": seed / 10, "signature": "m"}
-        for name in BLEU
-        for seed in (1, 2, 3)
-    ]
+    gap = {"metric": "gap | x", "signature": "m"}
+    measured = [{**row, **gap, "value": row["seed"] / 10} for row in table if row["metric"] == "updates"]
     settings = {"subsets": ["long"], "compared": ["gap | x", "BLEU", "absent"], "measurements": {"gap | x": "m"}}
     markdown = tables(table + of_part + measured, settings=settings).markdown()
     assert cells(markdown, "stock")[r"gap \| x"] == "0.2000 ± 0.1000"
     by_part, against = (markdown.partition(f"### flickr, by part{rest}\n")[2] for rest in ("", ", against stock"))
     assert cells(by_part, LABELS["slr"])["BLEU, long"] == "29.17 ± 0.76"
-    assert cells(against, LABELS["slr"]) == {
-        "system": LABELS["slr"],
-        "Δ BLEU, long [95%]": "+2.17 [−2.20, +6.53]",
-        "p": "0.166",
-    }
+    of_slr = {"system": LABELS["slr"], "Δ BLEU, long [95%]": "+2.17 [−2.20, +6.53]", "p": "0.166"}
+    assert cells(against, LABELS["slr"]) == of_slr
     assert r"Δ gap \| x [95%]" in markdown
     assert "- gap | x: `m`\n" in markdown
 
@@ -263,44 +244,30 @@ def test_seeds_and_sentences_are_resampled_together(tables):
     ("file", "old", "new", "expected"),
     [
         ("table", "1,,,updates,1440.0", "one,,,updates,1440.0", ":4: expected an integer as seed, found 'one'"),
-        ("table", "updates,1440.0", "updates,many", ":4: expected a number as value, found 'many'"),
         ("table", "updates,1440.0", "updates,1e999", ":4: expected a number as value, found '1e999'"),
-        ("table", "small,stock,1,,,updates", "small,,1,,,updates", ":4: expected a value as system, found none"),
-        ("table", '1440.0,,11,"fairseq-syntax 1.0, torch 2.7.0",2 cores', "1440.0", ":4: expected a value as sig"),
+        ("table", "small,stock,1,,,updates", "small,,1,,,updates", ":4: expected a value as system, found ''"),
         ("table", "seed,test", "seed,set", ":1: expected the column test, found"),
         ("table", "version:2.6.0", "version:2.7.0", ":17: expected one signature of BLEU, case:mixed|tok:13a|"),
         ("table", "1234567.0", "7.0", ":12: expected one number of parameters of stock, 7.0, found 1234567.0"),
         ("table", "small,stock,2", "small,stock,1", ":11: expected each row once, found valid_loss of stock"),
         ("table", "small,stock,1", "other,stock,1", ":3: expected one recipe, found small"),
         ("table", "small,slr,3", "small,slr,4", ":47: expected a system and a seed of the recipe, found slr, seed 4"),
-        ("table", "small,slr,3", "small,gated,3", ":47: expected a system and a seed of the recipe, found gated"),
         ("comparisons", "BLEU,2.0", "BLEU,2.5", ":2: expected a comparison of the texts that were scored, found"),
         ("comparisons", "ar:10000", "ar:99", ":5: expected one randomisation_signature of BLEU"),
+        ("epochs", None, b"\xff", ": expected the results of a comparison, found: 'utf-8' codec"),
+        ("epochs", None, None, ": expected the results of a comparison, found: "),
+        ("sentences", None, lzma.compress(b"recipe\n")[:-20], ": expected the results of a comparison, found: Comp"),
     ],
 )  # fmt: skip
 def test_damaged_files_are_refused(tables, tmp_path, file, old, new, expected):
     tables()
-    path = tmp_path / f"{file}.csv"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
+    path = tmp_path / f"{file}.csv{'.xz' * (file == 'sentences')}"
+    if old is not None:
+        text = path.read_text()
+        assert old in text
+        new = text.replace(old, new, 1).encode()
+    path.unlink(missing_ok=True)
+    if new is not None:
+        path.write_bytes(new)
     with pytest.raises(InputError, match=re.escape(f"{path}{expected}")):
         Tables(read_results(tmp_path), SETTINGS)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "found"),
-    [
-        ("sentences.csv.xz", lzma.compress(b"recipe,system\n" * 9)[:-20], "expected a CSV file, found .*end"),
-        ("epochs.csv", b"\xff", "expected a CSV file, found 'utf-8' codec"),
-        ("epochs.csv", b"recipe\n" + b"x" * 200_000, "expected a CSV file, found field larger"),
-        ("epochs.csv", None, "expected the results of a comparison, found no file"),
-    ],
-)
-def test_files_that_are_missing_or_no_text_are_refused(tables, tmp_path, name, content, found):
-    tables()
-    (tmp_path / name).unlink(missing_ok=True)
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=re.escape(str(tmp_path / name)) + f": {found}"):
-        read_results(tmp_path)

@@ -56,22 +56,22 @@ def test_the_best_checkpoint_or_the_mean_of_the_last_is_left(tmp_path, commands,
     assert {"--no-epoch-checkpoints", "--keep-last-epochs"} & set(commands[0]) == ({option} if option else set())
 
 
-@pytest.mark.parametrize(("average", "expected"), [(None, "_best"), (2, "mean")])
-def test_trained_to_the_end_by_a_process_that_outlived_its_workflow_it_trains_no_more(
-    tmp_path, commands, average, expected
+@pytest.mark.parametrize(
+    ("line", "average", "expected", "run"),
+    [
+        ("done training in 212.3 seconds", None, "_best", []),
+        ("done training in 212.3 seconds", 2, "mean", ["fairseq-syntax-average-checkpoints"]),
+        ('{"epoch": 1, "train_loss": "9"}', None, "_best", ["fairseq-train"]),
+    ],
+)
+def test_where_a_process_outlived_its_workflow_and_trained_to_the_end_it_trains_no_more(
+    tmp_path, commands, line, average, expected, run
 ):
-    (tmp_path / "train.log").write_text("2026-01-01 | INFO | fairseq_cli.train | done training in 212.3 seconds\n")
+    (tmp_path / "train.log").write_text(f"2026-01-01 | INFO | fairseq_cli.train | {line}\n")
     (tmp_path / "checkpoints").mkdir()
-    for name in ("_best", "_last"):
-        (tmp_path / f"checkpoints/checkpoint{name}.pt").write_text(name)
+    (tmp_path / "checkpoints/checkpoint_best.pt").write_text("_best")
     assert train(tmp_path, average=average) == {"checkpoint.pt": expected}
-    assert [words[0] for words in commands] == ["fairseq-syntax-average-checkpoints"] * bool(average)
-
-
-def test_stopped_within_training_it_trains_on(tmp_path, commands):
-    (tmp_path / "train.log").write_text('2026-01-01 | INFO | train | {"epoch": 1, "train_loss": "9"}\n')
-    assert train(tmp_path) == {"checkpoint.pt": "_best"}
-    assert commands[0][0] == "fairseq-train"
+    assert [words[0] for words in commands] == run
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -1,4 +1,4 @@
-"""A small parallel corpus whose translations depend on the trees, not on the words alone.
+"""A small parallel corpus whose translations depend on the trees.
 
 Source sentences are English-like: a subject, a verb, an object and one or two prepositional phrases, as in *the
 pilot saw the farmer with the lantern near the bridge*. Where a phrase attaches (to the verb, to the object, to
@@ -43,7 +43,7 @@ READINGS: dict[int, list[tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a source sentence: subject, verb, object, and (preposition, noun) of each phrase."""
+    """The words of a source sentence; of each phrase preposition and noun."""
 
     subject: str
     verb: str
@@ -170,7 +170,7 @@ def tree_blind_best(examples: list[Example]) -> float:
 
 
 def with_trees_of_others(random: Random, examples: list[Example]) -> list[Example]:
-    """Return another example of the same length for each, whose tree it gets: see `false_parse`."""
+    """Return another example of the same length for each; see `false_parse`."""
     by_length: dict[int, list[int]] = {}
     for i, example in enumerate(examples):
         by_length.setdefault(len(example.words.source()), []).append(i)

@@ -1,4 +1,4 @@
-"""Difference between gates in evaluation and in training mode, of each epoch on the test set.
+"""Difference between gates in evaluation and in training mode, on the test set.
 
     python evaluation.py MODEL DATA [--last 5]
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def evaluate(path: Path, data: str) -> dict[str, float]:
-    """Exact match with the gates in evaluation and in training mode, and the mean distance of the gates."""
+    """Exact match with gates in both modes, and the gates' mean distance."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides={"data": data})
     if torch.cuda.is_available():
         model.cuda()
@@ -68,7 +68,7 @@ def evaluate(path: Path, data: str) -> dict[str, float]:
 
 
 def exact_match(model: Any, task: Any, generator: Any) -> tuple[float, torch.Tensor]:
-    """Percentage of the test set that greedy search translates exactly, and the gates of the sentences."""
+    """Percentage that greedy search translates exactly, and the sentences' gates."""
     iterator = task.get_batch_iterator(task.dataset("test"), max_sentences=150, disable_iterator_cache=True)
     gates = []
     exact = count = 0

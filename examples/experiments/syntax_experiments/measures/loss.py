@@ -1,4 +1,4 @@
-"""Print how probable references are under a trained model: bits a target token, without label smoothing.
+"""Print the loss of references in bits a target token, without label smoothing.
 
     python loss.py MODEL DATA [--subsets test] [--parts FILE] [--sentences]
 
@@ -20,7 +20,7 @@ import fairseq_syntax  # noqa: F401  (registers the task and the architectures)
 
 
 def main() -> None:
-    """Print a number; of parts, or with sentences, a JSON object with ``loss, NAME`` of each."""
+    """Print a number; of parts, or with sentences, a JSON object."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL")
     parser.add_argument("data", metavar="DATA")
@@ -41,7 +41,7 @@ def main() -> None:
 
 @torch.no_grad()
 def losses(path: Path, data: str, subsets: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return Σ −log₂ p(token | source, tokens before it) and the number of tokens of each reference, ``(lines,)``."""
+    """Return Σ −log₂ p(token | source, tokens before it) and Σ 1, each ``(lines,)``."""
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], arg_overrides={"data": data})
     model.eval()
     if torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""Raw text, from archives, files or a command, as one plain file a split and language."""
+"""Raw text, from archives, files or a command, as a file a split and language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def generate(step: Step) -> None:
 
 
 def collect(step: Step) -> None:
-    """Write ``SPLIT.LANG``, and of test sets ``SPLIT.reference``, line for line, white space folded.
+    """Write ``SPLIT.LANG``, of test sets ``SPLIT.reference``, white space folded.
 
     Raises:
         InputError: a file is not there or cannot be read, or the languages differ in their numbers of lines.

@@ -17,7 +17,7 @@ def preprocess(step: Step) -> None:
 
 
 def binarize(step: Step) -> None:
-    """Write the features of the parses, or of a control of them, beside the same tokens."""
+    """Write the features of the parses, or of a control, beside the same tokens."""
     for path in files_in(step.inputs["tokens"]):
         os.link(path, step.folder / path.name)
     subwords = step.inputs["subwords"]

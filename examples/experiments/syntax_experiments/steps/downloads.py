@@ -1,4 +1,4 @@
-"""Files from the network, resumed where they were cut off, checked by size and hash."""
+"""Files from the network, resumed if cut off, checked by size and hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 20
 
 
 def download(step: Step) -> None:
-    """Fetch the file into the folder, under its own name, from the first address that has it.
+    """Fetch the file, under its own name, from the first address that has it.
 
     Raises:
         InputError: no address has it, or only another file, which is deleted.

@@ -11,7 +11,7 @@ from syntax_experiments.make import Step, fill, on_a_gpu, run
 
 
 def measure(step: Step) -> None:
-    """Writes ``measured.json``: the last line that the command prints, a number or an object of numbers.
+    """Write ``measured.json``: the command's last line, a number or an object of them.
 
     Raises:
         InputError: the command fails, or prints something else.

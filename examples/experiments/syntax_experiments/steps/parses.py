@@ -38,7 +38,7 @@ def parse(step: Step) -> None:
 
 
 def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
-    """Download a parser's models, by parsing nothing; one process at a time, as they write to the same files."""
+    """Download a parser's models, one process at a time, by parsing nothing."""
     with locked(".models.lock"), TemporaryDirectory() as empty:
         text = Path(empty, "text")
         text.touch()

@@ -48,5 +48,5 @@ def _dump(step: Step, name: str, label: str) -> list[str]:
 
 
 def _plain(label: str) -> str:
-    """Return a label without Markdown's marks, and without =, which --hypotheses and --dump put after it."""
+    """Return a label without Markdown's marks, and without =, which ends it."""
     return re.sub(r"`| *=", "", label)

@@ -11,7 +11,7 @@ from pathlib import Path
 from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
 from syntax_experiments.fairseq_options import with_user_dir
-from syntax_experiments.make import Step, on_a_gpu, options, run, visible_gpus
+from syntax_experiments.make import Step, on_a_gpu, options, read_lines, run, visible_gpus, write_lines
 from syntax_experiments.training_log import read_training
 
 #: Logged of a checkpoint whose gates pre-warmup has kept at their initial values.
@@ -36,15 +36,15 @@ def translate(step: Step) -> None:
                 *options(with_user_dir(settings["generate"], step.local)),
                 log=step.folder / "log", stdout=output, threads=step.threads,
             )  # fmt: skip
-            reference = (step.inputs["text"] / f"{test}.reference").read_text(encoding="utf-8").splitlines()
+            reference = read_lines(step.inputs["text"] / f"{test}.reference")
             subwords = None if settings["subwords"] == "none" else settings["subwords"]
             language = settings["target"] if settings["detokenize"] else None
             raw = read_translations(str(output), len(reference))
             texts = restore(str(output), raw, remove_bpe=subwords, detokenize=language)
-            (step.folder / f"{test}.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            write_lines(step.folder / f"{test}.txt", texts)
             if settings["tokens"]:
                 tokens = [join_subwords(text, subwords) for text in raw] if subwords else raw
-                (step.folder / f"{test}.tokens").write_text("".join(f"{t}\n" for t in tokens), encoding="utf-8")
+                write_lines(step.folder / f"{test}.tokens", tokens)
             # fairseq-generate logs to stdout, unless a module that it imports has begun to log to stderr.
             for log in (output, step.folder / "log"):
                 never_trained |= GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
@@ -59,7 +59,7 @@ def translate(step: Step) -> None:
 def device() -> str:
     """Return the name of this machine's GPU or CPU."""
     if visible_gpus():
-        import torch  # takes seconds
+        import torch
 
         if torch.cuda.is_available():
             return torch.cuda.get_device_name()

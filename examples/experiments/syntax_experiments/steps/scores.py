@@ -1,76 +1,125 @@
-"""Scores of a run, and paired tests of two runs, on each test set and each subset of it."""
+"""Scores of a run, and paired tests of two runs, on test sets and subsets."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.make import Step
+from sacrebleu.metrics import BLEU
+
+from syntax_data.scoring.metrics import ScoreSettings, corpus_scores
+from syntax_experiments.make import Step, read_lines, write_lines
 from syntax_experiments.metric_names import EXACT_MATCH, TOKENISED
 from syntax_experiments.recipe import Scoring
-from syntax_experiments.run_record import read_sentences
-from syntax_experiments.scores import score
 from syntax_experiments.significance import compare
+
+_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?!\w)")
+_TAIL = 600  # characters of a failed command's output
 
 
 def score_run(step: Step) -> None:
-    """Write ``scores.json``: a list of :func:`syntax_experiments.scores.score`, each with ``test`` and ``subset``."""
+    """Write ``scores.json``: ``test, subset, metrics`` (:func:`score`) of each part."""
     wanted = Scoring(**step.settings["score"])
     found = []
     for test in step.settings["tests"]:
-        reference, translation = _references(step, test), _translations(step, "run", test)
-        raw = read_sentences(str(step.inputs["text"] / f"{test}.raw"))
+        text, run = step.inputs["text"] / test, step.inputs["run"] / test
+        files = {"hypotheses": f"{run}.txt", "references": f"{text}.reference", "source": f"{text}.raw"}
+        if wanted.tokenized:
+            files |= {"tokens": f"{run}.tokens", "target": f"{text}.{step.settings['target']}"}
+        texts = {name: read_lines(Path(path)) for name, path in files.items()}
         subsets = json.loads((step.inputs["subsets"] / f"{test}.json").read_text())
-        for subset, lines in {None: range(len(reference)), **subsets}.items():
-            texts = [[text[i] for i in lines] for text in (translation, reference, raw)]
-            own = {"own": step.local["metrics"], "sources": texts.pop()}
-            scored = score(*texts, settings=_settings(wanted), **own)
+        for subset, lines in {None: range(len(texts["references"])), **subsets}.items():
+            part = {name: [of[i] for i in lines] for name, of in texts.items()}
+            asked = part["hypotheses"], part["references"]
+            metrics = score(*asked, settings=_settings(wanted), own=step.local["metrics"], source=part["source"])
             if wanted.tokenized:
-                scored["metrics"][TOKENISED] = _score_of_tokens(step, test, lines, wanted.lowercase)
+                metrics[TOKENISED] = _score_of_tokens(part["tokens"], part["target"], wanted.lowercase)
             if wanted.exact_match:
-                same = sum(a == b for a, b in zip(*texts, strict=True))
-                of_metric = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
-                scored["metrics"][EXACT_MATCH] = of_metric
-            found.append({"test": test, "subset": subset, **scored})
-    Path(step.folder, "scores.json").write_text(json.dumps(found, indent=1))
+                same = sum(a == b for a, b in zip(*asked, strict=True))
+                metrics[EXACT_MATCH] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
+            found.append({"test": test, "subset": subset, "metrics": metrics})
+    (step.folder / "scores.json").write_text(json.dumps(found, indent=1))
 
 
 def compare_runs(step: Step) -> None:
-    """Write ``comparison.json``: a list of :func:`syntax_experiments.significance.compare`, one a test set.
+    """Write ``comparison.json``: ``test, subset, metrics`` (:func:`compare`).
 
     Subsets have no test within a seed: TER's statistics of them would take longer than many a training.
     """
     wanted = Scoring(**step.settings["score"])
-    bootstrap, randomisation = wanted.bootstrap, wanted.randomisation
+    more: dict[str, Any] = {"bootstrap": wanted.bootstrap, "randomisation": wanted.randomisation}
+    more["settings"] = _settings(wanted)
     found = []
     for test in step.settings["tests"]:
-        texts = [*(_translations(step, side, test) for side in ("system", "baseline")), _references(step, test)]
-        of_test = compare(*texts, settings=_settings(wanted), bootstrap=bootstrap, randomisation=randomisation)
-        found.append({"test": test, "subset": None, **of_test})
-    Path(step.folder, "comparison.json").write_text(json.dumps(found, indent=1))
+        files = [step.inputs[side] / f"{test}.txt" for side in ("system", "baseline")]
+        texts = map(read_lines, [*files, step.inputs["text"] / f"{test}.reference"])
+        found.append({"test": test, "subset": None, "metrics": compare(*texts, **more)})
+    (step.folder / "comparison.json").write_text(json.dumps(found, indent=1))
 
 
-def _score_of_tokens(step: Step, test: str, lines: Sequence[int], lowercase: bool) -> dict[str, Any]:
-    """Return BLEU of a translation before it is detokenised, against the target as the recipe's text has it."""
-    from sacrebleu.metrics import BLEU
+def score(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    settings: ScoreSettings,
+    own: Mapping[str, str],
+    source: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """Return ``{"BLEU": {"score": …, "signature": …}, "chrF2": …, "TER": …, …}``.
 
-    reference = read_sentences(str(step.inputs["text"] / f"{test}.{step.settings['target']}"))
-    found = read_sentences(str(step.inputs["run"] / f"{test}.tokens"), sentences=len(reference))
+    Args:
+        hypotheses: detokenised text, one a sentence.
+        references: raw text, one a sentence.
+        settings: sacreBLEU's.
+        own: commands of other metrics by name. ``{source}``, ``{hypotheses}`` and ``{references}`` in it are replaced
+            by files, one sentence a line; bash runs it, the last number that it prints is the score, and the command
+            the signature.
+        source: text that was translated, one a sentence.
+
+    Raises:
+        ValueError: a command or a part of its pipe fails, or it prints no number.
+    """
+    metrics = corpus_scores(hypotheses, [references], settings=settings)
+    texts = {"hypotheses": hypotheses, "references": references, "source": source}
+    for name, command in own.items():
+        try:
+            metrics[name] = {"score": _own_score(command, texts), "signature": command}
+        except ValueError as error:
+            raise ValueError(f"metrics: {name}: {error}") from None
+    return metrics
+
+
+def _own_score(command: str, texts: Mapping[str, Sequence[str]]) -> float:
+    with TemporaryDirectory(prefix="experiment-") as folder:
+        filled = command
+        for text, lines in texts.items():
+            write_lines(path := Path(folder, text), lines)
+            filled = filled.replace(f"{{{text}}}", shlex.quote(str(path)))
+        words = ["bash", "-o", "pipefail", "-c", filled]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+    if done.returncode:
+        output = (done.stderr.strip() or done.stdout.strip())[-_TAIL:]
+        raise ValueError(f"{command!r} ended with status {done.returncode}: {output}")
+    numbers = _NUMBER.findall(done.stdout)
+    if not numbers or not math.isfinite(float(numbers[-1])):
+        output = (done.stdout + done.stderr).strip()[-_TAIL:]
+        raise ValueError(f"expected a number on stdout of {command!r}, found {output!r}")
+    return float(numbers[-1])
+
+
+def _score_of_tokens(tokens: list[str], target: list[str], lowercase: bool) -> dict[str, Any]:
+    """Return BLEU of tokens, before they are detokenised, against the text's target."""
     bleu = BLEU(lowercase=lowercase, tokenize="none", force=True)  # force: no warning that the text is tokenised
-    score = bleu.corpus_score([found[i] for i in lines], [[reference[i] for i in lines]]).score
+    score = bleu.corpus_score(tokens, [target]).score
     return {"score": score, "signature": bleu.get_signature().format()}
 
 
 def _settings(wanted: Scoring) -> ScoreSettings:
     return ScoreSettings(tokenize=wanted.tokenize, lowercase=wanted.lowercase)
-
-
-def _translations(step: Step, side: str, test: str) -> list[str]:
-    return read_sentences(str(step.inputs[side] / f"{test}.txt"), sentences=len(_references(step, test)))
-
-
-def _references(step: Step, test: str) -> list[str]:
-    return read_sentences(str(step.inputs["text"] / f"{test}.reference"))

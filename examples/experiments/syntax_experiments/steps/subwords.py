@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import sentencepiece
 
-from syntax_experiments.make import Step, run
+from syntax_experiments.make import Step, read_lines, run, write_lines
 from syntax_experiments.recipe import Subwords
+
+#: Writes the subwords of a text to a file.
+_Apply = Callable[[Path, Path], object]
 
 
 def split(step: Step) -> None:
@@ -15,51 +20,39 @@ def split(step: Step) -> None:
     asked = Subwords(**step.settings["subwords"])
     languages = step.settings["source"], step.settings["target"]
     text = step.inputs["text"]
-    splits = sorted({path.stem for path in text.iterdir() if path.suffix == f".{languages[0]}"})
-    groups = [languages] if asked.joint else [(language,) for language in languages]
-    for group in groups:
-        _KINDS[asked.kind](step, group, text, splits)
+    splits = {path.stem for path in text.iterdir() if path.suffix == f".{languages[0]}"}
+    for group in [languages] if asked.joint else [(language,) for language in languages]:
+        apply = _KINDS[asked.kind](step, group, asked.size)
+        for file in [f"{name}.{language}" for name in sorted(splits) for language in group]:
+            apply(text / file, step.folder / file)
 
 
-def _none(step: Step, languages: tuple[str, ...], text: Path, splits: list[str]) -> None:
-    for language in languages:
-        for name in splits:
-            (step.folder / f"{name}.{language}").write_bytes((text / f"{name}.{language}").read_bytes())
+def _none(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
+    return shutil.copyfile
 
 
-def _subword_nmt(step: Step, languages: tuple[str, ...], text: Path, splits: list[str]) -> None:
+def _subword_nmt(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
     codes, log = step.folder / f"codes.{'-'.join(languages)}", step.folder / "log"
-    size = str(Subwords(**step.settings["subwords"]).size)
-    if len(languages) > 1:
-        inputs = [text / f"train.{language}" for language in languages]
-        vocabularies = [step.folder / f"vocabulary.{language}" for language in languages]
-        run(
-            "subword-nmt", "learn-joint-bpe-and-vocab", "--input", *inputs, "-s", size, "-o", codes,
-            "--write-vocabulary", *vocabularies, log=log,
-        )  # fmt: skip
-    else:
-        run("subword-nmt", "learn-bpe", "-s", size, "-o", codes, log=log, stdin=text / f"train.{languages[0]}")
-    for language in languages:
-        for name in splits:
-            file = f"{name}.{language}"
-            run("subword-nmt", "apply-bpe", "-c", codes, log=log, stdin=text / file, stdout=step.folder / file)
+    inputs = [step.inputs["text"] / f"train.{language}" for language in languages]
+    vocabularies = [step.folder / f"vocabulary.{language}" for language in languages]
+    run(
+        "subword-nmt", "learn-joint-bpe-and-vocab", "--input", *inputs, "-s", str(size), "-o", codes,
+        "--write-vocabulary", *vocabularies, log=log,
+    )  # fmt: skip
+    return lambda text, to: run("subword-nmt", "apply-bpe", "-c", codes, log=log, stdin=text, stdout=to)
 
 
-def _sentencepiece(step: Step, languages: tuple[str, ...], text: Path, splits: list[str]) -> None:
+def _sentencepiece(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
     prefix = step.folder / f"model.{'-'.join(languages)}"
     sentencepiece.SentencePieceTrainer.train(
-        input=",".join(str(text / f"train.{language}") for language in languages),
+        input=",".join(str(step.inputs["text"] / f"train.{language}") for language in languages),
         model_prefix=str(prefix),
-        vocab_size=Subwords(**step.settings["subwords"]).size,
+        vocab_size=size,
         character_coverage=1.0,
         minloglevel=2,
     )
     model = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
-    for language in languages:
-        for name in splits:
-            lines = (text / f"{name}.{language}").read_text(encoding="utf-8").splitlines()
-            pieces = (" ".join(model.encode(line, out_type=str)) for line in lines)
-            (step.folder / f"{name}.{language}").write_text("".join(f"{p}\n" for p in pieces), encoding="utf-8")
+    return lambda text, to: write_lines(to, (" ".join(model.encode(line, out_type=str)) for line in read_lines(text)))
 
 
 _KINDS = {"none": _none, "subword_nmt": _subword_nmt, "sentencepiece": _sentencepiece}

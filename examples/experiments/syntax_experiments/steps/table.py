@@ -7,21 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.make import Step
+import pandas as pd
+
+from syntax_experiments.make import Step, read_lines
 from syntax_experiments.metric_names import COSTS, LOSS, NEVER_TRAINED
-from syntax_experiments.run_record import load_run, read_sentences
+from syntax_experiments.results import read_results, write_results
 from syntax_experiments.significance import WITHIN
+from syntax_experiments.tables import Tables
 
 Row = dict[str, Any]
 
 
 def write(step: Step) -> None:
-    """Write the CSV files of :mod:`syntax_experiments.results`, ``summary.csv``, ``table.md`` and ``table.tex``."""
-    import pandas as pd  # takes its time
-
-    from syntax_experiments.results import read_results, write_results
-    from syntax_experiments.tables import Tables
-
+    """Write :mod:`syntax_experiments.results`, summary.csv, table.md and table.tex."""
     rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
     software: dict[tuple[str, ...], Row] = {}
     translations: dict[str, Row] = {}
@@ -29,17 +27,16 @@ def write(step: Step) -> None:
         kind, *names = name.split(" ", 3)
         about = {"recipe": step.settings["recipe"], **dict(zip(("system", "seed"), names, strict=False))}
         if kind == "run":
-            run = load_run(path)
-            versions = dict(run.versions)
-            software[tuple(names)] = {"code": versions.pop("code", ""), "device": run.device} | {
-                "versions": ", ".join(f"{package} {number}" for package, number in versions.items())
-            }
-            of_run = {metric: getattr(run, metric) for metric in (LOSS, *COSTS, NEVER_TRAINED)}
-            found = [{"metric": metric, "value": float(value)} for metric, value in of_run.items()]
-            gates = [json.dumps(epoch["gates"]) if epoch.get("gates") else "" for epoch in run.epochs]
-            rows["epochs"] += [{**about, **e, "gates": of} for e, of in zip(run.epochs, gates, strict=True)]
-            for test in run.tests:
-                lines = read_sentences(str(path / f"{test}.txt"))
+            run = json.loads((path / "run.json").read_text())
+            code = run["versions"].pop("code")
+            versions = ", ".join(f"{package} {number}" for package, number in run["versions"].items())
+            software[tuple(names)] = {"code": code, "device": run["device"], "versions": versions}
+            found = [{"metric": of, "value": float(run[of])} for of in (LOSS, *COSTS, NEVER_TRAINED)]
+            for epoch in run["epochs"]:
+                gates = json.dumps(epoch["gates"]) if "gates" in epoch else ""
+                rows["epochs"].append({**about, **epoch, "gates": gates})
+            for test in run["tests"]:
+                lines = read_lines(path / f"{test}.txt")
                 translations.setdefault(test, {"test": [test] * len(lines)})[" ".join(names)] = lines
         elif kind == "scores":
             found = list(_metrics(path / "scores.json"))
@@ -49,11 +46,10 @@ def write(step: Step) -> None:
             command = step.settings["measurements"][names[2]]
             found = [{"metric": metric, "value": value, "signature": command} for metric, value in values.items()]
             rows["sentences"] += [{**about, **row} for row in _sentences(path / "output")]
-        elif kind == "comparison":
-            about |= {"baseline": names[1], "seed": names[2]}
-            rows["comparisons"] += [{**about, **row} for row in _metrics(path / "comparison.json")]
-            continue
         else:
+            if kind == "comparison":
+                about |= {"baseline": names[1], "seed": names[2]}
+                rows["comparisons"] += [{**about, **row} for row in _metrics(path / "comparison.json")]
             continue
         rows["table"] += [{**about, **row, **software[names[0], names[1]]} for row in found]
     write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
@@ -67,7 +63,7 @@ def write(step: Step) -> None:
 
 
 def _metrics(path: Path) -> Iterator[Row]:
-    """Yield a row for each metric of scores or of a comparison, on each part of a test set."""
+    """Yield a row for each metric of scores or of a comparison, and each part."""
     for part in json.loads(path.read_text()):
         for metric, of in part["metrics"].items():
             row = {"test": part["test"], "subset": part["subset"], "metric": metric}
@@ -75,13 +71,12 @@ def _metrics(path: Path) -> Iterator[Row]:
                 yield row | {"value": of["score"], "signature": of["signature"]}
             else:
                 tests = {test: of[test]["p"] for test in WITHIN}
-                yield row | {"difference": of["difference"]} | tests | {
-                    f"{test}_signature": of[test]["signature"] for test in WITHIN
-                }  # fmt: skip
+                signatures = {f"{test}_signature": of[test]["signature"] for test in WITHIN}
+                yield row | {"difference": of["difference"]} | tests | signatures
 
 
 def _sentences(output: Path) -> Iterator[Row]:
-    """Yield what a measurement printed of each sentence, a line ``{"sentences": {METRIC: [[BITS, TOKENS], …]}}``."""
+    """Yield sentences of a line ``{"sentences": {METRIC: [[BITS, TOKENS], …]}}``."""
     for line in output.read_text(encoding="utf-8").splitlines():
         if line.startswith('{"sentences": '):
             for metric, of in json.loads(line)["sentences"].items():

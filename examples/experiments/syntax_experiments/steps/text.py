@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from multiprocessing import Pool
 from pathlib import Path
@@ -19,12 +19,10 @@ from syntax_experiments.recipe import Text
 
 #: Pairs in memory.
 _CHUNK = 50_000
-#: One a language of the pair.
-_tokenizers: list[Callable[[str], str]]
 
 
 def tokenize(step: Step) -> None:
-    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference`` and ``SPLIT.raw``, the source as it was.
+    """Write ``SPLIT.LANG``, of test sets also ``SPLIT.reference``, ``SPLIT.raw``.
 
     Training and validation pairs beyond the recipe's limits are left out; of the rest each k-th pair is kept, or
     dropped. Where text is lower-cased after all else, ``SPLIT.SOURCE.cased`` is what it was before.
@@ -73,42 +71,32 @@ def _split(step: Step, split: str) -> dict[str, int]:
 
 
 def _words(step: Step, split: str, asked: Text, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, ...]]:
-    stripped = (tuple(line.rstrip("\n") for line in pair) for pair in pairs)
+    words = partial(_words_of, (step.settings["source"], step.settings["target"]), asked)
     if asked.tokenize == "none":
-        yield from (tuple(line.lower() for line in pair) for pair in stripped) if asked.lowercase_first else stripped
+        yield from map(words, pairs)
         return
-    languages = step.settings["source"], step.settings["target"]
-    with ExitStack() as stack:
-        bar = stack.enter_context(tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None))
-        mapped: Callable[..., Iterator[tuple[str, ...]]] = map
-        if step.threads > 1:
-            pool = stack.enter_context(Pool(step.threads, _set_up, (languages, asked)))
-            mapped = partial(pool.imap, chunksize=1000)
-        else:
-            _set_up(languages, asked)
-        while chunk := list(islice(stripped, _CHUNK)):
-            yield from mapped(_tokenized, chunk)
+    with Pool(step.threads) as pool, tqdm(desc=f"tokenising {split}", unit=" pairs", disable=None) as bar:
+        while chunk := list(islice(pairs, _CHUNK)):
+            yield from pool.imap(words, chunk, chunksize=1000)
             bar.update(len(chunk))
 
 
-def _set_up(languages: tuple[str, ...], asked: Text) -> None:
-    global _tokenizers
-    _tokenizers = [_tokenizer(language, asked) for language in languages]
-
-
-def _tokenizer(language: str, asked: Text) -> Callable[[str], str]:
-    normalizer, tokenizer = MosesPunctNormalizer(language), MosesTokenizer(language)
-
-    def words(line: str) -> str:
+def _words_of(languages: tuple[str, str], asked: Text, pair: tuple[str, str]) -> tuple[str, ...]:
+    found = []
+    for language, line in zip(languages, pair, strict=True):
+        line = line.rstrip("\n")
         line = line.lower() if asked.lowercase_first else line
-        line = normalizer.normalize(line) if asked.normalize else line
-        return str(tokenizer.tokenize(line, aggressive_dash_splits=asked.dashes, return_str=True))
+        if asked.tokenize == "moses":
+            normalizer, tokenizer = _moses(language)
+            line = normalizer.normalize(line) if asked.normalize else line
+            line = str(tokenizer.tokenize(line, aggressive_dash_splits=asked.dashes, return_str=True))
+        found.append(line)
+    return tuple(found)
 
-    return words
 
-
-def _tokenized(pair: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(tokenize(line) for tokenize, line in zip(_tokenizers, pair, strict=True))
+@cache
+def _moses(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
+    return MosesPunctNormalizer(language), MosesTokenizer(language)
 
 
 def _within(pair: tuple[str, ...], asked: Text) -> bool:

@@ -14,7 +14,7 @@ from syntax_experiments.training_log import CODE
 
 
 def train(step: Step) -> None:
-    """Write ``train.log`` and ``checkpoint.pt``, the best or the mean of the last ones.
+    """Write ``train.log`` and ``checkpoint.pt``, the best or the last ones' mean.
 
     If the recipe keeps epochs, their checkpoints stay as ``checkpoints/checkpointN.pt``.
     """
@@ -32,7 +32,7 @@ def train(step: Step) -> None:
 
 
 def _is_trained(log: Path) -> bool:
-    """Return whether fairseq-train has ended; called again, it would do one update more than ``--max-update``."""
+    """Return whether fairseq-train has ended; again, it would do one update more."""
     return log.exists() and "| done training in " in log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -54,7 +54,7 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
 
 
 def _drop_broken(checkpoints: Path) -> None:
-    """fairseq copies a checkpoint to its other names; one that a kill cut off is replaced by the newest whole one."""
+    """Replace a last checkpoint that a kill cut off by the newest whole one."""
     last = checkpoints / "checkpoint_last.pt"
     if last.exists() and not zipfile.is_zipfile(last):
         whole = [path for path in checkpoints.glob("checkpoint*.pt") if zipfile.is_zipfile(path)]

@@ -1,4 +1,4 @@
-"""Plain batch normalisation of gates, evaluated by statistics of the whole training set.
+"""Plain batch normalisation of gates, with statistics of the training set.
 
 Before each validation the running statistics become the mean of those of the training set's batches, each normalised by
 its own, under the weights as they are then. Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for

@@ -1,4 +1,4 @@
-"""Plain batch normalisation of gates whose statistics are constant from the 500th update on.
+"""Plain batch normalisation of gates with constant statistics from update 500 on.
 
 Training, too, normalises by them then. Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for
 ``--gate-batch-norm-statistics batch``.

@@ -1,4 +1,4 @@
-"""Plain batch normalisation of gates whose running statistics move slowly: a momentum of 0.01 instead of 0.1.
+"""Plain batch normalisation of gates with a momentum of 0.01 instead of 0.1.
 
 Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for ``--gate-batch-norm-statistics batch``.
 """
