@@ -122,36 +122,26 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
     """The splits that the options name. Raises :class:`InputError` for a file that is not there."""
     splits = []
     for name in SPLITS:
-        prefixes = getattr(args, f"{name}pref")
-        if not prefixes:
-            if getattr(args, f"{name}parse"):
-                raise ValueError(f"--{name}parse: expected --{name}pref beside it")
-            continue
-        texts = prefixes.split(",")
-        parses = (getattr(args, f"{name}parse") or prefixes).split(",")
-        if len(texts) != len(parses):
-            raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parses)}")
-        for k, (text, parse) in enumerate(zip(texts, parses, strict=True)):
-            tokens = _find_tokens(args.destdir, f"{name}{k or ''}", args.source_lang, args.target_lang)
-            splits.append(
-                _find_split(f"{text}.{args.source_lang}", f"{parse}.{args.source_lang}", tokens, args.features)
-            )
+        prefixes, parses = getattr(args, f"{name}pref"), getattr(args, f"{name}parse")
+        if parses and not prefixes:
+            raise ValueError(f"--{name}parse: expected --{name}pref beside it")
+        texts = prefixes.split(",") if prefixes else []
+        parsed = parses.split(",") if parses else texts
+        if len(texts) != len(parsed):
+            raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parsed)}")
+        for k, (text, parse) in enumerate(zip(texts, parsed, strict=True)):
+            splits.append(_find_split(f"{name}{k or ''}", text, parse, args))
     if not splits:
         raise ValueError("expected at least one of --trainpref, --validpref and --testpref")
     return splits
 
 
-def _find_tokens(data: str, split: str, lang: str, other_lang: str) -> TokenFiles:
-    files = TokenFiles.find(data, split, lang, other_lang)
-    if files is None:
-        prefix = TokenFiles(data, split, (lang, other_lang), lang).prefix
-        raise InputError(
-            f"{prefix}.idx", None, "expected the tokens of this split, found none: run fairseq-preprocess first"
-        )
-    return files
-
-
-def _find_split(text: str, prefix: str, tokens: TokenFiles, features: str | None) -> Split:
+def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.Namespace) -> Split:
+    tokens = TokenFiles.find(args.destdir, name, args.source_lang, args.target_lang)
+    if tokens is None:
+        path = TokenFiles(args.destdir, name, (args.source_lang, args.target_lang), args.source_lang).tokens[1]
+        raise InputError(path, None, "expected the tokens of this split, found none: run fairseq-preprocess first")
+    text, prefix = f"{text_prefix}.{args.source_lang}", f"{parse_prefix}.{args.source_lang}"
     if not os.path.isfile(text):
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
@@ -160,7 +150,7 @@ def _find_split(text: str, prefix: str, tokens: TokenFiles, features: str | None
         message = f"expected parses in {' or '.join(paths.values())}, found neither; --trainparse, --validparse and "
         raise InputError(prefix, None, f"{message}--testparse name other paths")
     possible = [name for name, feature in FEATURES.items() if feature.source in (None, *parses)]
-    wanted = features.split(",") if features else possible
+    wanted = args.features.split(",") if args.features else possible
     for feature in wanted:
         if feature not in FEATURES:
             raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
@@ -182,12 +172,8 @@ def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
     described: dict[str, dict[str, Any]] = {}
     for kind, path in split.parses.items():
         if record := records.get(kind):
-            described[kind] = {
-                **record.parser,
-                "settings": record.settings,
-                "text": record.text,
-                "sha256": record.sha256,
-            }
+            made = {"settings": record.settings, "text": record.text, "sha256": record.sha256}
+            described[kind] = {**record.parser, **made}
             if name:
                 print(f"--parser-name is not used for {path}: {split.record} names the parser")
         else:

@@ -104,7 +104,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _samples(text: str) -> int:
-    # sacreBLEU takes its default for 0 and whatever is negative.
+    # sacreBLEU takes its default for 0 and for negative numbers.
     if not re.fullmatch("[0-9]{1,6}", text) or not 0 < int(text) <= _MOST_SAMPLES:
         raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_SAMPLES}, found {text[:20]!r}")
     return int(text)
@@ -130,7 +130,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command; broken input ends it with a message and exit status 1."""
+    """Run the command; broken input ends it with a message and exit status 1."""
     # The errors: sacreBLEU lacks a tokeniser.
     run("fairseq-syntax-score", get_parser, _run, argv, errors=(RuntimeError, ImportError))
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from tqdm import tqdm
 
-from syntax_data.data_bin.mmap import MmapValues, ranges
+from syntax_data.data_bin import mmap
+from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.data_bin.paths import TokenFiles, signature_path
 from syntax_data.data_bin.signature import Signature, check_files
 from syntax_data.errors import InputError
@@ -95,7 +96,8 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
     features = open_features(files, names, signature)
     lengths = MmapValues(files.prefix).lengths
     with tqdm(desc=files.split, total=len(lengths), unit=" sentences", leave=False, disable=None) as progress:
-        for first, last in ranges(lengths):
+        for first in range(0, len(lengths), mmap.AT_ONCE):
+            last = min(first + mmap.AT_ONCE, len(lengths))
             rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
             for name in names:
                 labels = signature.labels[name] if FEATURES[name].labels == () else FEATURES[name].labels or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -67,7 +68,7 @@ class Signature:
     def _build(cls, content: dict[str, Any]) -> Signature:
         check_types("the file", content, {"format_version": int, "splits": dict, "labels": dict})
         check_types("labels", content["labels"], dict.fromkeys(content["labels"], list))
-        for label in (label for labels in content["labels"].values() for label in labels):
+        for label in itertools.chain(*content["labels"].values()):
             if not isinstance(label, str):
                 raise ValueError(f"{short_repr(label)} instead of a label")
         for name, split in content["splits"].items():

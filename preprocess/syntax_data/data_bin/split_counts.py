@@ -65,16 +65,15 @@ class SplitCounts:
 
     def __str__(self) -> str:
         """The report."""
-        words, subwords, symbols = (self.totals[name] for name in ("words", "subwords", "symbols"))
-        parts = [
-            f"{self.totals['sentences']} sentences",
-            f"{words} words",
-            f"{subwords} subwords ({subwords / max(words, 1):.2f} a word)",
-            *([f"{symbols} symbols"] if symbols else []),
-            *(f"{kind}: {counts}" for kind, counts in self.parses.items()),
-        ]
+        totals = self.totals
+        report = f"{totals['sentences']} sentences; {totals['words']} words; {totals['subwords']} subwords "
+        report += f"({totals['subwords'] / max(totals['words'], 1):.2f} a word)"
+        if totals["symbols"]:
+            report += f"; {totals['symbols']} symbols"
+        for kind, counts in self.parses.items():
+            report += f"; {kind}: {counts}"
         if TREES.name in self.parses:
-            parts.append(f"longest distance {self.longest_distance}")
+            report += f"; longest distance {self.longest_distance}"
         if CONLLU.name in self.parses:
-            parts.append(f"deepest dependency tree {self.deepest_tree}")
-        return "; ".join(parts)
+            report += f"; deepest dependency tree {self.deepest_tree}"
+        return report

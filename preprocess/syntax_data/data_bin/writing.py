@@ -49,22 +49,21 @@ def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
         folder: of :func:`staging_folder`.
     """
     target = files[0].signature
-    moved = {path: os.path.join(folder, os.path.basename(path)) for f in files for path in _features(new, f)}
+    moved = {}
     for f in files:
-        new.splits[f.split].files = describe_files([*f.tokens, *(moved[path] for path in _features(new, f))])
+        paths = f.features(new.splits[f.split].features)
+        staged = {path: os.path.join(folder, os.path.basename(path)) for path in paths}
+        new.splits[f.split].files = describe_files([*f.tokens, *staged.values()])
+        moved.update(staged)
     written = {f.split for f in files}
     others = {name: split for name, split in new.splits.items() if name not in written}
     # The signature drops the old files before they are replaced: it never describes a mixture, wherever this is killed.
     with signals_afterwards():
         if os.path.exists(target):
             _replace(Signature(others, new.labels), target, folder)
-        for path, hidden in moved.items():
-            os.replace(hidden, path)
+        for path, staged_path in moved.items():
+            os.replace(staged_path, path)
         _replace(new, target, folder)
-
-
-def _features(signature: Signature, files: TokenFiles) -> list[str]:
-    return files.features(signature.splits[files.split].features)
 
 
 def _replace(signature: Signature, target: str, folder: str) -> None:

@@ -67,7 +67,9 @@ def align_sentence(
         if not isinstance(parse, NoParse):
             try:
                 words = FORMATS[kind].tokens(parse)
-                aligned.word_of = _align(subwords, words)
+                if len(words) >= INFINITE:
+                    raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
+                aligned.word_of = align(subwords, words)
                 aligned.words = words
                 if kind == TREES.name:
                     aligned.word_of_leaf = aligned.word_of
@@ -86,9 +88,3 @@ def align_sentence(
     if isinstance(aligned.trees, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
     return aligned
-
-
-def _align(subwords: Subwords, words: list[str]) -> list[int]:
-    if len(words) >= INFINITE:
-        raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
-    return align(subwords, words)

@@ -29,43 +29,36 @@ def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> lis
     for number, tree in enumerate(trees):
         if number:
             distances.append(INFINITE)
-        _append_distances(tree, distances, binarize)
+        # Of each constituent that is open: the heights of its children so far, and the boundaries between them.
+        stack: list[tuple[list[int], list[int]]] = []
+        for node, step in tree.walk():
+            if step >= 0 and stack and stack[-1][0]:
+                stack[-1][1].append(len(distances))
+                distances.append(0)
+            if step > 0:
+                stack.append(([], []))
+                continue
+            height = 1 if isinstance(node, str) else _close(*stack.pop(), distances, binarize)
+            if stack:
+                stack[-1][0].append(height)
     return distances
 
 
-def _append_distances(tree: Tree, distances: list[int], binarize: str) -> None:
-    # Depth first, without recursion (trees can be as deep as a sentence is long). A frame holds its
-    # node's remaining children, the greatest height among those done, and the boundaries between them.
-    stack: list[tuple[list[Tree | str], list[int], list[int]]] = [(tree.children[::-1], [], [])]
-    while stack:
-        children, heights, boundaries = stack[-1]
-        if children:
-            if heights:
-                boundaries.append(len(distances))
-                distances.append(0)
-            child = children.pop()
-            while not isinstance(child, str) and len(child.children) == 1:
-                child = child.children[0]  # unary chains add nothing
-            if isinstance(child, str):
-                heights.append(1)
-            else:
-                stack.append((child.children[::-1], [], []))
-            continue
-        stack.pop()
-        if binarize == "none":
-            height = max(heights) + (len(heights) > 1)  # one child: a unary chain adds nothing
-            for boundary in boundaries:
-                distances[boundary] = height - 1
-        else:
-            if binarize == "right":
-                heights.reverse()
-                boundaries.reverse()
-            height = heights[0]
-            for other, boundary in zip(heights[1:], boundaries, strict=True):
-                height = 1 + max(height, other)
-                distances[boundary] = height - 1
-        if stack:
-            stack[-1][1].append(height)
+def _close(heights: list[int], boundaries: list[int], distances: list[int], binarize: str) -> int:
+    """Write the distances between a constituent's children; return its height, a unary chain's as that of its end."""
+    if binarize == "none":
+        height = max(heights) + (len(heights) > 1)
+        for boundary in boundaries:
+            distances[boundary] = height - 1
+        return height
+    if binarize == "right":
+        heights.reverse()
+        boundaries.reverse()
+    height = heights[0]
+    for other, boundary in zip(heights[1:], boundaries, strict=True):
+        height = 1 + max(height, other)
+        distances[boundary] = height - 1
+    return height
 
 
 def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[int]:

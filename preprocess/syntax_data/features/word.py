@@ -17,14 +17,8 @@ def kept_words(word_of: Sequence[int]) -> list[int]:
 
 def word_feature(word_of: Sequence[int]) -> list[int]:
     """``word`` for the n - 1 subwords of `word_of` and ``</s>``."""
-    index = -1
-    previous = None
-    words = []
-    for word in word_of:
-        index += word != previous
-        previous = word
-        words.append(index)
-    return [*words, index + 1]
+    number = {word: i for i, word in enumerate(kept_words(word_of))}
+    return [*(number[word] for word in word_of), len(number)]
 
 
 def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
@@ -43,7 +37,7 @@ def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[lis
 
 
 def inside_a_word(words: Sequence[int], at: int) -> bool:
-    """Whether the place before subword `at` is inside of a word."""
+    """Return true if the subwords before and after `at` are of one word."""
     return at > 0 and words[at - 1] == words[at]
 
 

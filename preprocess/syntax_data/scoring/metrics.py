@@ -48,12 +48,11 @@ class ScoreSettings:
 class PairedResult:
     """The result of a paired test for one metric.
 
-    Args:
+    Attributes:
         signature: of the metric and the test: version, settings, samples, seed.
         scores: of each system by its name, the baseline first.
-        p: of each system but the baseline: how probable a difference of this size is if there is none in truth. The
-            bootstrap's looks at the side of the observed difference only: half of a two-sided p, which the
-            randomisation's is.
+        p: of each system but the baseline: the probability of such a difference if there is none in truth; the
+            bootstrap's is one-sided, half of the randomisation's two-sided one.
     """
 
     signature: str

@@ -1,14 +1,15 @@
-"""The options by which translations become text that is scored; fairseq-syntax-score and -analyze have them."""
+"""Options for fairseq-syntax-score and -analyze: how translations become text that is scored."""
 
 from __future__ import annotations
 
 import argparse
 
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_data.scoring.translations import MARKS
 
 
 def add_scoring_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """Adds them, by sacreBLEU's names where sacreBLEU has the option."""
+    """Add them, by sacreBLEU's names where sacreBLEU has the option."""
     parser.add_argument(
         "--remove-bpe", choices=list(MARKS), help="undo subwords of this kind (default: there are none, or no more)"
     )
@@ -40,9 +41,7 @@ def _language(code: str) -> str:
 
 
 def _tokenizer(name: str) -> str:
-    from sacrebleu.metrics import BLEU
-
-    if name not in BLEU.TOKENIZERS:
-        known = ", ".join(map(repr, BLEU.TOKENIZERS))
-        raise argparse.ArgumentTypeError(f"sacreBLEU knows {known}, found {name[:20]!r}")
-    return name
+    try:
+        return ScoreSettings(tokenize=name).tokenize
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

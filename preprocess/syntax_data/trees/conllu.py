@@ -37,7 +37,7 @@ def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list
 
 
 def is_comment(entry: list[str]) -> bool:
-    """Whether an entry has neither words nor a statement that there is no parse."""
+    """Return true for an entry with neither words nor a statement that there is no parse."""
     for line in entry:
         stated = _STATEMENT.match(line)
         if not line.startswith("#") or (stated and stated[1] == "no_parse"):
@@ -137,10 +137,11 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
     # A token's head is the token of its shallowest word's head. That head is shallower than any word of
     # the token, so it is outside the token and depths fall strictly on the way up: no cycle can arise.
     head_words = [min(group, key=lambda word: depth_of[word]) for group in groups]
-    columns_of_tokens = [
-        rows[word] if len(group) == 1 else _without_lemma(rows[word])
-        for word, group in zip(head_words, groups, strict=True)
-    ]
+    columns_of_tokens = [rows[word] for word in head_words]
+    for token, group in enumerate(groups):
+        if len(group) > 1:
+            row = columns_of_tokens[token]
+            columns_of_tokens[token] = [*row[:_LEMMA], "_", *row[_LEMMA + 1 :]]
     token_of = [0] * (len(forms) + 1)
     for number, group in enumerate(groups, start=1):
         for word in group:
@@ -179,10 +180,6 @@ def _other_columns(text: str) -> str:
     if text.lstrip().startswith("("):
         return f"{found}: these may be bracketed trees (--parser trees, .trees)"
     return f"{found}: CoNLL-U has {_COLUMNS}"
-
-
-def _without_lemma(columns: list[str]) -> list[str]:
-    return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
 
 
 def format_conllu(tree: DependencyTree | NoParse) -> str:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Self
 
 from syntax_data.errors import short_repr
 
 _NO_PARSE = "no_parse."
 _REASONS = 8  # that a report lists
 _LONGEST_REASON = 100  # characters that it shows
-
-C = TypeVar("C", bound="ParseCounts")
 
 
 @dataclass
@@ -56,7 +54,7 @@ class ParseCounts:
         return dict(sorted({**numbers, **{f"{_NO_PARSE}{reason}": n for reason, n in self.no_parse.items()}}.items()))
 
     @classmethod
-    def from_dict(cls: type[C], content: Mapping[str, int]) -> C:
+    def from_dict(cls, content: Mapping[str, int]) -> Self:
         """What :meth:`as_dict` gave."""
         no_parse = {k.removeprefix(_NO_PARSE): n for k, n in content.items() if k.startswith(_NO_PARSE)}
         return cls(no_parse=Counter(no_parse), **{name: content.get(name, 0) for name in _numbers(cls)})

@@ -14,6 +14,9 @@ from syntax_data.errors import BadParse, short_repr
 
 _UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
+#: The first word and the end of a constituent.
+Span = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class NoParse:
@@ -54,6 +57,44 @@ class Tree:
             if step > 0 and isinstance(node, Tree):
                 stack.append((node, -1))
                 stack += [(child, int(isinstance(child, Tree))) for child in reversed(node.children)]
+
+    def brackets(self) -> dict[Span, str]:
+        """The label of each constituent of several words, and of this one; of a unary chain the uppermost one's.
+
+        Keys are the first word and the end, the outer before the inner.
+        """
+        found = {}
+        words = 0
+        starts: list[int] = []
+        for node, step in self.walk():
+            if isinstance(node, str):
+                words += 1
+            elif step > 0:
+                starts.append(words)
+            elif words - (first := starts.pop()) > 1 or not starts:
+                found[first, words] = node.label
+        return {span: found[span] for span in sorted(found, key=_outer_first)}
+
+    @classmethod
+    def from_brackets(cls, words: Sequence[str], labels: Mapping[Span, str]) -> Tree:
+        """The tree over `words` whose :meth:`brackets` are `labels`."""
+        spans = sorted(labels, key=_outer_first, reverse=True)
+        stack = [(cls("", []), len(words) + 1)]
+        for number, word in enumerate(words):
+            while stack[-1][1] == number:
+                stack.pop()
+            while spans and spans[-1][0] == number:
+                node = cls(labels[spans[-1]], [])
+                stack[-1][0].children.append(node)
+                stack.append((node, spans.pop()[1]))
+            stack[-1][0].children.append(word)
+        (root,) = stack[0][0].children
+        assert isinstance(root, Tree)
+        return root
+
+
+def _outer_first(span: Span) -> Span:
+    return span[0], -span[1]
 
 
 @dataclass(slots=True)
@@ -107,7 +148,8 @@ class DependencyTree:
         if deprel is not None:
             rows = columns or [["_"] * 10 for _ in self.tokens]
             columns = [[*row[:_DEPREL], label, *row[_DEPREL + 1 :]] for row, label in zip(rows, deprel, strict=True)]
-        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth(heads))
+        depth = max(depths(heads, path="", lines=[0] * len(heads)), default=0)
+        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth)
 
 
 def roots(heads: Sequence[int]) -> list[int]:
@@ -130,11 +172,6 @@ def sentence_sizes(heads: Sequence[int]) -> list[int]:
     above = roots(heads)
     starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
     return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
-
-
-def depth(heads: list[int]) -> int:
-    """The greatest number of words on the way from a root down."""
-    return max(depths(heads, path="", lines=[0] * len(heads)), default=0)
 
 
 def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
@@ -164,7 +201,7 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
 
 
 def _traces(tree: Tree) -> set[int]:
-    """Which leaves (from 0) are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
+    """The leaves (from 0) that are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
     found = set()
     leaves = inside = 0
     for node, step in tree.walk():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from syntax_data.errors import InputError
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import conllu_ranges, line_ranges
+from syntax_data.text.ranges import line_ranges
 from syntax_data.trees.conllu import conllu_entries
 from syntax_data.trees.parallel_files import parallel_ranges
 
@@ -26,7 +26,7 @@ def test_ranges_together_are_the_file(tmp_path_factory, lines, closed, entries):
         len(whole) % entries
     )
     blocks = list(conllu_entries(whole))
-    ranges = list(conllu_ranges(str(path), entries))
+    ranges = list(line_ranges(str(path), entries, conllu=True))
     assert [entry for r in ranges for entry in conllu_entries(r.lines())] == blocks
     assert sum(r.count for r in ranges) == len(blocks)
     assert all(len(list(conllu_entries(r.lines()))) == r.count for r in ranges)
