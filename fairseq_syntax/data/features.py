@@ -108,7 +108,8 @@ def load_features(
         if len(parts) == 1:
             return parts[0]
         ratios = [cfg.upsample_primary] + [1] * (len(parts) - 1)
-        return SplitFeatures({n: ConcatDataset([part.rows[n] for part in parts], ratios) for n in parts[0].rows})
+        found = names if parts else ()  # fairseq says that there are no tokens
+        return SplitFeatures({n: ConcatDataset([part.rows[n] for part in parts], ratios) for n in found})
 
     shards = utils.split_paths(cfg.data)
     if split != cfg.train_subset:

@@ -111,9 +111,10 @@ class SyntaxTranslationTask(TranslationTask):
             self._load(split, epoch, combine, **kwargs)
 
     def _load(self, split: str, epoch: int, combine: bool, **kwargs: Any) -> None:
+        # Features first: they check the tokens, which fairseq opens without a check.
+        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         pairs = self.datasets[split]
-        features = load_features(self.cfg, split, self.syntax_features, epoch=epoch, combine=combine)
         if self._has_auxiliary_losses:
             try:
                 more = self.label_features - self.syntax_features
