@@ -44,7 +44,7 @@ from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
 from syntax_data.io.unmodified import assert_unmodified
 from syntax_data.io.workers import Workers, check_workers
-from syntax_data.parsers.record import check_unchanged, file_hash
+from syntax_data.parsers.record import check_unchanged, file_hash, record_path
 from syntax_data.text import symbols
 from syntax_data.text.alignment import SUBWORDS
 from syntax_data.text.lines import read_lines
@@ -160,13 +160,9 @@ def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.N
 
 
 def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
-    """The parser of each kind of a split's parses, for the signature.
+    """The parser of each kind of a split's parses, for the signature; `name` is that of parses without a record.
 
-    Args:
-        name: the parser of those without a record.
-
-    Raises:
-        InputError: the parses or their text changed after fairseq-syntax-parse.
+    Raises :class:`InputError` if the parses or their text changed after fairseq-syntax-parse.
     """
     records = check_unchanged(split.parse_prefix, list(split.parses))
     described: dict[str, dict[str, Any]] = {}
@@ -175,7 +171,7 @@ def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
             made = {"settings": record.settings, "text": record.text, "sha256": record.sha256}
             described[kind] = {**record.parser, **made}
             if name:
-                print(f"--parser-name is not used for {path}: {split.record} names the parser")
+                print(f"--parser-name is not used for {path}: {record_path(split.parse_prefix)} names the parser")
         else:
             described[kind] = {"sha256": file_hash(path)}
             if maker := name or FORMATS[kind].maker(read_lines(path)):
@@ -191,7 +187,7 @@ def binarize(args: argparse.Namespace) -> None:
     settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, named)
     splits = find_splits(args)
     target = splits[0].tokens.signature
-    inputs = [path for split in splits for path in (*split.inputs, split.record)]
+    inputs = [path for split in splits for path in (*split.inputs, record_path(split.parse_prefix))]
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
         refuse_to_overwrite(path, inputs)
     with staging_folder(target) as folder, Workers(args.workers) as workers:

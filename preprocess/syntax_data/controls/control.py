@@ -47,10 +47,8 @@ class Control:
             kinds = ", ".join([*FROM_LENGTH, "shuffled", "noise:PERCENT"])
             raise ValueError(f"--control: expected {kinds} or no-parse, and perhaps @SEED behind it, found {text!r}")
         if (kind == "noise") != (spelled["percent"] is not None) or int(spelled["percent"] or 0) > 100:
-            raise ValueError(
-                f"--control: expected a percentage, an integer from 0 to 100, after noise: and no other control, "
-                f"found {text!r}"
-            )
+            expected = "a percentage, an integer from 0 to 100, after noise: and no other control"
+            raise ValueError(f"--control: expected {expected}, found {text!r}")
         return Control(kind, int(spelled["percent"] or 0), int(spelled["seed"] or 0))
 
     def __str__(self) -> str:
@@ -61,16 +59,9 @@ class Control:
     def parses(
         self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:
-        """The control's parses of a sentence instead of its own; where it has no parse, that stays.
+        """The control's parses of the sentence `text` instead of its own; where it has no parse, that stays.
 
-        Args:
-            trees: its constituency trees, ``None`` if they are not wanted.
-            dependencies: likewise.
-            text: the sentence.
-            pool: the sentences to draw from, for ``shuffled`` alone.
-
-        Raises:
-            ValueError: ``shuffled`` has nothing to draw from.
+        ``None`` is a kind of parse that is not wanted. Raises :class:`ValueError` if ``shuffled`` has no `pool`.
         """
         seed = f"{self.seed} {text}" if self.seed else text
         own_trees = trees if isinstance(trees, list) else None

@@ -47,28 +47,18 @@ def _open_feature(files: TokenFiles, name: str, expected: np.ndarray) -> MmapVal
     no_parse = (found == 0) & (FEATURES[name].source is not None)
     wrong = np.flatnonzero((found != expected) & ~no_parse)
     if len(wrong):
-        raise InputError(
-            feature.prefix,
-            None,
-            f"expected {expected[wrong[0]]} values for sentence {wrong[0]} (counted from 0), one for each token, found "
-            f"{found[wrong[0]]}; {len(wrong)} sentences differ",
-        )
+        first = wrong[0]
+        message = f"expected {expected[first]} values for sentence {first} (counted from 0), one for each token, found "
+        raise InputError(feature.prefix, None, f"{message}{found[first]}; {len(wrong)} sentences differ")
     return feature
 
 
 def verify(data: str, source_lang: str, target_lang: str) -> None:
-    """Check the features of all splits of a data-bin, in constant memory, and print a line for each split.
+    """Check the features in `source_lang` of all splits of a data-bin, in constant memory; print a line for each.
 
     Size and hash of every file, against the signature; each sentence's length, against the tokens; every value, against
-    :mod:`syntax_data.features`.
-
-    Args:
-        data: a data-bin.
-        source_lang: the language that has features.
-        target_lang: the other one.
-
-    Raises:
-        InputError: no signature lists any split; or, after all splits, the first fault with its file and sentence.
+    :mod:`syntax_data.features`. Raises :class:`InputError` if no signature lists any split; or, after all splits, for
+    the first fault with its file and sentence.
     """
     pairs = [(source_lang, target_lang), (target_lang, source_lang)]
     signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in pairs}
@@ -105,12 +95,9 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
                     if wrong.any():
                         at = int(wrong.argmax())
                         sentence, position = rows[name].place(at)
-                        raise InputError(
-                            f"{features[name].prefix}.bin",
-                            None,
-                            f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, "
-                            f"position {position} (both counted from 0)",
-                        )
+                        place = f"sentence {first + sentence}, position {position} (both counted from 0)"
+                        message = f"expected {expected}, found {rows[name].values[at]} in {place}"
+                        raise InputError(f"{features[name].prefix}.bin", None, message)
             progress.update(last - first)
     count = len(files.tokens) + len(files.features(names))
     return f"{count} files as in the signature; {len(lengths)} sentences with valid {', '.join(names)}"

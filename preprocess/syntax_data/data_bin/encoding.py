@@ -25,7 +25,6 @@ from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.sentence import AlignedSentence
 from syntax_data.io.workers import Workers
-from syntax_data.parsers.record import record_path
 from syntax_data.text.alignment import (
     SENTENCEPIECE_HINT,
     SUBWORDS,
@@ -68,11 +67,6 @@ class Split:
     def name(self) -> str:
         """``train``, ``valid1`` …"""
         return self.tokens.split
-
-    @property
-    def record(self) -> str:
-        """Path of the record that fairseq-syntax-parse writes beside its parses."""
-        return record_path(self.parse_prefix)
 
     @property
     def inputs(self) -> list[str]:
@@ -118,9 +112,7 @@ def encode_lines(
 ) -> EncodedLines:
     """Compare lines of a split with their tokens, then read, check, align and encode their parses.
 
-    Args:
-        pool: a path of :func:`_write_pool`.
-        run: a number that no other run in this process has, for what is read once.
+    `pool` is a path of :func:`_write_pool`; `run`, a number that no other run in this process has.
     """
     _check_tokens(ranges["text"], split.tokens, run)
     found = EncodedLines(split)
@@ -166,12 +158,10 @@ def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
         if sentence != [*(ids.get(word, UNKNOWN) for word in words), EOS]:
             symbols = {i: symbol for symbol, i in ids.items()}
             expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
-            raise InputError(
-                text.path,
-                number,
-                f"expected {expected}, sentence {number - 1} (counted from 0) of {files.prefix}, found another text: "
-                "run fairseq-preprocess on this text first",
+            message = (
+                f"expected {expected}, sentence {number - 1} (counted from 0) of {files.prefix}, found another text"
             )
+            raise InputError(text.path, number, f"{message}: run fairseq-preprocess on this text first")
 
 
 @lru_cache(maxsize=1)
@@ -230,12 +220,9 @@ def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str
     if len(labels) > MOST_LABELS + 1:
         one_more = labels[MOST_LABELS + 1]
         others = ",".join(name for name in split.features if name != feature) or "word"
-        raise InputError(
-            split.parses[FEATURES[feature].source or ""],
-            here[one_more][1],
-            f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
-            f"{short_repr(one_more)} (--features {others} leaves {feature} out)",
-        )
+        message = f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
+        message += f"{short_repr(one_more)} (--features {others} leaves {feature} out)"
+        raise InputError(split.parses[FEATURES[feature].source or ""], here[one_more][1], message)
     return np.array([0, *map(labels.index, here)])
 
 

@@ -27,11 +27,9 @@ class MmapValues:
         dtype: the values' type; ``None``: any integers.
 
     Attributes:
-        prefix: as given.
         lengths: how many values each sentence has, ``(sentences,)``.
 
-    Raises:
-        InputError: the files are not of this format or type, or do not fit each other.
+    Raises :class:`InputError` if the files are not of this format or type, or do not fit each other.
     """
 
     def __init__(self, prefix: str, dtype: str | None = None):
@@ -58,12 +56,9 @@ class MmapValues:
             wrong = (lengths < 0) | (offsets != (ends - lengths) * width)
             if wrong.any():
                 at = int(wrong.argmax())
-                raise InputError(
-                    path,
-                    None,
-                    "expected the values of each sentence to follow those of the one before, found those of sentence "
-                    f"{begin + at} (counted from 0), of length {lengths[at]}, at byte {offsets[at]}",
-                )
+                found = f"sentence {begin + at} (counted from 0), of length {lengths[at]}, at byte {offsets[at]}"
+                message = f"expected each sentence's values to follow those of the one before, found those of {found}"
+                raise InputError(path, None, message)
             count = int(ends[-1])
         return count
 
@@ -79,12 +74,8 @@ def _read_header(path: str, dtype: str | None) -> tuple[np.dtype, int]:
         start = file.read(_HEADER.size)
     magic, version, code, sentences = _HEADER.unpack(start.ljust(_HEADER.size, b"\x00"))
     if (magic, version) != (_MAGIC, _VERSION):
-        raise InputError(
-            path,
-            None,
-            f"expected an index of fairseq's mmap format, version 1, found {start!r}; fairseq-preprocess writes it "
-            "without --dataset-impl",
-        )
+        message = f"expected an index of fairseq's mmap format, version 1, found {start!r}; "
+        raise InputError(path, None, f"{message}fairseq-preprocess writes it without --dataset-impl")
     name = _TYPES.get(code, f"type number {code}")
     if name not in ([dtype] if dtype else _TYPES.values()):
         raise InputError(path, None, f"expected values of {dtype or 'integers'}, found {name}")

@@ -55,10 +55,7 @@ class Signature:
 
     @classmethod
     def read(cls, path: str) -> Signature:
-        """The signature in a file; an empty one if there is no file.
-
-        Raises :class:`InputError` for another format or version.
-        """
+        """The signature in a file; an empty one if there is none. Raises :class:`InputError` for another format."""
         if not os.path.exists(path):
             return cls()
         remedy = "of an earlier fairseq-syntax: delete this file, and run fairseq-syntax-binarize again on all splits"
@@ -101,10 +98,7 @@ def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *, hashes: bool = True) -> None:
-    """Check that files have the sizes and, if `hashes`, the hashes of a signature.
-
-    Raises :class:`InputError`, which names the file.
-    """
+    """Raise :class:`InputError` unless files have the sizes and, if `hashes`, the hashes of a signature."""
     for path in paths:
         if not os.path.isfile(path):
             raise InputError(path, None, "expected a file, as in the signature, found none")
@@ -113,9 +107,8 @@ def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *
             raise InputError(path, None, "expected a file that the signature describes, found that it does not")
         check_size(path, expected["bytes"], "as in the signature")
         if hashes and (found := file_hash(path)) != expected["sha256"]:
-            raise InputError(
-                path,
-                None,
+            message = (
                 f"expected the file of the signature (SHA-256 {expected['sha256']}), found another one ({found}); "
-                "features and tokens belong together: after fairseq-preprocess run fairseq-syntax-binarize again",
             )
+            message += "features and tokens belong together: after fairseq-preprocess run fairseq-syntax-binarize again"
+            raise InputError(path, None, message)

@@ -15,16 +15,10 @@ from syntax_data.io.workers import signals_afterwards
 
 @contextmanager
 def staging_folder(target: str) -> Iterator[str]:
-    """Yield an empty folder for new files, which :func:`commit` moves; no other run writes features meanwhile.
+    """Yield an empty folder for new files, which :func:`commit` moves; deleted at the end.
 
-    The lock is an empty file, which stays: a lock that is deleted could be taken twice. The folder is deleted at the
-    end, and with it the files of a run that was killed.
-
-    Args:
-        target: path of the data-bin's signature.
-
-    Raises:
-        InputError: another run is writing features.
+    The lock is an empty file, which stays: a lock that is deleted could be taken twice. Raises :class:`InputError` if
+    another run is writing features to the data-bin, whose signature is `target`.
     """
     hidden = os.path.join(os.path.dirname(target), f".{os.path.basename(target).removesuffix('.json')}")
     folder = f"{hidden}.tmp"
@@ -41,12 +35,9 @@ def staging_folder(target: str) -> Iterator[str]:
 
 
 def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
-    """Move the feature files of some splits from a staging folder into their data-bin, and sign them.
+    """Move the feature files of some splits from :func:`staging_folder` into their data-bin, and sign them.
 
-    Args:
-        new: the signature with these splits, which have no files yet, and with others of the data-bin.
-        files: of these splits.
-        folder: of :func:`staging_folder`.
+    `new` is the signature with these splits, which have no files yet, and with others of the data-bin.
     """
     target = files[0].signature
     moved = {}

@@ -62,16 +62,10 @@ def parse_kinds(names: Iterable[str]) -> list[str]:
 
 
 def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Cut a sentence's features to its first `length` - 1 subwords and ``</s>``.
+    """Cut a sentence's features, ``(n,)`` or without a parse ``(0,)``, to its first `length` - 1 subwords and ``</s>``.
 
-    Attention biases from them are sub-matrices of the whole sentence's. A feature that is empty (no parse) stays empty.
-
-    Args:
-        features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
-        length: 1 to n.
-
-    Raises:
-        ValueError: the heads of what is cut off lead into a cycle.
+    Attention biases from them are sub-matrices of the whole sentence's. ``head`` needs ``word`` beside it. Raises
+    :class:`ValueError` if the heads of what is cut off lead into a cycle.
     """
     return {
         name: FEATURES[name].cut(values, length - 1, features) if len(values) > length else values

@@ -52,12 +52,9 @@ def align_sentence(
     settings: Settings,
     pool: SentencePool | None = None,
 ) -> AlignedSentence:
-    """Align the subwords of `text` with its parses.
+    """Align the subwords of `text` with its parses, by the name of their format, or draw a control's.
 
-    Args:
-        parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
-            left out, and the difference is in ``mismatches``.
-        pool: the sentences that ``--control shuffled`` draws from.
+    A parse of another text is left out, and the difference is in ``mismatches``. `pool` is for ``shuffled``.
     """
     subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)

@@ -67,9 +67,8 @@ class Head(Feature):
             if not (cut > words).any():
                 return np.append(cut, 0).astype(values.dtype)
             cut = np.where(cut > words, head_of_word[cut], cut)
-        raise ValueError(
-            f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)"
-        )
+        word_in_cycle = int(cut.max()) - 1
+        raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
         yield rows.last & (rows.values != 0), "no head for </s>"

@@ -39,10 +39,7 @@ def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[t
             raise InputError(path, number, f"expected UTF-8, found {error} (iconv converts other encodings)") from None
         line = line.removesuffix("\n").removesuffix("\r")
         if "\r" in line:
-            raise InputError(
-                path,
-                number,
-                f"expected no carriage return inside the line, found one in column "
-                f"{line.index(chr(13)) + 1}; fairseq would count two lines",
-            )
+            column = line.index("\r") + 1
+            message = f"expected no carriage return inside the line, found one in column {column}; fairseq would count "
+            raise InputError(path, number, f"{message}two lines")
         yield number, line

@@ -27,9 +27,7 @@ HELP = (
 def read_option(value: str) -> str:
     """Return the comma-separated symbols that a value of ``--symbols`` names; of ``@FILE``, those of its lines.
 
-    Raises:
-        InputError: there is no such file, or a line of it has a comma.
-        ValueError: a pattern could be any word.
+    Raises :class:`InputError` for the file, :class:`ValueError` for a pattern that could be any word.
     """
     if value.startswith("@"):
         path = value[1:]
@@ -71,9 +69,8 @@ class SymbolPattern:
         patterns = written.split(",")
         for pattern in patterns:
             if not pattern.strip("*") or pattern.split() != [pattern]:
-                raise ValueError(
-                    f"--symbols: expected words between commas, each with more than *, found {short_repr(written)}"
-                )
+                expected = "words between commas, each with more than *"
+                raise ValueError(f"--symbols: expected {expected}, found {short_repr(written)}")
         return cls(re.compile("|".join(map(_expression, patterns))))
 
     def without(self, text: str) -> str:
@@ -150,11 +147,7 @@ def _rest(subwords: Subwords, symbols: list[range]) -> Subwords:
 
 
 def advice(words: Iterable[str], symbols: str) -> str:
-    """Advice for a message about another text, if a word looks like a symbol.
-
-    Args:
-        symbols: the value of ``--symbols``.
-    """
+    """Advice for a message about another text, if a word looks like a symbol; `symbols` is the option's value."""
     found = next((match[0] for word in words if (match := _LOOKS_LIKE_ONE.search(word))), None)
     if found is None:
         return ""

@@ -61,13 +61,9 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
             stack.pop()
             stack[-1].pop()  # spaCy's token of white space, which has no characters
         elif not stack.pop():
-            raise BadParse(
-                path,
-                line,
-                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none"
-                f"{_BRACKETS_AS_WORDS}",
-                "empty_tree",
-            )
+            place = f"the brackets that end in column {match.start() + 1}"
+            message = f"expected a word or a constituent in {place}, found none{_BRACKETS_AS_WORDS}"
+            raise BadParse(path, line, message, "empty_tree")
     if stack:
         message = f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}"
         raise BadParse(path, line, message, "unbalanced")

@@ -198,12 +198,8 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
     roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
     due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
     if len(roots) > sentences:
-        raise BadParse(
-            path,
-            roots[sentences],
-            f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
-            "several_roots",
-        )
+        message = f"expected {due}, found another one; a line of several sentences has a comment '# sentences = N'"
+        raise BadParse(path, roots[sentences], message, "several_roots")
     if sentences > 1 and len(roots) < sentences and heads:
         raise BadParse(path, lines[-1], f"expected {due}, found {len(roots)}", "sentences")
 

@@ -137,13 +137,7 @@ class DependencyTree:
     def with_heads(
         self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
     ) -> DependencyTree:
-        """The same tokens under other heads.
-
-        Args:
-            heads: of each token.
-            deprel: of each token; ``None``: unchanged.
-            sentences: the number of roots in `heads`; ``None``: unchanged.
-        """
+        """The same tokens under other heads; relations and number of sentences stay if they are ``None``."""
         columns = self.columns
         if deprel is not None:
             rows = columns or [["_"] * 10 for _ in self.tokens]
@@ -234,13 +228,9 @@ def trace_hint(trees: Sequence[Tree]) -> str:
 
 
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
-    """The tree over surface tokens instead of words.
+    """The tree over surface tokens instead of words; `leaf_of` has the token of each word (from 0) that stays.
 
-    Args:
-        tree: over words.
-        tokens: the surface tokens.
-        leaf_of: for each word (from 0) that stays, its token. The other words are removed, and with them the
-            constituents that are empty then.
+    The other words are removed, and with them the constituents that are empty then.
     """
     words = 0
     stack = [Tree("", [])]
