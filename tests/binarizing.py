@@ -1,4 +1,4 @@
-"""Three lines with their parses, fairseq-syntax-binarize run on them, and what it leaves."""
+"""Three lines with their parses, fairseq-syntax-binarize, and its output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(folder: Path, name: str = "train", *, text=TEXT, trees=TREES, conllu=C
 
 
 def preprocess(data: Path, name: str, text: str, *, grow: bool = True) -> None:
-    """What fairseq-preprocess writes of the text; the dictionary gets its words, beside those that it has."""
+    """Write tokens as fairseq-preprocess does; the dictionary gets the text's words."""
     data.mkdir(exist_ok=True)
     path = str(data / "dict.en.txt")
     dictionary = Dictionary.load(path) if os.path.exists(path) else Dictionary()

@@ -1,4 +1,4 @@
-"""Small data-bins with features, made quickly: fairseq's own builders for the tokens, our command for the features."""
+"""Small data-bins: tokens by fairseq's own builders, features by our command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 
 def sentences(number: int, *, words: int | None = 6, seed: int = 1) -> list[str]:
-    """Lines of `words` words of a small vocabulary, no two alike; ``None``: 0 to 9 words."""
+    """Different lines of `words` words of a small vocabulary; ``None``: 0 to 9."""
     random = Random(seed)
     lines: dict[str, None] = {}
     while len(lines) < number:
@@ -46,7 +46,7 @@ def parse(folder: Path, name: str, lines: Sequence[str], *, seed: int = 1) -> No
 
 
 def preprocess(folder: Path, name: str, lines: Sequence[str], *, dataset_impl: str = "mmap") -> None:
-    """What fairseq-preprocess writes of the lines, in both languages."""
+    """Write tokens as fairseq-preprocess does, in both languages."""
     folder.mkdir(exist_ok=True)
     dictionary = Dictionary()
     for line in lines:
@@ -92,7 +92,7 @@ def verify(data: Path) -> None:
 
 
 def values(data: Path, feature: str | None, split: str = "train") -> tuple[np.memmap, np.ndarray]:
-    """The values of a feature's file, or of the tokens', which can be changed there; and the start of each sentence."""
+    """The writable values of a feature, or of the tokens, and each sentence's start."""
     prefix = f"{data}/{split}.en-de.en" + (f".{feature}" if feature else "")
     dataset = indexed_dataset.make_dataset(prefix, "mmap")
     starts = np.cumsum([0, *dataset.sizes])[:-1]

@@ -1,4 +1,4 @@
-"""fairseq-syntax-binarize: features, signature and report; broken input stops it with nothing written."""
+"""fairseq-syntax-binarize: features, signature, report, and broken input."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ def random_line(random: Random) -> tuple[str, str, str]:
 
 
 def entry(words: list[str], heads: list[int]) -> str:
-    """CoNLL-U in which the parts of speech follow from the words, and the relations from the heads."""
+    """CoNLL-U with parts of speech from the words, and relations from the heads."""
     pairs = enumerate(zip(words, heads, strict=True), start=1)
     return "".join(f"{i}\t{w}\t_\tU{w[0]}\t_\t_\t{h}\td{h}\t_\t_\n" for i, (w, h) in pairs) + "\n"
 
@@ -482,7 +482,7 @@ def test_a_second_run_on_a_data_bin_is_refused(tmp_path):
 
 @pytest.mark.parametrize("what", ["link", "file", "folder"])
 def test_only_files_of_this_run_are_moved_out_of_its_folder(tmp_path, what, monkeypatch):
-    """What is there under the folder's name goes; a link's target and what others put into the folder stay out."""
+    """Nothing else of the folder, or of a link's target, gets into the data-bin."""
     path = write(tmp_path) / "bin/.syntax.en-de.en.tmp"
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/theirs").touch()

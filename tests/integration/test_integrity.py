@@ -1,4 +1,4 @@
-"""Features of another text, damaged files and invalid values are refused at load, or found by --verify."""
+"""Features of another text, damaged files and invalid values are refused."""
 
 from __future__ import annotations
 

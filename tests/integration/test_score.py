@@ -1,4 +1,4 @@
-"""fairseq-syntax-score gives what sacreBLEU gives for the text that people would read."""
+"""fairseq-syntax-score gives sacreBLEU's scores of detokenised text."""
 
 from __future__ import annotations
 
@@ -251,10 +251,10 @@ def test_invalid_values_are_refused(tmp_path, references, capsys, option, values
     good, other = (text(tmp_path / name, REFERENCES) for name in ("good", "other"))
     for value in values:
         assert refused(references, good, "--baseline", other, option, value) == "2"
-        said = capsys.readouterr().err
-        assert f"{option}: " in said
-        assert expected in said
-        assert len(said) < 2000
+        printed = capsys.readouterr().err
+        assert f"{option}: " in printed
+        assert expected in printed
+        assert len(printed) < 2000
     if values is NUMBERS:
         assert "with --baseline only" in refused(references, good, option, "7")
 
@@ -266,10 +266,10 @@ def test_more_samples_than_memory_holds(tmp_path):
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, limits[1]))
     try:
-        said = refused(references, good, "--baseline", other, "--paired-bs-n", 100000)
+        printed = refused(references, good, "--baseline", other, "--paired-bs-n", 100000)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-    assert "100000 samples of 3000 sentences do not fit into memory: paired bootstrap resampling" in said
+    assert "100000 samples of 3000 sentences do not fit into memory: paired bootstrap resampling" in printed
 
 
 def test_chinese_is_detokenised_and_what_counts_no_words_of_it_is_mentioned(tmp_path, capsys):

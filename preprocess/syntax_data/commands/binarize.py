@@ -1,4 +1,4 @@
-"""fairseq-syntax-binarize: features of subword text and its parses, beside fairseq-preprocess's tokens of this text.
+"""fairseq-syntax-binarize: features of parses, beside fairseq-preprocess's tokens.
 
     fairseq-preprocess      --source-lang en --target-lang de --destdir data-bin/en-de \\
         --trainpref bpe/train --validpref bpe/valid --testpref bpe/test
@@ -119,7 +119,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def find_splits(args: argparse.Namespace) -> list[Split]:
-    """The splits that the options name. Raises :class:`InputError` for a file that is not there."""
+    """The splits that the options name; :class:`InputError` for a missing file."""
     splits = []
     for name in SPLITS:
         prefixes, parses = getattr(args, f"{name}pref"), getattr(args, f"{name}parse")
@@ -160,9 +160,10 @@ def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.N
 
 
 def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
-    """The parser of each kind of a split's parses, for the signature; `name` is that of parses without a record.
+    """The parser of each kind of a split's parses, for the signature.
 
-    Raises :class:`InputError` if the parses or their text changed after fairseq-syntax-parse.
+    `name` is that of parses without a record. Raises :class:`InputError` if the parses or their text changed after
+    fairseq-syntax-parse.
     """
     records = check_unchanged(split.parse_prefix, list(split.parses))
     described: dict[str, dict[str, Any]] = {}
@@ -180,7 +181,7 @@ def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
 
 
 def binarize(args: argparse.Namespace) -> None:
-    """Binarize the splits that `args` name. All of the output appears at the end, or none."""
+    """Binarize the splits that `args` name; all output appears at the end, or none."""
     check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
     named = symbols.read_option(args.symbols)
@@ -214,7 +215,7 @@ def binarize(args: argparse.Namespace) -> None:
 
 
 def _signature_to_extend(path: str, splits: Sequence[Split]) -> Signature:
-    """The splits of a data-bin that this run does not write, and the labels that they have."""
+    """The splits of a data-bin that this run does not write, and their labels."""
     found = Signature.read(path)
     others = {name: split for name, split in found.splits.items() if name not in {split.name for split in splits}}
     labels = {name: ["</s>"] for name, feature in FEATURES.items() if feature.labels == ()}

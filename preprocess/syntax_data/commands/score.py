@@ -1,4 +1,4 @@
-"""fairseq-syntax-score: sacreBLEU's BLEU, chrF2 and TER of translations, as detokenised text against raw references.
+"""fairseq-syntax-score: sacreBLEU's BLEU, chrF2 and TER of detokenised text.
 
     fairseq-syntax-score --hypotheses generate.log --references test.de --remove-bpe subword_nmt --detokenize de
     … --baseline stock.log        with paired bootstrap resampling and approximate randomisation

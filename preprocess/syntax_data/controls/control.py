@@ -1,4 +1,4 @@
-"""The option ``--control``, and the parses that it draws instead of a sentence's own."""
+"""The option ``--control``, and the parses that it draws."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Control:
     def parses(
         self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:
-        """The control's parses of the sentence `text` instead of its own; where it has no parse, that stays.
+        """The control's parses of the sentence `text`; where it has no parse, that stays.
 
         ``None`` is a kind of parse that is not wanted. Raises :class:`ValueError` if ``shuffled`` has no `pool`.
         """

@@ -15,13 +15,13 @@ FROM_LENGTH = ("right-branching", "left-branching", "random", "flat")
 
 
 def control_trees(kind: str, trees: list[Tree], seed: str) -> list[Tree]:
-    """For each tree another one over the same words; `kind` is one of :data:`FROM_LENGTH`."""
+    """For each tree another one over the same words, of a :data:`FROM_LENGTH` kind."""
     random = Random(seed)
     return [_tree(kind, tree.leaves(), random) for tree in trees]
 
 
 def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
-    """The same tokens and labels under other heads, which fit the trees of :func:`control_trees` for the same `seed`.
+    """The same tokens and labels under other heads, which fit :func:`control_trees`.
 
     Each constituent's head is that of its first part (``right-branching``: every word depends on the one before;
     ``flat``: on the first), its last (``left-branching``: every word depends on the one after) or any (``random``).
@@ -35,7 +35,7 @@ def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
 
 
 def _splits(kind: str, size: int, random: Random) -> list[tuple[int, int, int]]:
-    """The constituents (first, middle, end) of a binary tree over `size` words, from the root downwards."""
+    """The constituents (first, middle, end) of a binary tree, from the root downwards."""
     found = []
     stack = [(0, size)]
     while stack:

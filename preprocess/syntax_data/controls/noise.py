@@ -15,7 +15,7 @@ from syntax_data.trees.tree import Span, Tree, roots
 
 
 def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
-    """Heads of which a `share` is wrong. Each sentence stays one tree, over its own words.
+    """Heads of which a `share` is wrong; each sentence stays one tree.
 
     A new head is any word of the sentence, with equal chance, but the parser's head and the words that depend on the
     word itself; if there is no such word, the head stays. If a root is drawn again, another word whose head is drawn
@@ -93,7 +93,7 @@ def noisy_tree(tree: Tree, share: float, marks: Random, draws: Random) -> Tree:
 
 
 def _parts(true: dict[Span, str], marked: set[Span]) -> list[tuple[list[int], int]]:
-    """Of each bracket that stays and has lost some: where its parts begin, its end last; and how many it has lost."""
+    """For each bracket that lost some: the bounds of its parts, and how many it lost."""
     inner: dict[Span, list[Span]] = {span: [] for span in true if span not in marked}
     lost: Counter[Span] = Counter()
     around: list[Span] = []

@@ -46,7 +46,7 @@ class Shape:
 
 
 class SentencePool:
-    """The lines of a split that parses are drawn from, at most :data:`MOST` of each length.
+    """The lines that parses are drawn from, at most :data:`MOST` of each length.
 
     If there are more, they are a random sample, which depends on nothing but the lines.
     """
@@ -76,7 +76,7 @@ class SentencePool:
     def parses(
         self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str
     ) -> tuple[list[Tree] | NoParse | None, DependencyTree | NoParse | None]:
-        """Another line's parses over these words; :class:`NoParse` if there is no other line of this length."""
+        """Another line's parses over these words; :class:`NoParse` if there is none."""
         words = _words(trees, dependencies)
         if not words:
             return trees, dependencies

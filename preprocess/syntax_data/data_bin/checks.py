@@ -1,4 +1,4 @@
-"""Checks of a data-bin's features: at load, and in full by ``fairseq-syntax-binarize --verify``."""
+"""Checks of a data-bin's features: at load, and in full by ``--verify``."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def _open_feature(files: TokenFiles, name: str, expected: np.ndarray) -> MmapVal
 
 
 def verify(data: str, source_lang: str, target_lang: str) -> None:
-    """Check the features in `source_lang` of all splits of a data-bin, in constant memory; print a line for each.
+    """Check a data-bin's features in `source_lang`; print a line for each split.
 
-    Size and hash of every file, against the signature; each sentence's length, against the tokens; every value, against
-    :mod:`syntax_data.features`. Raises :class:`InputError` if no signature lists any split; or, after all splits, for
-    the first fault with its file and sentence.
+    In constant memory: size and hash of every file, against the signature; each sentence's length, against the tokens;
+    every value, against :mod:`syntax_data.features`. Raises :class:`InputError` if no signature lists any split; or,
+    after all splits, for the first fault with its file and sentence.
     """
     pairs = [(source_lang, target_lang), (target_lang, source_lang)]
     signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in pairs}

@@ -25,13 +25,7 @@ from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.sentence import AlignedSentence
 from syntax_data.io.workers import Workers
-from syntax_data.text.alignment import (
-    SENTENCEPIECE_HINT,
-    SUBWORDS,
-    AlignmentError,
-    first_marked_line,
-    plain_words,
-)
+from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
 from syntax_data.text.lines import read_lines, tokenize_line
 from syntax_data.text.ranges import Range
 from syntax_data.text.symbols import advice, symbol_pattern
@@ -110,7 +104,7 @@ class EncodedLines:
 def encode_lines(
     ranges: Mapping[str, Range], *, split: Split, settings: Settings, pool: str | None, run: int
 ) -> EncodedLines:
-    """Compare lines of a split with their tokens, then read, check, align and encode their parses.
+    """Compare lines with their tokens; read, check, align and encode their parses.
 
     `pool` is a path of :func:`_write_pool`; `run`, a number that no other run in this process has.
     """
@@ -145,7 +139,7 @@ def _parses(entries: Mapping[str, tuple[int, Any]], split: Split, bad: BadParses
 
 
 def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
-    """Raise :class:`InputError` for the first line that is not the sentence of the data-bin, or cannot be one."""
+    """Raise :class:`InputError` for a line that is not the sentence of the data-bin."""
     ids, tokens = _read_tokens(files, run)
     for number, line in text.lines():
         words = tokenize_line(line)
@@ -215,7 +209,7 @@ def write_split(
 
 
 def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str], split: Split) -> np.ndarray:
-    """The data-bin's number of each label in :attr:`EncodedLines.labels`; new ones are added to `labels`."""
+    """The data-bin's number of each label `here`; new ones are added to `labels`."""
     labels += [label for label in here if label not in labels]
     if len(labels) > MOST_LABELS + 1:
         one_more = labels[MOST_LABELS + 1]
@@ -227,7 +221,7 @@ def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str
 
 
 def _write_pool(path: str, split: Split, settings: Settings, workers: Workers) -> None:
-    """Write the sentences that ``--control shuffled`` draws from to a file, from which each worker reads them."""
+    """Write the sentences that ``--control shuffled`` draws from, for all workers."""
     pool = SentencePool()
     gather = partial(_gather, split=split, bad=BadParses(settings.on_bad_parse))
     for sentences in workers.map_ordered(gather, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""fairseq's mmap format: integers of many sentences in PREFIX.bin, and in PREFIX.idx where each sentence begins."""
+"""fairseq's mmap format: integers in PREFIX.bin, sentences' bounds in PREFIX.idx."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_size(path: str, expected: int, why: str) -> None:
 
 
 class MmapWriter:
-    """Writes a dataset in fairseq's mmap format; values and lengths wait in files, not in memory.
+    """Writer of a dataset in fairseq's mmap format, whose lengths wait in a file.
 
     Args:
         prefix: path of the files, without ending.

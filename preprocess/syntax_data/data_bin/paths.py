@@ -30,7 +30,7 @@ class TokenFiles:
 
     @classmethod
     def find(cls, data: str, split: str, lang: str, other_lang: str) -> TokenFiles | None:
-        """The token files of a split in `lang`, whichever language is the source of the data-bin; ``None``: none."""
+        """The token files of a split in `lang`, of either direction; ``None``: none."""
         for pair in ((lang, other_lang), (other_lang, lang)):
             files = cls(data, split, pair, lang)
             if all(map(os.path.exists, files.tokens)):

@@ -1,4 +1,4 @@
-"""The signature of a data-bin's features: where they come from, and which files they belong to."""
+"""The signature of a data-bin's features: their origin and their files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Signature:
 
     @classmethod
     def read(cls, path: str) -> Signature:
-        """The signature in a file; an empty one if there is none. Raises :class:`InputError` for another format."""
+        """The signature in a file, else an empty one; :class:`InputError` if broken."""
         if not os.path.exists(path):
             return cls()
         remedy = "of an earlier fairseq-syntax: delete this file, and run fairseq-syntax-binarize again on all splits"
@@ -98,7 +98,7 @@ def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *, hashes: bool = True) -> None:
-    """Raise :class:`InputError` unless files have the sizes and, if `hashes`, the hashes of a signature."""
+    """Raise :class:`InputError` unless files have the sizes and hashes of a signature."""
     for path in paths:
         if not os.path.isfile(path):
             raise InputError(path, None, "expected a file, as in the signature, found none")

@@ -1,4 +1,4 @@
-"""Writing features into a data-bin: all of a run's files at its end, or none, wherever it is killed."""
+"""Writing features into a data-bin: all of a run's files at its end, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syntax_data.io.workers import signals_afterwards
 
 @contextmanager
 def staging_folder(target: str) -> Iterator[str]:
-    """Yield an empty folder for new files, which :func:`commit` moves; deleted at the end.
+    """Yield an empty folder for :func:`commit`, which is deleted at the end.
 
     The lock is an empty file, which stays: a lock that is deleted could be taken twice. Raises :class:`InputError` if
     another run is writing features to the data-bin, whose signature is `target`.
@@ -35,7 +35,7 @@ def staging_folder(target: str) -> Iterator[str]:
 
 
 def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
-    """Move the feature files of some splits from :func:`staging_folder` into their data-bin, and sign them.
+    """Move feature files from :func:`staging_folder` into a data-bin, and sign them.
 
     `new` is the signature with these splits, which have no files yet, and with others of the data-bin.
     """

@@ -20,7 +20,7 @@ from syntax_data.trees.tree import NoParse, trace_hint
 
 @dataclass(frozen=True)
 class Settings:
-    """What features depend on beside text and parses: fairseq-syntax-binarize's options of these names.
+    """Options of fairseq-syntax-binarize that features depend on.
 
     Raises :class:`ValueError` for an invalid value.
     """
@@ -45,14 +45,9 @@ _CHOICES = {"subwords": SUBWORDS, "on_bad_parse": ON_BAD_PARSE, "binarize_trees"
 
 
 def align_sentence(
-    text: str,
-    subwords: Subwords,
-    parses: Mapping[str, Any],
-    *,
-    settings: Settings,
-    pool: SentencePool | None = None,
+    text: str, subwords: Subwords, parses: Mapping[str, Any], *, settings: Settings, pool: SentencePool | None = None
 ) -> AlignedSentence:
-    """Align the subwords of `text` with its parses, by the name of their format, or draw a control's.
+    """Align the subwords of `text` with its parses, or with a control's.
 
     A parse of another text is left out, and the difference is in ``mismatches``. `pool` is for ``shuffled``.
     """

@@ -18,11 +18,11 @@ from syntax_data.trees.tree import Tree
 
 
 def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> list[int]:
-    """Syntactic distances between the m words of a line (Hou 2024, §3.1; Shen et al. 2018).
+    """Syntactic distances between m words (Hou 2024, §3.1; Shen et al. 2018).
 
     d_i = height(LCA(w_i, w_{i+1})) - 1 for i = 0 … m - 2, where unary chains are collapsed,
     height(word) = 1 and height(node) = 1 + max over its children. Trees stay n-ary, so all boundaries
-    between the children of one node share a distance, unless `binarize` says otherwise: ``right`` makes
+    between the children of one node share a distance, unless `binarize` is ``right``, which makes
     (a (b c)) of the children (a b c), ``left`` ((a b) c). Between two trees it is :data:`INFINITE`.
     """
     distances: list[int] = []
@@ -45,7 +45,7 @@ def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> lis
 
 
 def _close(heights: list[int], boundaries: list[int], distances: list[int], binarize: str) -> int:
-    """Write the distances between a constituent's children; return its height, a unary chain's as that of its end."""
+    """Write the distances between a constituent's children; return its height."""
     if binarize == "none":
         height = max(heights) + (len(heights) > 1)
         for boundary in boundaries:
@@ -62,7 +62,7 @@ def _close(heights: list[int], boundaries: list[int], distances: list[int], bina
 
 
 def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[int]:
-    """``distance`` for the n - 1 subwords of `word_of` and ``</s>``, from the m - 1 word distances.
+    """``distance`` for n - 1 subwords and ``</s>``, from m - 1 word distances.
 
     The distance over words that have no subword is the greatest on the way: that of the lowest common ancestor.
     """
@@ -86,7 +86,7 @@ class Distance(Feature):
         return [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
 
     def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
-        """After a symbol, the distance is that before it; before a line's first word, infinite."""
+        """After a symbol the distance before it; before a line's first word, infinite."""
         for symbol in sentence.symbols:
             last = values[symbol.start - 1] if symbol.start else INFINITE
             values = [*values[: symbol.start], *[0] * (len(symbol) - 1), last, *values[symbol.start :]]

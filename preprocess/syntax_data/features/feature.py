@@ -10,7 +10,7 @@ import numpy as np
 
 from syntax_data.features.sentence import AlignedSentence
 
-#: The largest value of a distance; it stands for +∞.
+#: The largest value of a distance; it means +∞.
 INFINITE = 65535
 #: The most labels of one kind.
 MOST_LABELS = 255
@@ -23,8 +23,8 @@ class Rows:
     Attributes:
         values: of all sentences, ``(values,)``.
         lengths: of the sentences, ``(sentences,)``.
-        first: whether a value is the first of its sentence, ``(values,)``.
-        last: whether it is the last, of ``</s>``, ``(values,)``.
+        first: true for the first value of a sentence, ``(values,)``.
+        last: true for the last, of ``</s>``, ``(values,)``.
     """
 
     values: np.ndarray
@@ -67,7 +67,7 @@ class Feature(ABC):
     labels: tuple[str, ...] | None = None
 
     def of(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        """The values of a sentence's n - 1 subwords and ``</s>``; ``[]`` without the parse.
+        """The values of n - 1 subwords and ``</s>``; ``[]`` without the parse.
 
         Args:
             number: numbers the labels of parses, from 1.
@@ -85,7 +85,7 @@ class Feature(ABC):
 
     @abstractmethod
     def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The values, ``(kept + 1,)``, of a sentence that is cut to its first `kept` subwords and ``</s>``.
+        """The values, ``(kept + 1,)``, of the first `kept` subwords and ``</s>``.
 
         Args:
             values: of the whole sentence, ``(n,)``.

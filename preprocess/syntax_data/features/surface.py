@@ -20,7 +20,7 @@ class Case(LabelFeature):
 
 
 class Position(LabelFeature):
-    """The subword's place in its word: the whole word (O), its start (S), inside (M), or its end (E)."""
+    """The subword's place: the whole word (O), its start (S), inside (M) or end (E)."""
 
     name = "position"
     labels = ("</s>", "O", "S", "M", "E")

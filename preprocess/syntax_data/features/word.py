@@ -1,4 +1,4 @@
-"""``word``: index of the subword's word; ``</s>`` is a word of its own, after the last."""
+"""``word``: index of the subword's word; ``</s>`` is a word of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syntax_data.features.sentence import AlignedSentence
 
 
 def kept_words(word_of: Sequence[int]) -> list[int]:
-    """The words that have a subword, in order; `word_of` is that of :func:`syntax_data.text.alignment.align`."""
+    """The words that have a subword, in order, from each subword's word."""
     return [word for i, word in enumerate(word_of) if not i or word != word_of[i - 1]]
 
 
@@ -22,7 +22,7 @@ def word_feature(word_of: Sequence[int]) -> list[int]:
 
 
 def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
-    """``word`` with symbols, which are words of their own, or inside of another word part of it.
+    """``word`` with symbols: words of their own, or parts of the word around them.
 
     Also returns the numbers of the new words, in order.
     """

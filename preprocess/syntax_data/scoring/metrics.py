@@ -1,4 +1,4 @@
-"""sacreBLEU's BLEU, chrF2 and TER of texts, and its paired tests of two systems, each with its signature."""
+"""sacreBLEU's BLEU, chrF2 and TER, and its paired tests, with their signatures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScoreSettings:
             raise ValueError(f"sacreBLEU's tokenisers are {known}, found {self.tokenize[:20]!r}")
 
     def metrics(self) -> dict[str, Any]:
-        """sacreBLEU's metrics; each is one object, whose signature is known once it has seen references."""
+        """sacreBLEU's metrics, whose signatures are known once they have references."""
         from sacrebleu.metrics import BLEU, CHRF, TER
 
         return {
@@ -63,10 +63,10 @@ class PairedResult:
 def corpus_scores(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, settings: ScoreSettings
 ) -> dict[str, dict[str, Any]]:
-    """``{"BLEU": {"score": 0 to 100, "signature": …}, "chrF2": …, "TER": …}`` of raw text.
+    """``{"BLEU": {"score": 0 to 100, "signature": …}, "chrF2": …, "TER": …}``.
 
     Args:
-        hypotheses: one a sentence.
+        hypotheses: raw text, one a sentence.
         references: one sequence a reference, each as long as `hypotheses`.
     """
     found = {}

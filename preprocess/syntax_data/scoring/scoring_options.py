@@ -1,4 +1,4 @@
-"""Options for fairseq-syntax-score and -analyze: how translations become text that is scored."""
+"""Options of scores: how translations become text."""
 
 from __future__ import annotations
 

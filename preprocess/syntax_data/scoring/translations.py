@@ -85,7 +85,7 @@ def _hypothesis(line: bytes, *, path: str, number: int) -> tuple[int, str] | Non
 
 
 def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, detokenize: str | None) -> list[str]:
-    """Restore raw text from translations, by the options of these names; warn if marks or escapes seem to be left."""
+    """Restore raw text by the options of these names; warn of marks or escapes left."""
     texts = [join_subwords(text, remove_bpe) for text in translations] if remove_bpe else list(translations)
     for name, mark in MARKS.items():
         if marked := sum(mark in f"{text} " for text in texts):
@@ -101,14 +101,14 @@ def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, d
 
 
 def join_subwords(text: str, kind: str) -> str:
-    """The words of a translation whose subwords are marked as :data:`MARKS` says, as fairseq's --remove-bpe=KIND."""
+    """The words of a translation, joined as by fairseq's --remove-bpe=KIND."""
     if kind == "sentencepiece":
         return text.replace(" ", "").replace(MARKS[kind], " ").strip()
     return f"{text} ".replace(MARKS[kind], "").rstrip()
 
 
 def read_references(path: str) -> list[str]:
-    """The lines of raw text; raises :class:`InputError` for a line of a log, and if there is none."""
+    """The lines of raw text; :class:`InputError` for those of a log, or for none."""
     lines = []
     for number, line in read_lines(path):
         if _LOG.match(line.encode()):

@@ -48,7 +48,7 @@ def plain_words(tokens: Sequence[str]) -> Subwords:
 
 
 def subword_nmt(tokens: Sequence[str]) -> Subwords:
-    """Subwords of subword-nmt, where ``@@`` ends every subword but the last of its word.
+    """Subwords of subword-nmt: ``@@`` ends each but the last of its word.
 
     Raises :class:`AlignmentError` where the line ends inside a word.
     """
@@ -71,8 +71,7 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
-    """Pieces of sentencepiece, where ``▁`` is the white space before a word and ``<0xE2>`` one byte of a character
-    that the model does not have."""
+    """Pieces of sentencepiece: ``▁`` is white space, ``<0xE2>`` a byte of a character."""
     pieces: list[str] = []
     inside = []
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -117,8 +116,9 @@ SENTENCEPIECE_HINT = "expected no marks of sentencepiece, found ▁ at the start
 
 
 def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str) -> int | None:
-    """The number of the first line that begins with ▁, if the lines seem to be sentencepiece's and `subwords`, a key of
-    :data:`SUBWORDS`, is another.
+    """The first line that begins with ▁, if the lines seem to be sentencepiece's.
+
+    ``None`` if `subwords`, a key of :data:`SUBWORDS`, is sentencepiece.
 
     Each line of sentencepiece begins with ▁. It may also be a character of the text, as in ▁▂▃.
 
@@ -172,7 +172,7 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
 
 
 def _starts(strings: Sequence[str], offsets: list[int]) -> list[int]:
-    """Where in the folded text each of the strings starts that were joined to the original."""
+    """The offset in the folded text of each of the strings that make up the original."""
     return [offsets[start] for start in accumulate(map(len, strings[:-1]), initial=0)] if strings else []
 
 

@@ -14,7 +14,7 @@ from syntax_data.text.lines import decode_lines
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Consecutive entries of a file: bytes `start` to `end`, the number of the first line, and the count of entries."""
+    """Consecutive entries of a file: bytes `start` to `end`."""
 
     path: str
     start: int
@@ -23,7 +23,7 @@ class Range:
     count: int
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The lines with their numbers. Raises :class:`InputError` as :func:`~syntax_data.text.lines.read_lines`."""
+        """The lines with their numbers, as :func:`~syntax_data.text.lines.read_lines`."""
         with open(self.path, "rb") as file:
             file.seek(self.start)
             content = file.read(self.end - self.start)

@@ -1,4 +1,4 @@
-"""Parses that are broken, or of another text than their line: the option ``--on-bad-parse``."""
+"""Parses that are broken or of another text: the option ``--on-bad-parse``."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def words_in_brackets(text: str) -> list[str]:
 
 
 def still_open(text: str) -> tuple[int, int]:
-    """Return how many brackets are open at the end: of all, and of those that no backslash escapes."""
+    """Return how many brackets are open: of all, and of those without a backslash."""
     opened = text.count("(") - text.count(")")
     return opened, opened - text.count("\\(") + text.count("\\)")
 
@@ -101,5 +101,5 @@ def _format_tree(tree: Tree) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    """A word or label for a bracketed tree, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
+    """A word or label, with no-break spaces for ASCII's blanks, as CoreNLP writes it."""
     return escape_brackets(_BLANKS.sub("\u00a0", text))

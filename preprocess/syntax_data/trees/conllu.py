@@ -23,7 +23,7 @@ _LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
 
 
 def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each entry among the lines of a CoNLL-U file: the number of its first line, and its lines."""
+    """Yield each entry: the number of its first line, and its lines."""
     entry: list[str] = []
     number = 0
     for number, line in lines:
@@ -37,7 +37,7 @@ def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list
 
 
 def is_comment(entry: list[str]) -> bool:
-    """Return true for an entry with neither words nor a statement that there is no parse."""
+    """True for an entry with neither words nor a statement that there is no parse."""
     for line in entry:
         stated = _STATEMENT.match(line)
         if not line.startswith("#") or (stated and stated[1] == "no_parse"):
@@ -46,7 +46,7 @@ def is_comment(entry: list[str]) -> bool:
 
 
 def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The value of the first ``# generator =`` comment in a CoNLL-U file's first entry."""
+    """The value of ``# generator =`` in a CoNLL-U file's first entry."""
     _, entry = next(conllu_entries(lines), (0, []))
     for line in entry:
         key, _, value = line.lstrip("# ").partition("=")
@@ -62,9 +62,9 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
     belong to the enhanced graph and are not part of the tree.
 
-    Words are numbered through the whole entry, also where a comment says that it holds several sentences.
+    Words are numbered through the whole entry, also of several sentences.
 
-    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
+    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line
     without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
     head out of range, a cycle, or other than one root a sentence.
     """
@@ -158,7 +158,7 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
 
 
 def words_in_conllu(entry: list[str]) -> list[str]:
-    """Return the surface tokens of an entry as far as they can be read, also of a broken one."""
+    """Return the surface tokens of an entry, perhaps broken, as far as it can be read."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
     for text in entry:
@@ -183,7 +183,7 @@ def _other_columns(text: str) -> str:
 
 
 def format_conllu(tree: DependencyTree | NoParse) -> str:
-    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with its empty line."""
     if isinstance(tree, NoParse):
         return f"# no_parse = {tree.reason}\n\n"
     lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []

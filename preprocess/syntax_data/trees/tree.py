@@ -49,7 +49,7 @@ class Tree:
         return words
 
     def walk(self) -> Iterator[tuple[Tree | str, int]]:
-        """Yield this constituent and all below, depth first: with 1 at its start, with -1 at its end; words with 0."""
+        """Yield all constituents, with 1 at their start and -1 at their end; words with 0."""
         stack: list[tuple[Tree | str, int]] = [(self, 1)]
         while stack:
             node, step = stack.pop()
@@ -59,9 +59,9 @@ class Tree:
                 stack += [(child, int(isinstance(child, Tree))) for child in reversed(node.children)]
 
     def brackets(self) -> dict[Span, str]:
-        """The label of each constituent of several words, and of this one; of a unary chain the uppermost one's.
+        """The labels of this constituent and of all that have several words.
 
-        Keys are the first word and the end, the outer before the inner.
+        Keys are the first word and the end, the outer before the inner; a unary chain has its uppermost label.
         """
         found = {}
         words = 0
@@ -137,7 +137,7 @@ class DependencyTree:
     def with_heads(
         self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
     ) -> DependencyTree:
-        """The same tokens under other heads; relations and number of sentences stay if they are ``None``."""
+        """The same tokens under other heads; what is ``None`` stays."""
         columns = self.columns
         if deprel is not None:
             rows = columns or [["_"] * 10 for _ in self.tokens]
@@ -162,7 +162,7 @@ def roots(heads: Sequence[int]) -> list[int]:
 
 
 def sentence_sizes(heads: Sequence[int]) -> list[int]:
-    """The number of words of each sentence of a line: one starts where the root above the words changes."""
+    """The number of words of each sentence; one starts where the words' root changes."""
     above = roots(heads)
     starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
     return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
@@ -195,7 +195,7 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
 
 
 def _traces(tree: Tree) -> set[int]:
-    """The leaves (from 0) that are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
+    """The leaves (from 0) below ``-NONE-``, traces of the Penn Treebank."""
     found = set()
     leaves = inside = 0
     for node, step in tree.walk():
@@ -208,7 +208,7 @@ def _traces(tree: Tree) -> set[int]:
 
 
 def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
-    """Trees without traces and without the constituents that are empty then, and the number of traces."""
+    """Trees without traces and what is empty without them, and the number of traces."""
     kept: list[Tree] = []
     dropped = 0
     for tree in trees:
@@ -221,16 +221,17 @@ def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
 
 
 def trace_hint(trees: Sequence[Tree]) -> str:
-    """Advice on traces for a message about trees of another text; nothing if they have none."""
+    """Advice for a message about trees of another text, if they have traces."""
     if not any(map(_traces, trees)):
         return ""
     return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
 
 
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
-    """The tree over surface tokens instead of words; `leaf_of` has the token of each word (from 0) that stays.
+    """The tree over surface tokens instead of words.
 
-    The other words are removed, and with them the constituents that are empty then.
+    `leaf_of` has the token of each word (from 0) that stays; others are removed, and with them the
+    constituents that are empty then.
     """
     words = 0
     stack = [Tree("", [])]

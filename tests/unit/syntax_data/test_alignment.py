@@ -1,4 +1,4 @@
-"""Subwords to the words of a parse, whatever each made of the text."""
+"""Alignment of subwords with the words of a parse."""
 
 from __future__ import annotations
 

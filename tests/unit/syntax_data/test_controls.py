@@ -1,4 +1,4 @@
-"""Parses that lack what syntax knows: each control's, and what holds of all of them."""
+"""The parses of each control, and laws of all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = [Control.read(f"{kind}:50" if kind == "noise" else kind) for kind in KINDS
 
 
 def random_heads(random: Random, size: int, first: int = 0) -> list[int]:
-    """The heads of a random tree over `size` words that stand behind `first` pool; they may cross."""
+    """The heads of a random tree over `size` words after `first`; they may cross."""
     order = random.sample(range(first, first + size), size)
     heads = dict.fromkeys(order[:1], 0)
     for i, word in enumerate(order[1:], start=1):

@@ -1,4 +1,4 @@
-"""What holds of every feature: what it makes, whole or cut, is what it says that its values can be."""
+"""Laws of every feature: its values, whole or cut, are valid."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ MASKS = {
 
 @pytest.mark.parametrize("seed", range(40))
 def test_symbols_leave_the_other_words_as_they_are(seed):
-    """Their features, but for the numbers of words, and how two of them guide attention."""
+    """Their features, but for numbers of words, and their attention biases."""
     words = seed % 8 + 1
     plain, made = (sentence(Random(seed), words, settings) for settings in (SETTINGS, WITH_SYMBOLS))
     assert (made.words, made.word_of, made.distances) == (plain.words, plain.word_of, plain.distances)

@@ -1,4 +1,4 @@
-"""What counts as the same text."""
+"""Comparison of texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_escapes_of_sacremoses_are_undone(text):
     assert found == text.replace("\u007c", "|")
     assert len(starts) == len(found) + 1
     assert starts == sorted(set(starts))
-    for i, character in enumerate(found):  # each character comes from itself, or from what stands for it
+    for i, character in enumerate(found):  # each character comes from itself, or from its escape
         source = escaped[starts[i] : starts[i + 1]]
         assert source == character or (source[0] == "&" and source[-1] == ";")
 

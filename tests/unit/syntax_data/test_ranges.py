@@ -65,7 +65,7 @@ def write(path, content):
 @pytest.mark.parametrize("blank", [0, 1, 5])
 def test_parallel_files(tmp_path, lines, trees, blocks, expected, blank):
     text = write(tmp_path / "x", "t\n" * lines)
-    # What says nothing, after the last parse, is no parse too many; nor one where one is missing.
+    # Blank entries after the last parse are no parses.
     parses = {
         "trees": write(tmp_path / "x.trees", "(S t)\n" * trees + " \n" * blank * (trees >= lines)),
         "conllu": write(tmp_path / "x.conllu", "#\nt\n\n" * blocks + "# a\n\n\n" * blank * (blocks >= lines)),

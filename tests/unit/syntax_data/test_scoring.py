@@ -1,4 +1,4 @@
-"""Scores and paired tests are sacreBLEU's, but for p-values that it makes too small."""
+"""Paired tests are sacreBLEU's, but for p-values that it makes too small."""
 
 from __future__ import annotations
 
