@@ -98,8 +98,9 @@ def test_subword_features():
     word_of = [0, 0, 1, 2, 2, 2]
     assert word_feature(word_of) == [0, 0, 1, 2, 2, 2, 3]
     assert distance_feature(word_of, [5, 7]) == [0, 5, 7, 0, 0, INFINITE, INFINITE]
-    tree = DependencyTree(["a", "b", "c"], [2, 0, 1])
-    assert head_feature(word_of, tree) == [2, 2, 0, 1, 1, 1, 0]
+    assert head_feature(word_of, DependencyTree(["a", "b", "c"], [2, 0, 1])) == [2, 2, 0, 1, 1, 1, 0]
+    nothing = word_feature([]), distance_feature([], []), head_feature([], DependencyTree([], []))
+    assert nothing == ([0], [INFINITE], [0])
 
 
 def test_words_without_a_subword_are_contracted():
@@ -118,9 +119,3 @@ def test_position_and_case():
     sentence = AlignedSentence(["The", "dog", "'ÄB", "1x"], [0, 1, 1, 2, 2, 2, 3], [], {})
     assert FEATURES["position"].of(sentence, int) == [1, 2, 4, 2, 3, 4, 1, 0]
     assert FEATURES["case"].of(sentence, int) == [2, 1, 1, 2, 2, 2, 1, 0]
-
-
-def test_features_of_a_line_without_words():
-    assert word_feature([]) == [0]
-    assert distance_feature([], []) == [INFINITE]
-    assert head_feature([], DependencyTree([], [])) == [0]

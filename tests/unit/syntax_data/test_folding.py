@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from syntax_data.text.folding import fold, marks_in_order, same_folded, unescape_brackets, unescape_moses
+from syntax_data.text.folding import fold, marks_in_order, same_folded, unescape_moses
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="&@")))
@@ -94,9 +94,3 @@ def test_different_texts_stay_different():
     pairs += [("$", "#"), ("''", "'"), ("#", ""), ("¥", "$"), ("%", "$"), ("½", "12"), ("a-b", "ab")]
     for a, b in pairs:
         assert not same_folded(fold(a)[0], fold(b)[0])
-
-
-def test_brackets():
-    assert unescape_brackets(":--RRB-") == ":-)"
-    assert unescape_brackets("-LRB-") == "("
-    assert unescape_brackets("a-b") == "a-b"
