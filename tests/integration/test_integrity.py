@@ -14,6 +14,7 @@ import pytest
 from fairseq.data import indexed_dataset
 
 import data_bins
+from binarizing import preprocess
 from fairseq_syntax.data import features
 from syntax_data.commands import binarize
 from syntax_data.data_bin import mmap
@@ -71,7 +72,7 @@ def test_tokens_of_another_order_are_refused_also_without_hashes(data, without_h
 def test_another_format_of_tokens_is_refused(data):
     with pytest.raises(ValueError, match="--dataset-impl: expected mmap, found lazy: "):
         data_bins.load(data, dataset_impl="lazy")
-    data_bins.preprocess(data, "train", data_bins.sentences(300), dataset_impl="cached")
+    preprocess(data, "train", "".join(f"{line}\n" for line in data_bins.sentences(300)), dataset_impl="cached")
     refused(data, r"train\.en-de\.en\.bin: expected ")
 
 
@@ -182,7 +183,7 @@ def test_verify_finds_invalid_values(data, monkeypatch, capsys, feature, positio
 def test_verify_wants_one_head_a_word(tmp_path):
     data_bins.parse(tmp_path, "train", ["ab c"])
     (tmp_path / "train.en").write_text("a@@ b c\n")
-    data_bins.preprocess(tmp_path / "bin", "train", ["a@@ b c"])
+    preprocess(tmp_path / "bin", "train", "a@@ b c\n")
     binarize.main([*data_bins.LANGUAGES, f"--trainpref={tmp_path}/train", f"--destdir={tmp_path}/bin"])
     data_bins.verify(tmp_path / "bin")
     heads, _ = data_bins.values(tmp_path / "bin", "head")

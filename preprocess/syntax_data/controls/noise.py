@@ -21,10 +21,7 @@ def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
     word itself; if there is no such word, the head stays. If a root is drawn again, another word whose head is drawn
     again becomes the root; if there is none, it stays. Heads may cross.
 
-    Args:
-        heads: of the m words of a line: 0 above a root, else i for the i-th word.
-        share: 0 to 1.
-        seed: of the draws.
+    `heads` are ``(m,)``, of a line: 0 above a root, else i for the i-th word; `share` is 0 to 1.
     """
     marks, draws = Random(f"{seed} marks"), Random(f"{seed} heads")
     sentences: dict[int, list[int]] = {}
@@ -75,11 +72,7 @@ def noisy_tree(tree: Tree, share: float, marks: Random, draws: Random) -> Tree:
     many new ones as it has lost, one after the other: any consecutive parts of it, with equal chance, but not all and
     no bracket of the tree. Unary chains count as one, and are one in the noisy tree.
 
-    Args:
-        tree: over m words.
-        share: 0 to 1.
-        marks: draws the brackets that are replaced; asked once for each.
-        draws: the new ones.
+    `share` is 0 to 1; `marks` draws the brackets that are replaced, `draws` the new ones.
     """
     true = tree.brackets()
     whole = next(iter(true))

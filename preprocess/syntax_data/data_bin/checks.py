@@ -22,14 +22,9 @@ def open_features(
 ) -> dict[str, MmapValues]:
     """Features of a split that the signature has, by name.
 
-    The token files must be those that the features were written for; their hashes are always compared.
-
-    Args:
-        hashes: whether to compare the hashes of the feature files, beside their sizes.
-
-    Raises:
-        InputError: a file is not as in the signature; or a feature has not as many values for each sentence as there
-            are tokens. Names the file, or the first such sentence.
+    Size and hash of the token files are compared with the signature, and the size of the feature files; their hashes,
+    if `hashes`. Raises :class:`InputError` with the file for another one; or with the first sentence of which a feature
+    has not as many values as there are tokens.
     """
     described = signature.splits[files.split].files
     check_files(files.tokens, described)

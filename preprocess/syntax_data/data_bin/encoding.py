@@ -41,15 +41,7 @@ LINES_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Split:
-    """A split's input files, and the features to write.
-
-    Attributes:
-        text: path of its subword text.
-        parse_prefix: path of the parses without their ending.
-        parses: paths of the parses by the names of their formats.
-        features: names of :data:`syntax_data.features.FEATURES`.
-        tokens: of the text, by fairseq-preprocess.
-    """
+    """A split's subword text, its parses by format, its tokens, and its features."""
 
     text: str
     parse_prefix: str

@@ -14,13 +14,9 @@ def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
 
 @dataclass(frozen=True)
 class TokenFiles:
-    """A split's token files in one language, and the feature files beside them.
+    """A split's token files in a data-bin, and the feature files beside them.
 
-    Attributes:
-        data: the data-bin.
-        split: ``train``, ``valid1`` …
-        pair: the languages in the order of the files' names.
-        lang: the language of the tokens.
+    `split` is ``train``, ``valid1`` …; `pair`, the languages in the order of the files' names, of which `lang` is one.
     """
 
     data: str

@@ -21,14 +21,11 @@ FORMAT_VERSION = 4
 
 @dataclass
 class SplitSignature:
-    """Where a split's features come from, and its files.
+    """The origin of a split's features, and its files.
 
     Attributes:
-        features: their names.
-        parser: of each kind of parse the parser and its settings, as far as fairseq-syntax-parse, the user or the
-            files state them.
+        parser: of each kind of parse the parser and its settings, as far as they are known.
         settings: of :class:`~syntax_data.features.aligned.Settings`.
-        versions: of the packages.
         counts: of :meth:`~syntax_data.data_bin.split_counts.SplitCounts.as_dict`.
         files: ``bytes`` and ``sha256`` of each token and feature file, by name.
     """
@@ -43,12 +40,7 @@ class SplitSignature:
 
 @dataclass
 class Signature:
-    """The file ``syntax.<src>-<tgt>.<lang>.json``.
-
-    Attributes:
-        splits: by name.
-        labels: the labels of ``deprel`` and ``upos``, by their number.
-    """
+    """The file ``syntax.<src>-<tgt>.<lang>.json``: splits by name, labels by number."""
 
     splits: dict[str, SplitSignature] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Counts of a split's sentences."""
+"""Counts for the report and the signature."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SplitCounts:
     """Counts of a split's sentences.
 
     Attributes:
-        parses: of each kind of parse how many there are, and why others are not there.
-        totals: ``sentences``, ``words``, ``subwords``, and how many of the words are ``symbols``.
+        parses: by kind.
+        totals: ``sentences``, ``words``, ``subwords``, and ``symbols``, which are among the words.
         longest_distance: the greatest finite one.
         deepest_tree: the greatest depth of a dependency tree.
     """

@@ -69,8 +69,7 @@ class Feature(ABC):
     def of(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
         """The values of n - 1 subwords and ``</s>``; ``[]`` without the parse.
 
-        Args:
-            number: numbers the labels of parses, from 1.
+        `number` numbers the labels of parses, from 1.
         """
         values = self.values(sentence, number)
         return self.with_symbols(values, sentence) if values and sentence.symbols else values
@@ -87,16 +86,12 @@ class Feature(ABC):
     def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """The values, ``(kept + 1,)``, of the first `kept` subwords and ``</s>``.
 
-        Args:
-            values: of the whole sentence, ``(n,)``.
-            features: all features of the sentence by name.
+        `values` are ``(n,)``, `features` all features of the sentence by name.
         """
 
     @abstractmethod
     def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
         """Yield the invalid values.
 
-        Args:
-            features: the rows of all features of the same sentences by name.
-            labels: for labels, what the values number, from 0.
+        `features` are all of the same sentences, `labels` the meanings of numbers.
         """

@@ -14,12 +14,7 @@ TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomis
 class ScoreSettings:
     """Settings of the metrics; the defaults are sacreBLEU's.
 
-    Args:
-        tokenize: the tokeniser of BLEU, one of sacreBLEU's.
-        lowercase: BLEU and chrF2 of lower-cased text.
-        ter_case_sensitive: TER of cased text.
-
-    Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
+    `lowercase` is for BLEU and chrF2. Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
     """
 
     tokenize: str = "13a"
@@ -65,9 +60,7 @@ def corpus_scores(
 ) -> dict[str, dict[str, Any]]:
     """``{"BLEU": {"score": 0 to 100, "signature": …}, "chrF2": …, "TER": …}``.
 
-    Args:
-        hypotheses: raw text, one a sentence.
-        references: one sequence a reference, each as long as `hypotheses`.
+    Hypotheses are raw text, one a sentence; each reference is as long.
     """
     found = {}
     for metric in settings.metrics().values():

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
 
 from syntax_data.errors import short_repr
 from syntax_data.text.folding import fold, one_dash, same_folded
@@ -74,26 +74,23 @@ def sentencepiece(tokens: Sequence[str]) -> Subwords:
     """Pieces of sentencepiece: ``▁`` is white space, ``<0xE2>`` a byte of a character."""
     pieces: list[str] = []
     inside = []
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    first_byte = -1
-    for i, token in enumerate(tokens):
-        if byte := _BYTE.fullmatch(token):
+    for bytes_follow, run in groupby(tokens, key=lambda token: _BYTE.fullmatch(token) is not None):
+        if not bytes_follow:
+            pieces += run
+            continue
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        first_byte = -1
+        for i, token in enumerate(run, start=len(pieces)):
             pieces.append("")
             if first_byte < 0:
                 first_byte = i
             else:
                 inside.append(i)
-            if character := decoder.decode(bytes([int(byte[1], 16)])):
+            if character := decoder.decode(bytes.fromhex(token[3:5])):
                 pieces[first_byte] = character
                 first_byte = -1
-            continue
         if first_byte >= 0:
             pieces[first_byte] = decoder.decode(b"", final=True)
-            decoder.reset()
-            first_byte = -1
-        pieces.append(token)
-    if first_byte >= 0:
-        pieces[first_byte] = decoder.decode(b"", final=True)
     words: list[list[str]] = []
     word_of = []
     for token, piece in zip(tokens, pieces, strict=True):
