@@ -24,7 +24,7 @@ from places import EXPERIMENTS
 from syntax_data.commands import binarize, parse
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_units, parse_conllu
+from syntax_data.trees.conllu import conllu_entries, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import read_recipe
@@ -63,7 +63,7 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
 def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
     texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
-    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_units(read_lines(str(path)))]
+    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_entries(read_lines(str(path)))]
     assert len(trees) == len(texts) > 400
     for text, tree in zip(texts, trees, strict=True):
         assert isinstance(tree, DependencyTree)
@@ -137,7 +137,7 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     parse.main(["--input", str(text), *STANZA, *options])
     lines = text.read_text().splitlines()
     conllu, trees = (Path(f"{text}.{kind}") for kind in ("conllu", "trees"))
-    blocks = list(conllu_units(read_lines(str(conllu))))
+    blocks = list(conllu_entries(read_lines(str(conllu))))
     assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
     for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
         tree = parse_conllu(block, path=str(conllu), line=number)
@@ -199,7 +199,7 @@ def test_stanza_in_raw_mode(tmp_path):
     text.write_text("\n".join(lines))
     parse.main(["--input", str(text), *STANZA])
     conllu, trees = f"{text}.conllu", f"{text}.trees"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
     constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
     assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
     assert units[4] == constituents[4] == NoParse("too_long")
@@ -224,7 +224,7 @@ def test_stanza_and_words_without_end(tmp_path, name, options):
     text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
     parse.main(["--input", str(text), *STANZA, *options])
     conllu = f"{text}.conllu"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_units(read_lines(conllu))]
+    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
     assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
     assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
     if options:

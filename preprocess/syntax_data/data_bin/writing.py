@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature, describe_files
@@ -25,7 +25,7 @@ def staging_folder(target: str) -> Iterator[str]:
     with locked(f"{hidden}.lock", seconds=0, expected="no other fairseq-syntax-binarize on this data-bin"):
         if os.path.isdir(folder) and not os.path.islink(folder):
             shutil.rmtree(folder)
-        with suppress(FileNotFoundError):
+        elif os.path.lexists(folder):
             os.unlink(folder)
         os.mkdir(folder)
         try:
