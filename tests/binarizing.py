@@ -1,4 +1,4 @@
-"""Three lines with their parses, fairseq-syntax-binarize run on them, and what it leaves."""
+"""Three lines with their parses, fairseq-syntax-binarize, and its output."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ def write(folder: Path, name: str = "train", *, text=TEXT, trees=TREES, conllu=C
     return folder
 
 
-def preprocess(data: Path, name: str, text: str, *, grow: bool = True) -> None:
-    """What fairseq-preprocess writes of the text; the dictionary gets its words, beside those that it has."""
+def preprocess(data: Path, name: str, text: str, *, grow: bool = True, dataset_impl: str = "mmap") -> None:
+    """Write tokens as fairseq-preprocess does; dictionaries get the text's words."""
     data.mkdir(exist_ok=True)
-    path = str(data / "dict.en.txt")
-    dictionary = Dictionary.load(path) if os.path.exists(path) else Dictionary()
-    builder = indexed_dataset.make_builder(f"{data}/{name}.en-de.en.bin", "mmap", 1 << 20)
-    for line in text.removesuffix("\n").split("\n") if text else []:
-        builder.add_item(dictionary.encode_line(line, add_if_not_exist=grow))
-    builder.finalize(f"{data}/{name}.en-de.en.idx")
-    Path(path).write_text("".join(f"{symbol} 1\n" for symbol in dictionary.symbols[dictionary.nspecial :]))
+    for lang in ("en", "de"):
+        path = str(data / f"dict.{lang}.txt")
+        dictionary = Dictionary.load(path) if os.path.exists(path) else Dictionary()
+        prefix = f"{data}/{name}.en-de.{lang}"
+        builder = indexed_dataset.make_builder(f"{prefix}.bin", dataset_impl, 1 << 20)
+        for line in text.removesuffix("\n").split("\n") if text else []:
+            builder.add_item(dictionary.encode_line(line, add_if_not_exist=grow))
+        builder.finalize(f"{prefix}.idx")
+        Path(path).write_text("".join(f"{symbol} 1\n" for symbol in dictionary.symbols[dictionary.nspecial :]))
 
 
 def run(folder: Path, *more: str, name: str = "train") -> None:

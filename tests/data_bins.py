@@ -1,4 +1,4 @@
-"""Small data-bins with features, made quickly: fairseq's own builders for the tokens, our command for the features."""
+"""Small data-bins: tokens by fairseq's own builders, features by our command."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data import indexed_dataset
 
+from binarizing import preprocess
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_data.commands import binarize
 
@@ -19,7 +20,7 @@ LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 
 def sentences(number: int, *, words: int | None = 6, seed: int = 1) -> list[str]:
-    """Lines of `words` words of a small vocabulary, no two alike; ``None``: 0 to 9 words."""
+    """Different lines of `words` words of a small vocabulary; ``None``: 0 to 9."""
     random = Random(seed)
     lines: dict[str, None] = {}
     while len(lines) < number:
@@ -45,29 +46,11 @@ def parse(folder: Path, name: str, lines: Sequence[str], *, seed: int = 1) -> No
     (folder / f"{name}.en.trees").write_text("".join(trees))
 
 
-def preprocess(folder: Path, name: str, lines: Sequence[str], *, dataset_impl: str = "mmap") -> None:
-    """What fairseq-preprocess writes of the lines, in both languages."""
-    folder.mkdir(exist_ok=True)
-    dictionary = Dictionary()
-    for line in lines:
-        for word in line.split():
-            dictionary.add_symbol(word)
-    for lang in ("en", "de"):
-        if not (folder / f"dict.{lang}.txt").exists():
-            dictionary.save(str(folder / f"dict.{lang}.txt"))
-        dictionary = Dictionary.load(str(folder / f"dict.{lang}.txt"))
-        prefix = str(folder / f"{name}.en-de.{lang}")
-        builder = indexed_dataset.make_builder(f"{prefix}.bin", dataset_impl, len(dictionary))
-        for line in lines:
-            builder.add_item(dictionary.encode_line(line, add_if_not_exist=False))
-        builder.finalize(f"{prefix}.idx")
-
-
 def make(folder: Path, lines: Sequence[str], name: str = "train") -> Path:
     """A data-bin of the lines with their features."""
     parse(folder, name, lines)
     data = folder / "bin"
-    preprocess(data, name, lines)
+    preprocess(data, name, "".join(f"{line}\n" for line in lines))
     option = name.rstrip("0123456789")
     names = [name] if name == option else [option, name]
     prefixes = ",".join(str(folder / name) for name in names)
@@ -92,7 +75,7 @@ def verify(data: Path) -> None:
 
 
 def values(data: Path, feature: str | None, split: str = "train") -> tuple[np.memmap, np.ndarray]:
-    """The values of a feature's file, or of the tokens', which can be changed there; and the start of each sentence."""
+    """The writable values of a feature, or of the tokens, and each sentence's start."""
     prefix = f"{data}/{split}.en-de.en" + (f".{feature}" if feature else "")
     dataset = indexed_dataset.make_dataset(prefix, "mmap")
     starts = np.cumsum([0, *dataset.sizes])[:-1]

@@ -88,7 +88,8 @@ def load_features(
         if len(parts) == 1:
             return parts[0]
         ratios = [cfg.upsample_primary] + [1] * (len(parts) - 1)
-        return {name: ConcatDataset([part[name] for part in parts], ratios) for name in parts[0]}
+        found = names if parts else ()  # fairseq says that there are no tokens
+        return {name: ConcatDataset([part[name] for part in parts], ratios) for name in found}
 
     shards = utils.split_paths(cfg.data)
     if split != cfg.train_subset:

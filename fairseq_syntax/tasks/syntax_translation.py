@@ -106,8 +106,9 @@ class SyntaxTranslationTask(TranslationTask):
             refuse_options(self.cfg)
         training = split == self.cfg.train_subset or split != "valid"  # which alone --combine-val loads
         with upsampling.repeating_first(self.cfg, training=training):
-            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+            # Features first: they check the tokens, which fairseq opens without a check.
             features = self._load_features(split, epoch=epoch, combine=combine)
+            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         for name, labels, known in self._partly_known:
             warn_of_unknown_labels(split, name, features[name], labels, known)
         self.datasets[split] = SyntaxPairs(

@@ -45,7 +45,7 @@ class InputError(ValueError):
 
 
 class BadParse(InputError):
-    """An entry that is no parse of its line, though its bounds are known: no other entry is touched.
+    """An entry that is no parse of its line; other entries are not concerned.
 
     Attributes:
         reason: in a word, as reports count it.

@@ -1,10 +1,8 @@
-"""fairseq-syntax-binarize: features, signature and report; broken input stops it with nothing written."""
+"""fairseq-syntax-binarize: features, signature, report, and broken input."""
 
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,6 +13,7 @@ from syntax_data.data_bin import encoding
 from syntax_data.data_bin.writing import staging_folder
 from syntax_data.features import INFINITE
 
+TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
 FEATURES = ["word", "distance", "head", "deprel", "upos", "case", "position"]
 
 
@@ -31,7 +30,8 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert list(split["parser"]["trees"]) == ["sha256"]
     names = {f"train.en-de.en{name}.{end}" for name in ("", *(f".{f}" for f in FEATURES)) for end in ("bin", "idx")}
     assert set(split["files"]) == names
-    assert set(contents(tmp_path / "bin")) == {*names, "dict.en.txt", "syntax.en-de.en.json"}
+    found = {name for name in contents(tmp_path / "bin") if not name.startswith(("train.en-de.de.", "dict.de"))}
+    assert found == {*names, "dict.en.txt", "syntax.en-de.en.json"}
     assert not hidden_folders(tmp_path / "bin")
     assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
     assert set(split["settings"]) == {"subwords", "on_bad_parse", "binarize_trees", "control", "symbols"}
@@ -47,46 +47,20 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert "trees: 2 parsed (66.67%), without a parse: 1 not_stated" in capsys.readouterr().out
 
 
-def recorded(folder: Path, name: str = "train", **kwargs) -> Path:
-    """As :func:`write`, with a record of the CoNLL-U file."""
-    write(folder, name, conllu=None, **kwargs)
-    (folder / f"{name}.made").write_text(CONLLU)
-    (folder / f"{name}.words").write_text(TEXT.replace("@@ ", ""))
-    paths = f"--input={folder}/{name}.words", f"--output-prefix={folder}/{name}.en"
-    parse.main([*paths, "--parser=conllu", f"--parse-file={folder}/{name}.made", "--overwrite"])
-    return folder
-
-
-def parsers(folder: Path, split: str = "train") -> dict[str, str | None]:
-    return {kind: parser.get("name") for kind, parser in signature(folder)["splits"][split]["parser"].items()}
-
-
 def test_the_name_of_a_parser_is_for_parses_without_a_record(tmp_path, capsys):
-    run(recorded(tmp_path), "--parser-name", "by hand")
-    assert parsers(tmp_path) == {"trees": "by hand", "conllu": "a parser 1.0"}
-    path = f"{tmp_path}/train.en"
-    printed = capsys.readouterr().out
-    assert f"--parser-name is not used for {path}.conllu: {path}.parse.json names the parser" in printed
-    run(tmp_path)
-    assert parsers(tmp_path) == {"trees": None, "conllu": "a parser 1.0"}
-    assert "--parser-name NAME writes it into the signature" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("option", ["--parser=x", "--parser-nam=x", "--sub=words", "--verif"])
-def test_options_are_written_out(tmp_path, option, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run(write(tmp_path), option)
-    assert stop.value.code == 2
-    assert f"unrecognized arguments: {option}" in capsys.readouterr().err
-
-
-def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 2)
-    write(tmp_path, text=TEXT * 30, trees=TREES * 30, conllu=(CONLLU + "\n") * 30)
-    run(tmp_path, "--workers", "1")
-    before = contents(tmp_path)
-    run(tmp_path, "--workers", "3")
-    assert contents(tmp_path) == before
+    path = f"{write(tmp_path, conllu=None)}/train.en"
+    (tmp_path / "made").write_text(CONLLU)
+    (tmp_path / "words").write_text(TEXT.replace("@@ ", ""))
+    options = [f"--input={tmp_path}/words", f"--output-prefix={path}", f"--parse-file={tmp_path}/made", "--overwrite"]
+    parse.main([*options, "--parser=conllu"])
+    for more, trees, message in (
+        (["--parser-name", "by hand"], "by hand", f"is not used for {path}.conllu: {path}.parse.json names the parser"),
+        ([], None, "--parser-name NAME writes it into the signature"),
+    ):
+        run(tmp_path, *more)
+        parsers = signature(tmp_path)["splits"]["train"]["parser"]
+        assert (parsers["trees"].get("name"), parsers["conllu"]["name"]) == (trees, "a parser 1.0")
+        assert message in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -110,17 +84,17 @@ def test_output_does_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
         ({"text": None}, "train.en", "subword text, found no file"),
         ({"trees": None, "conllu": None}, "train.en", "found neither"),
         ({"trees": "(S b)\n(S c\n(S d)\n", "conllu": None}, "train.en.trees:1", "the parse 'b'"),  # the first of many
+        ({"text": TEXT.replace("a b", "a [BT] b")}, "train.en.conllu:10", "--symbols names words .*'\\[BT\\]'"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_broken_input_is_refused_with_file_and_line_and_loses_nothing(tmp_path, changes, place, expected, workers):
+def test_broken_input_is_refused_with_file_and_line_and_loses_nothing(tmp_path, changes, place, expected):
     run(write(tmp_path))
     for path in tmp_path.glob("train.*"):
         path.unlink()
     write(tmp_path, **changes)
     before = contents(tmp_path)
     with pytest.raises(SystemExit, match=expected) as error:
-        run(tmp_path, "--workers", workers)
+        run(tmp_path, "--workers", "2")
     assert f"{tmp_path}/{place}: " in str(error.value)
     assert contents(tmp_path) == before
 
@@ -132,9 +106,7 @@ LINES = [f"{word} b c d{word}\n" for word in "pqrstuvwxyz"]
     ("text", "expected"),
     [
         ([*LINES[:7], "s b c dw\n", *LINES[8:]], r"train\.en:8: expected 'w b c dw', sentence 7 .*found another text"),
-        ([*LINES[:2], LINES[3], LINES[2], *LINES[4:]], r"train\.en:3: expected 'r b c dr', sentence 2 "),
         (["b p c dp\n", *LINES[1:]], r"train\.en:1: expected 'p b c dp', sentence 0 "),
-        ([*LINES[:5], "unknown b c du\n", *LINES[6:]], r"train\.en:6: expected 'u b c du', sentence 5 "),
         ([*LINES[:10], LINES[10].replace("\n", " b\n")], r"train\.en:11: expected 'z b c dz', sentence 10 "),
         (
             LINES[:10],
@@ -142,14 +114,13 @@ LINES = [f"{word} b c d{word}\n" for word in "pqrstuvwxyz"]
         ),
     ],
 )
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_another_text_than_that_of_the_tokens_is_refused(tmp_path, monkeypatch, text, expected, workers):
+def test_another_text_than_that_of_the_tokens_is_refused(tmp_path, monkeypatch, text, expected):
     monkeypatch.setattr(encoding, "LINES_AT_ONCE", 2)
     trees = "".join(f"(S {line.strip()})\n" for line in text)
     write(tmp_path, text="".join(LINES), trees=trees, conllu=None)
     (tmp_path / "train.en").write_text("".join(text))
     with pytest.raises(SystemExit, match=expected):
-        run(tmp_path, "--workers", workers, "--features=word,distance")
+        run(tmp_path, "--features=word,distance")
     assert not (tmp_path / "bin/syntax.en-de.en.json").exists()
 
 
@@ -170,36 +141,6 @@ def test_unknown_words_are_those_of_the_dictionary(tmp_path):
     preprocess(tmp_path / "bin", "train", TEXT, grow=False)
     run(tmp_path)
     assert rows(tmp_path, "word")[0] == [0, 1, 1, 2, 3, 4, 5]
-
-
-def test_blank_lines_and_comments_after_the_last_parse_change_nothing(tmp_path, monkeypatch):
-    run(write(tmp_path))
-    before = {feature: rows(tmp_path, feature) for feature in ("word", "distance", "head")}
-    for size in (1, 2, 1000):
-        monkeypatch.setattr(encoding, "LINES_AT_ONCE", size)
-        for control in ((), ("--control", "shuffled")):
-            run(write(tmp_path, trees=f"{TREES}\n \n\n", conllu=f"{CONLLU}\n# a\n\n# b\n"), *control)
-            assert control or {feature: rows(tmp_path, feature) for feature in before} == before
-
-
-@pytest.mark.parametrize("space", ["\u00a0", "\u2028", "\u3000", "\x85", "\u2009", "\x0b"])
-def test_white_space_in_a_leaf_changes_no_feature(tmp_path, space):
-    """Text is split as fairseq does."""
-    inside = "" if space == "\x0b" else space
-    trees = f"(S (V pay) (NP (QP{inside} (CD 10{inside}000)) (N men)))\n"
-    run(write(tmp_path, text=f"pay 10{space}000 men\n", trees=trees, conllu=None), "--subwords", "words")
-    assert rows(tmp_path, "word") == [[0, 1, 1, 2, 3]]
-    assert rows(tmp_path, "distance") == [[2, 0, 1, INFINITE, INFINITE]]
-
-
-def test_text_that_was_normalised_after_parsing_is_refused_with_advice(tmp_path):
-    run(write(tmp_path, text="He left .\n", trees="(S (N He) (V left.))\n", conllu=None))  # the same text
-    write(tmp_path, text="&quot; no , &quot;\n", trees='(S ("" ") (R no) ("" ") (, ,))\n', conllu=None)
-    with pytest.raises(SystemExit, match=r"normalize-punctuation .* text that it wrote\) \(--on-bad-parse skip"):
-        run(tmp_path)
-
-
-TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
 
 
 def test_symbols_are_words_outside_of_the_trees(tmp_path, capsys):
@@ -228,13 +169,6 @@ def test_symbols_are_words_outside_of_the_trees(tmp_path, capsys):
     assert f"train: no --symbols in {tmp_path}/train.en" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", [TAGGED, TEXT.replace("a b", "a [BT] b"), TEXT.replace("( rise", "<num> ( rise")])
-def test_a_line_with_what_looks_like_a_symbol_names_the_option(tmp_path, text):
-    write(tmp_path, text=text)
-    with pytest.raises(SystemExit, match=r"--symbols names words .* never saw, perhaps '(<2de>|\[BT\]|<num>)'"):
-        run(tmp_path)
-
-
 def test_symbols_before_the_marks_of_sentencepiece_do_not_hide_them(tmp_path):
     write(tmp_path, text="<BT> ▁A ▁do g\n▁A ▁do g\n", trees="(S A dog)\n" * 2, conllu=None)
     with pytest.raises(SystemExit, match="expected no marks of sentencepiece"):
@@ -258,7 +192,7 @@ def test_a_data_bin_of_the_other_direction_keeps_its_names(tmp_path):
     run(tmp_path)
     assert (tmp_path / "bin/train.de-en.en.head.idx").exists()
     assert (tmp_path / "bin/syntax.de-en.en.json").exists()
-    assert not list((tmp_path / "bin").glob("*en-de*"))
+    assert not list((tmp_path / "bin").glob("*en-de.en*"))
 
 
 @pytest.mark.parametrize(
@@ -276,6 +210,12 @@ def test_a_data_bin_of_the_other_direction_keeps_its_names(tmp_path):
 def test_options_that_do_not_fit_are_refused(arguments, expected):
     with pytest.raises(SystemExit, match=expected):
         binarize.main(["-s", "en", "-t", "de", *arguments])
+
+
+def test_options_are_written_out(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path, "--parser-nam=x")
+    assert "unrecognized arguments: --parser-nam=x" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
@@ -338,7 +278,7 @@ SPLITS = {  # text and labels, each with some that others have, in another order
 }
 
 
-@pytest.mark.parametrize("runs", [["train", "valid", "test"], ["test", "train", "valid", "train"], ["valid", "valid"]])
+@pytest.mark.parametrize("runs", [["train", "valid", "test"], ["test", "train", "valid", "train"]])
 def test_splits_written_one_by_one_are_those_of_one_run(tmp_path, runs):
     """A run keeps the splits that it does not write, and the numbers of their labels."""
     for name in runs:
@@ -346,15 +286,14 @@ def test_splits_written_one_by_one_are_those_of_one_run(tmp_path, runs):
         lines = enumerate(zip(text.split(), relations.split(), strict=True), 1)
         conllu = "".join(f"{i}\t{w}\t_\t{x.upper()}\t_\t_\t{i - 1}\t{x}\t_\t_\n" for i, (w, x) in lines)
         run(write(tmp_path, name, text=f"{text}\n", trees=None, conllu=f"{conllu}\n"), name=name)
-    for name in runs:
-        assert labels(tmp_path, "deprel", name) == [SPLITS[name][1]]
-        assert labels(tmp_path, "upos", name) == [SPLITS[name][1].upper()]
-    if runs != ["train", "valid", "test"]:
-        return
-    one_by_one = contents(tmp_path)
-    prefixes = [f"--{name}pref={tmp_path}/{name}" for name in runs]
-    binarize.main(["-s", "en", "-t", "de", f"--destdir={tmp_path}/bin", *prefixes])
-    assert contents(tmp_path) == one_by_one
+    for name, (_, relations) in SPLITS.items():
+        assert labels(tmp_path, "deprel", name) == [relations]
+        assert labels(tmp_path, "upos", name) == [relations.upper()]
+    if runs == [*SPLITS]:
+        one_by_one = contents(tmp_path)
+        prefixes = [f"--{name}pref={tmp_path}/{name}" for name in runs]
+        binarize.main(["-s", "en", "-t", "de", f"--destdir={tmp_path}/bin", *prefixes])
+        assert contents(tmp_path) == one_by_one
 
 
 def test_several_prefixes_are_numbered_splits(tmp_path):
@@ -363,20 +302,6 @@ def test_several_prefixes_are_numbered_splits(tmp_path):
     prefixes = f"{tmp_path}/valid,{tmp_path}/valid1"
     binarize.main(["-s", "en", "-t", "de", "--validpref", prefixes, "--destdir", f"{tmp_path}/bin"])
     assert rows(tmp_path, "head", "valid") == rows(tmp_path, "head", "valid1")
-
-
-def test_too_many_labels_are_refused(tmp_path):
-    conllu = "".join(f"1\tw\t_\t_\t_\t_\t0\tl{i}\t_\t_\n\n" for i in range(256))
-    write(tmp_path, text="w\n" * 256, trees=None, conllu=conllu)
-    message = (
-        r"conllu:511: deprel: expected at most 255 different labels, found one more in this sentence: 'l255' "
-        r"\(--features (\S+) leaves deprel out\)$"
-    )
-    for workers in ("1", "2"):
-        with pytest.raises(SystemExit, match=message) as refused:
-            run(tmp_path, "--workers", workers)
-    run(tmp_path, "--features", re.search(message, str(refused.value))[1])
-    assert rows(tmp_path, "head") == [[0, 0]] * 256
 
 
 def test_text_that_is_tokenised_differently(tmp_path):
@@ -394,29 +319,34 @@ def test_text_that_is_tokenised_differently(tmp_path):
         (("--binarize-trees", "left"), [1, 2, 3], [0, 1, 1, 1, 0]),
         (("--binarize-trees", "right"), [3, 2, 1], [0, 1, 1, 1, 0]),
         (("--control", "right-branching"), [3, 2, 1], [0, 1, 2, 3, 0]),
+        (("--control", "no-parse"), [], []),
     ],
 )
 def test_trees_that_are_changed(tmp_path, options, distance, head):
     conllu = "".join(f"{i}\t{w}\t_\t_\t_\t_\t{int(i > 1)}\t_\t_\t_\n" for i, w in enumerate("abcd", 1)) + "\n"
     run(write(tmp_path, text="a b c d\n", trees="(S a b c d)\n", conllu=conllu), *options)
-    assert rows(tmp_path, "distance") == [[*distance, INFINITE, INFINITE]]
+    assert rows(tmp_path, "distance") == [[*distance, INFINITE, INFINITE] if distance else []]
     assert rows(tmp_path, "head") == [head]
+    assert rows(tmp_path, "word") == [[0, 1, 2, 3, 4]]
     assert options[1] in signature(tmp_path)["splits"]["train"]["settings"].values()
 
 
-@pytest.mark.parametrize("control", ["random", "noise:50", "shuffled@3"])
-def test_controls_leave_all_but_the_parses_alone(tmp_path, control):
-    text, trees, conllu = map("".join, zip(*(random_line(Random(i)) for i in range(1200)), strict=True))  # two ranges
+@pytest.mark.parametrize("control", [None, "random", "noise:50", "shuffled@3"])
+def test_neither_workers_nor_controls_change_other_features(tmp_path, monkeypatch, control):
+    monkeypatch.setattr(encoding, "LINES_AT_ONCE", 60)
+    text, trees, conllu = map("".join, zip(*(random_line(Random(i)) for i in range(200)), strict=True))
     write(tmp_path, text=text, trees=trees, conllu=conllu)
-    found = []
-    for options in ((), ("--control", control), ("--control", control, "--workers", "2")):
-        run(tmp_path, *options)
-        found.append({feature: rows(tmp_path, feature) for feature in FEATURES if feature != "deprel"})
-    own, control_features, by_two_workers = found
-    assert control_features == by_two_workers
-    for feature, values in control_features.items():
-        assert (own[feature] == values) == (feature not in ("distance", "head"))
-        assert [len(row) for row in own[feature]] == [len(row) for row in values]
+    run(tmp_path)
+    own = {feature: rows(tmp_path, feature) for feature in FEATURES if feature != "deprel"}
+    options = ["--control", control] if control else []
+    run(tmp_path, *options)
+    before = contents(tmp_path)
+    run(tmp_path, *options, "--workers", "3")
+    assert contents(tmp_path) == before
+    for feature, values in own.items():
+        found = rows(tmp_path, feature)
+        assert (found != values) == (control is not None and feature in ("distance", "head"))
+        assert [*map(len, found)] == [*map(len, values)]
     assert signature(tmp_path)["splits"]["train"]["settings"]["control"] == control
 
 
@@ -430,7 +360,7 @@ def random_line(random: Random) -> tuple[str, str, str]:
 
 
 def entry(words: list[str], heads: list[int]) -> str:
-    """CoNLL-U in which the parts of speech follow from the words, and the relations from the heads."""
+    """CoNLL-U with parts of speech from the words, and relations from the heads."""
     pairs = enumerate(zip(words, heads, strict=True), start=1)
     return "".join(f"{i}\t{w}\t_\tU{w[0]}\t_\t_\t{h}\td{h}\t_\t_\n" for i, (w, h) in pairs) + "\n"
 
@@ -458,14 +388,6 @@ def test_shuffled_parses_are_another_lines(tmp_path, capsys):
     assert rows(tmp_path, "distance") == [[1, *ends]] * 2
 
 
-def test_no_parse_control(tmp_path, capsys):
-    run(write(tmp_path), "--control", "no-parse")
-    assert rows(tmp_path, "distance") == [[], [], []]
-    assert rows(tmp_path, "head") == rows(tmp_path, "upos") == [[], [], []]
-    assert rows(tmp_path, "word")[0] == [0, 1, 1, 2, 3, 4, 5]
-    assert "trees: 0 parsed (0.00%), without a parse: 2 --control no-parse" in capsys.readouterr().out
-
-
 def test_only_the_features_that_are_asked_for(tmp_path):
     run(write(tmp_path), "--features", "head,word")
     assert {p.name.split(".")[3] for p in (tmp_path / "bin").glob("*.*.*.*.idx")} == {"head", "word"}
@@ -477,8 +399,7 @@ def test_only_the_features_that_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["train.en", "train.en.conllu", "bin/train.en-de.en.bin", "bin/dict.en.txt"])
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, name, workers, monkeypatch):
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, name, monkeypatch):
     run(write(tmp_path))
     before = contents(tmp_path)
     path = tmp_path / name
@@ -491,7 +412,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, name, workers
 
     monkeypatch.setattr(binarize, "write_split", changed_first)
     with pytest.raises(SystemExit, match=rf"{path}: expected .* changed while it was read"):
-        run(tmp_path, "--workers", workers)
+        run(tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -505,28 +426,23 @@ def test_a_second_run_on_a_data_bin_is_refused(tmp_path):
     run(tmp_path)
 
 
-@pytest.mark.parametrize("what", ["link", "file", "folder"])
+@pytest.mark.parametrize("what", ["link", "folder"])
 def test_only_files_of_this_run_are_moved_out_of_its_folder(tmp_path, what, monkeypatch):
-    """What is there under the folder's name goes; a link's target and what others put into the folder stay out."""
+    """Nothing else of the folder, or of a link's target, gets into the data-bin."""
     path = write(tmp_path) / "bin/.syntax.en-de.en.tmp"
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/theirs").touch()
+    others = tmp_path / "elsewhere" if what == "link" else path
+    others.mkdir()
+    (others / "train.en-de.en.old.bin").touch()
     if what == "link":
-        path.symlink_to(tmp_path / "elsewhere")
-    elif what == "file":
-        path.touch()
-    else:
-        path.mkdir()
-        (path / "train.en-de.en.old.bin").touch()
+        path.symlink_to(others)
     split = binarize.write_split
 
     def and_others(*args, **kwargs):
-        report = split(*args, **kwargs)
         (path / ".nfs0007").touch()
-        return report
+        return split(*args, **kwargs)
 
     monkeypatch.setattr(binarize, "write_split", and_others)
     run(tmp_path)
     assert not os.path.lexists(path)
-    assert (tmp_path / "elsewhere/theirs").exists()
+    assert (others / "train.en-de.en.old.bin").exists() == (what == "link")
     assert not {"train.en-de.en.old.bin", ".nfs0007"} & set(os.listdir(tmp_path / "bin"))

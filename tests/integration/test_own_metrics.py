@@ -1,4 +1,4 @@
-"""A recipe's own metric is a command of bash, and its score the last number that the command prints."""
+"""A recipe's own metric: the last number that a command of bash prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fairseq-syntax-binarize: features of subword text and its parses, beside fairseq-preprocess's tokens of this text.
+"""fairseq-syntax-binarize: features of parses, beside fairseq-preprocess's tokens.
 
     fairseq-preprocess      --source-lang en --target-lang de --destdir data-bin/en-de \\
         --trainpref bpe/train --validpref bpe/valid --testpref bpe/test
@@ -44,7 +44,7 @@ from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
 from syntax_data.io.unmodified import assert_unmodified
 from syntax_data.io.workers import Workers, check_workers
-from syntax_data.parsers.record import check_unchanged, file_hash
+from syntax_data.parsers.record import check_unchanged, file_hash, record_path
 from syntax_data.text import symbols
 from syntax_data.text.alignment import SUBWORDS
 from syntax_data.text.lines import read_lines
@@ -119,39 +119,29 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def find_splits(args: argparse.Namespace) -> list[Split]:
-    """The splits that the options name. Raises :class:`InputError` for a file that is not there."""
+    """The splits that the options name; :class:`InputError` for a missing file."""
     splits = []
     for name in SPLITS:
-        prefixes = getattr(args, f"{name}pref")
-        if not prefixes:
-            if getattr(args, f"{name}parse"):
-                raise ValueError(f"--{name}parse: expected --{name}pref beside it")
-            continue
-        texts = prefixes.split(",")
-        parses = (getattr(args, f"{name}parse") or prefixes).split(",")
-        if len(texts) != len(parses):
-            raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parses)}")
-        for k, (text, parse) in enumerate(zip(texts, parses, strict=True)):
-            tokens = _find_tokens(args.destdir, f"{name}{k or ''}", args.source_lang, args.target_lang)
-            splits.append(
-                _find_split(f"{text}.{args.source_lang}", f"{parse}.{args.source_lang}", tokens, args.features)
-            )
+        prefixes, parses = getattr(args, f"{name}pref"), getattr(args, f"{name}parse")
+        if parses and not prefixes:
+            raise ValueError(f"--{name}parse: expected --{name}pref beside it")
+        texts = prefixes.split(",") if prefixes else []
+        parsed = parses.split(",") if parses else texts
+        if len(texts) != len(parsed):
+            raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parsed)}")
+        for k, (text, parse) in enumerate(zip(texts, parsed, strict=True)):
+            splits.append(_find_split(f"{name}{k or ''}", text, parse, args))
     if not splits:
         raise ValueError("expected at least one of --trainpref, --validpref and --testpref")
     return splits
 
 
-def _find_tokens(data: str, split: str, lang: str, other_lang: str) -> TokenFiles:
-    files = TokenFiles.find(data, split, lang, other_lang)
-    if files is None:
-        prefix = TokenFiles(data, split, (lang, other_lang), lang).prefix
-        raise InputError(
-            f"{prefix}.idx", None, "expected the tokens of this split, found none: run fairseq-preprocess first"
-        )
-    return files
-
-
-def _find_split(text: str, prefix: str, tokens: TokenFiles, features: str | None) -> Split:
+def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.Namespace) -> Split:
+    tokens = TokenFiles.find(args.destdir, name, args.source_lang, args.target_lang)
+    if tokens is None:
+        path = TokenFiles(args.destdir, name, (args.source_lang, args.target_lang), args.source_lang).tokens[1]
+        raise InputError(path, None, "expected the tokens of this split, found none: run fairseq-preprocess first")
+    text, prefix = f"{text_prefix}.{args.source_lang}", f"{parse_prefix}.{args.source_lang}"
     if not os.path.isfile(text):
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
@@ -160,7 +150,7 @@ def _find_split(text: str, prefix: str, tokens: TokenFiles, features: str | None
         message = f"expected parses in {' or '.join(paths.values())}, found neither; --trainparse, --validparse and "
         raise InputError(prefix, None, f"{message}--testparse name other paths")
     possible = [name for name, feature in FEATURES.items() if feature.source in (None, *parses)]
-    wanted = features.split(",") if features else possible
+    wanted = args.features.split(",") if args.features else possible
     for feature in wanted:
         if feature not in FEATURES:
             raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
@@ -172,24 +162,17 @@ def _find_split(text: str, prefix: str, tokens: TokenFiles, features: str | None
 def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
     """The parser of each kind of a split's parses, for the signature.
 
-    Args:
-        name: the parser of those without a record.
-
-    Raises:
-        InputError: the parses or their text changed after fairseq-syntax-parse.
+    `name` is that of parses without a record. Raises :class:`InputError` if the parses or their text changed after
+    fairseq-syntax-parse.
     """
     records = check_unchanged(split.parse_prefix, list(split.parses))
     described: dict[str, dict[str, Any]] = {}
     for kind, path in split.parses.items():
         if record := records.get(kind):
-            described[kind] = {
-                **record.parser,
-                "settings": record.settings,
-                "text": record.text,
-                "sha256": record.sha256,
-            }
+            made = {"settings": record.settings, "text": record.text, "sha256": record.sha256}
+            described[kind] = {**record.parser, **made}
             if name:
-                print(f"--parser-name is not used for {path}: {split.record} names the parser")
+                print(f"--parser-name is not used for {path}: {record_path(split.parse_prefix)} names the parser")
         else:
             described[kind] = {"sha256": file_hash(path)}
             if maker := name or FORMATS[kind].maker(read_lines(path)):
@@ -198,14 +181,14 @@ def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
 
 
 def binarize(args: argparse.Namespace) -> None:
-    """Binarize the splits that `args` name. All of the output appears at the end, or none."""
+    """Binarize the splits that `args` name; all output appears at the end, or none."""
     check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
     named = symbols.read_option(args.symbols)
     settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, named)
     splits = find_splits(args)
     target = splits[0].tokens.signature
-    inputs = [path for split in splits for path in (*split.inputs, split.record)]
+    inputs = [path for split in splits for path in (*split.inputs, record_path(split.parse_prefix))]
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
         refuse_to_overwrite(path, inputs)
     with staging_folder(target) as folder, Workers(args.workers) as workers:
@@ -232,7 +215,7 @@ def binarize(args: argparse.Namespace) -> None:
 
 
 def _signature_to_extend(path: str, splits: Sequence[Split]) -> Signature:
-    """The splits of a data-bin that this run does not write, and the labels that they have."""
+    """The splits of a data-bin that this run does not write, and their labels."""
     found = Signature.read(path)
     others = {name: split for name, split in found.splits.items() if name not in {split.name for split in splits}}
     labels = {name: ["</s>"] for name, feature in FEATURES.items() if feature.labels == ()}

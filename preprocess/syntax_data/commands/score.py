@@ -1,4 +1,4 @@
-"""fairseq-syntax-score: sacreBLEU's BLEU, chrF2 and TER of translations, as detokenised text against raw references.
+"""fairseq-syntax-score: sacreBLEU's BLEU, chrF2 and TER of detokenised text.
 
     fairseq-syntax-score --hypotheses generate.log --references test.de --remove-bpe subword_nmt --detokenize de
     … --baseline stock.log        with paired bootstrap resampling and approximate randomisation
@@ -130,7 +130,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the command; broken input ends it with a message and exit status 1."""
+    """Run the command; broken input ends it with a message and exit status 1."""
     # The errors: sacreBLEU lacks a tokeniser.
     run("fairseq-syntax-score", get_parser, _run, argv, errors=(RuntimeError, ImportError))
 

@@ -1,4 +1,4 @@
-"""The option ``--control``, and the parses that it draws instead of a sentence's own."""
+"""The option ``--control``, and the parses that it draws."""
 
 from __future__ import annotations
 
@@ -44,12 +44,11 @@ class Control:
         """
         spelled = _SPELLED.fullmatch(text)
         if spelled is None or (kind := spelled["kind"]) not in KINDS:
-            raise ValueError(f"--control: expected {spelling(KINDS)}, found {text!r}")
+            kinds = ", ".join([*FROM_LENGTH, "shuffled", "noise:PERCENT"])
+            raise ValueError(f"--control: expected {kinds} or no-parse, and perhaps @SEED behind it, found {text!r}")
         if (kind == "noise") != (spelled["percent"] is not None) or int(spelled["percent"] or 0) > 100:
-            raise ValueError(
-                f"--control: expected a percentage, an integer from 0 to 100, after noise: and no other control, "
-                f"found {text!r}"
-            )
+            expected = "a percentage, an integer from 0 to 100, after noise: and no other control"
+            raise ValueError(f"--control: expected {expected}, found {text!r}")
         return Control(kind, int(spelled["percent"] or 0), int(spelled["seed"] or 0))
 
     def __str__(self) -> str:
@@ -57,56 +56,32 @@ class Control:
         percent = f":{self.percent}" if self.kind == "noise" else ""
         return f"{self.kind}{percent}{f'@{self.seed}' if self.seed else ''}"
 
-    def seed_of(self, text: str) -> str:
-        """The seed of random draws for the sentence `text`."""
-        return f"{self.seed} {text}" if self.seed else text
-
     def parses(
         self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:
-        """The control's parses of a sentence instead of its own; where it has no parse, that stays.
+        """The control's parses of the sentence `text`; where it has no parse, that stays.
 
-        Args:
-            trees: its constituency trees, ``None`` if they are not wanted.
-            dependencies: likewise.
-            text: the sentence.
-            pool: the sentences to draw from, for ``shuffled`` alone.
-
-        Raises:
-            ValueError: ``shuffled`` has nothing to draw from.
+        ``None`` is a kind of parse that is not wanted. Raises :class:`ValueError` if ``shuffled`` has no `pool`.
         """
-        own = (
-            trees if isinstance(trees, list) else None,
-            dependencies if isinstance(dependencies, DependencyTree) else None,
-        )
-        if own == (None, None):
+        seed = f"{self.seed} {text}" if self.seed else text
+        own_trees = trees if isinstance(trees, list) else None
+        own = dependencies if isinstance(dependencies, DependencyTree) else None
+        made: tuple[Trees, Dependencies]
+        if own_trees is None and own is None:
             return trees, dependencies
-        drawn = self._parses(*own, self.seed_of(text), pool)
-        return (trees if own[0] is None else drawn[0]), (dependencies if own[1] is None else drawn[1])
-
-    def _parses(
-        self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str, pool: SentencePool | None
-    ) -> tuple[Trees, Dependencies]:
         if self.kind == "no-parse":
-            return NoParse("--control no-parse"), NoParse("--control no-parse")
-        if self.kind == "shuffled":
+            made = NoParse("--control no-parse"), NoParse("--control no-parse")
+        elif self.kind == "shuffled":
             if pool is None:
                 raise ValueError(f"--control {self}: expected other sentences to draw from, found none")
-            return pool.parses(trees, dependencies, seed)
-        if self.kind == "noise":
+            made = pool.parses(own_trees, own, seed)
+        elif self.kind == "noise":
             marks, draws = Random(seed), Random(f"{seed} brackets")
             share = self.percent / 100
-            return (
-                trees and [noisy_tree(tree, share, marks, draws) for tree in trees],
-                dependencies and dependencies.with_heads(noisy_heads(dependencies.heads, share, seed)),
+            made = (
+                own_trees and [noisy_tree(tree, share, marks, draws) for tree in own_trees],
+                own and own.with_heads(noisy_heads(own.heads, share, seed)),
             )
-        return (
-            trees and control_trees(self.kind, trees, seed),
-            dependencies and control_heads(self.kind, dependencies, seed),
-        )
-
-
-def spelling(kinds: tuple[str, ...]) -> str:
-    """The controls of these kinds as ``--control`` has them."""
-    names = [f"{kind}:PERCENT" if kind == "noise" else kind for kind in kinds]
-    return f"{', '.join(names[:-1])} or {names[-1]}, and perhaps @SEED behind it"
+        else:
+            made = own_trees and control_trees(self.kind, own_trees, seed), own and control_heads(self.kind, own, seed)
+        return (trees if own_trees is None else made[0]), (dependencies if own is None else made[1])

@@ -1,14 +1,5 @@
 """Controls that depend on a sentence's length alone.
 
-========================  ================  ==============================================  =======================
-kind                      of a b c d        keeps                                           lacks
-========================  ================  ==============================================  =======================
-``right-branching``       (a (b (c d)))     a tree, as deep as can be; order of the words   the sentence's own tree
-``left-branching``        (((a b) c) d)     the same, from the other side                   the sentence's own tree
-``random``                ((a b) (c d)) …   a tree, of another shape for each sentence      the sentence's own tree
-``flat``                  (a b c d)         where the sentence begins and ends              any tree inside of it
-========================  ================  ==============================================  =======================
-
 Under ``flat`` all distances tie: of a soft bias of syntactic distances only locality is left. All words but the first
 are siblings below it.
 """
@@ -24,13 +15,13 @@ FROM_LENGTH = ("right-branching", "left-branching", "random", "flat")
 
 
 def control_trees(kind: str, trees: list[Tree], seed: str) -> list[Tree]:
-    """For each tree another one over the same words; `kind` is one of :data:`FROM_LENGTH`."""
+    """For each tree another one over the same words, of a :data:`FROM_LENGTH` kind."""
     random = Random(seed)
     return [_tree(kind, tree.leaves(), random) for tree in trees]
 
 
 def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
-    """The same tokens and labels under other heads, which fit the trees of :func:`control_trees` for the same `seed`.
+    """The same tokens and labels under other heads, which fit :func:`control_trees`.
 
     Each constituent's head is that of its first part (``right-branching``: every word depends on the one before;
     ``flat``: on the first), its last (``left-branching``: every word depends on the one after) or any (``random``).
@@ -44,10 +35,7 @@ def control_heads(kind: str, tree: DependencyTree, seed: str) -> DependencyTree:
 
 
 def _splits(kind: str, size: int, random: Random) -> list[tuple[int, int, int]]:
-    """The constituents (first, middle, end) of a binary tree over `size` words, from the root downwards.
-
-    ``random`` cuts each constituent at any place with equal chance.
-    """
+    """The constituents (first, middle, end) of a binary tree, from the root downwards."""
     found = []
     stack = [(0, size)]
     while stack:
@@ -63,22 +51,16 @@ def _splits(kind: str, size: int, random: Random) -> list[tuple[int, int, int]]:
 
 
 def _tree(kind: str, words: list[str], random: Random) -> Tree:
-    if kind == "flat":
-        return Tree("X", [*words])
-    built: dict[tuple[int, int], Tree | str] = {(i, i + 1): word for i, word in enumerate(words)}
-    for first, middle, end in reversed(_splits(kind, len(words), random)):
-        built[first, end] = Tree("X", [built.pop((first, middle)), built.pop((middle, end))])
-    whole = built[0, len(words)]
-    return Tree("X", [whole]) if isinstance(whole, str) else whole
+    splits = [] if kind == "flat" else _splits(kind, len(words), random)
+    return Tree.from_brackets(words, {(0, len(words)): "X"} | {(first, end): "X" for first, _, end in splits})
 
 
 def _heads(kind: str, size: int, random: Random, choice: Random) -> list[int]:
     if kind == "flat":
         return [0, *[1] * (size - 1)]
-    splits = _splits(kind, size, random)
     head = {(i, i + 1): i for i in range(size)}  # of each constituent
     heads = [0] * size
-    for first, middle, end in reversed(splits):
+    for first, middle, end in reversed(_splits(kind, size, random)):
         parts = head.pop((first, middle)), head.pop((middle, end))
         above = choice.randrange(2) if kind == "random" else int(kind == "left-branching")
         heads[parts[1 - above]] = parts[above] + 1

@@ -11,22 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-from syntax_data.trees.tree import Tree, roots
-
-Span = tuple[int, int]
+from syntax_data.trees.tree import Span, Tree, roots
 
 
 def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
-    """Heads of which a `share` is wrong. Each sentence stays one tree, over its own words.
+    """Heads of which a `share` is wrong; each sentence stays one tree.
 
     A new head is any word of the sentence, with equal chance, but the parser's head and the words that depend on the
     word itself; if there is no such word, the head stays. If a root is drawn again, another word whose head is drawn
     again becomes the root; if there is none, it stays. Heads may cross.
 
-    Args:
-        heads: of the m words of a line: 0 above a root, else i for the i-th word.
-        share: 0 to 1.
-        seed: of the draws.
+    `heads` are ``(m,)``, of a line: 0 above a root, else i for the i-th word; `share` is 0 to 1.
     """
     marks, draws = Random(f"{seed} marks"), Random(f"{seed} heads")
     sentences: dict[int, list[int]] = {}
@@ -40,7 +35,7 @@ def noisy_heads(heads: Sequence[int], share: float, seed: str) -> list[int]:
 
 
 def _draw_heads(root: int, words: list[int], marked: list[int], heads: list[int], draws: Random) -> None:
-    """Draws new heads of those words of a sentence that are `marked`."""
+    """Draw new heads of those words of a sentence that are `marked`."""
     loose = set(marked)
     # Without the marked heads the tree falls into parts. Each depends on some word of another part, until one is left.
     above = {word: word if word in loose or word == root else heads[word] - 1 for word in words}
@@ -77,45 +72,21 @@ def noisy_tree(tree: Tree, share: float, marks: Random, draws: Random) -> Tree:
     many new ones as it has lost, one after the other: any consecutive parts of it, with equal chance, but not all and
     no bracket of the tree. Unary chains count as one, and are one in the noisy tree.
 
-    Args:
-        tree: over m words.
-        share: 0 to 1.
-        marks: draws the brackets that are replaced; asked once for each.
-        draws: the new ones.
+    `share` is 0 to 1; `marks` draws the brackets that are replaced, `draws` the new ones.
     """
-    true = _brackets(tree)
-    whole = next(iter(true), None)
+    true = tree.brackets()
+    whole = next(iter(true))
     marked = {span for span in true if span != whole and marks.random() < share}
     if not marked:
         return tree
     labels = {span: label for span, label in true.items() if span not in marked}
     for bounds, lost in _parts(true, marked):
         labels |= dict.fromkeys(_draw_brackets(bounds, lost, true, draws), "X")
-    return _build(tree.leaves(), labels)
-
-
-def _brackets(tree: Tree) -> dict[Span, str]:
-    """The labels of all constituents of two words and more, by first word and end, the outer before the inner. Of a
-    unary chain it is the uppermost one's."""
-    found = {}
-    words = 0
-    starts: list[int] = []
-    for node, step in tree.walk():
-        if isinstance(node, str):
-            words += 1
-        elif step > 0:
-            starts.append(words)
-        elif words - (first := starts.pop()) > 1:
-            found[first, words] = node.label
-    return {span: found[span] for span in sorted(found, key=_outer_first)}
-
-
-def _outer_first(span: Span) -> Span:
-    return span[0], -span[1]
+    return Tree.from_brackets(tree.leaves(), labels)
 
 
 def _parts(true: dict[Span, str], marked: set[Span]) -> list[tuple[list[int], int]]:
-    """Of each bracket that stays and has lost some: where its parts begin, its end last; and how many it has lost."""
+    """For each bracket that lost some: the bounds of its parts, and how many it lost."""
     inner: dict[Span, list[Span]] = {span: [] for span in true if span not in marked}
     lost: Counter[Span] = Counter()
     around: list[Span] = []
@@ -158,21 +129,3 @@ def _draw_brackets(bounds: list[int], count: int, true: dict[Span, str], draws: 
         into = sum(place < room[0] for place in draws.sample(range(sum(room)), count - 1))
         stack += [(inside, into), (outside, count - 1 - into)]
     return found
-
-
-def _build(words: list[str], labels: dict[Span, str]) -> Tree:
-    spans = sorted(labels, key=_outer_first)
-    root = Tree(labels[spans[0]], [])
-    stack = [(root, spans[0][1])]
-    inner = iter(spans[1:])
-    following = next(inner, None)
-    for number, word in enumerate(words):
-        while number == stack[-1][1]:
-            stack.pop()
-        while following is not None and following[0] == number:
-            node = Tree(labels[following], [])
-            stack[-1][0].children.append(node)
-            stack.append((node, following[1]))
-            following = next(inner, None)
-        stack[-1][0].children.append(word)
-    return root

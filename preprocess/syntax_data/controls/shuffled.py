@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from heapq import heappush, heappushpop
+from itertools import chain
 from random import Random
 
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
@@ -32,21 +32,21 @@ class Shape:
 
     Attributes:
         words: a hash of the line's words.
-        trees: of each node the number of its children, depth first, from the left; 0 of a word.
+        trees: of each tree the first word and the end of each bracket, one after another.
         heads: as :class:`DependencyTree` has them.
         deprel: likewise.
         sentences: likewise.
     """
 
     words: int
-    trees: array[int] | None
+    trees: list[array[int]] | None
     heads: array[int] | None
-    deprel: tuple[str, ...]
+    deprel: list[str]
     sentences: int
 
 
 class SentencePool:
-    """The lines of a split that parses are drawn from, at most :data:`MOST` of each length.
+    """The lines that parses are drawn from, at most :data:`MOST` of each length.
 
     If there are more, they are a random sample, which depends on nothing but the lines.
     """
@@ -60,9 +60,9 @@ class SentencePool:
         if words:
             shape = Shape(
                 words=_hash("".join(words).casefold()),
-                trees=None if trees is None else array("I", _child_counts(trees)),
+                trees=None if trees is None else [array("I", chain(*tree.brackets())) for tree in trees],
                 heads=None if dependencies is None else array("I", dependencies.heads),
-                deprel=() if dependencies is None else tuple(map(sys.intern, dependencies.deprel)),
+                deprel=[] if dependencies is None else [*map(sys.intern, dependencies.deprel)],
                 sentences=0 if dependencies is None else dependencies.sentences,
             )
             self._add(_size(trees, dependencies), (_hash(f"{number} {words}"), number, shape))
@@ -76,7 +76,7 @@ class SentencePool:
     def parses(
         self, trees: list[Tree] | None, dependencies: DependencyTree | None, seed: str
     ) -> tuple[list[Tree] | NoParse | None, DependencyTree | NoParse | None]:
-        """Another line's parses over these words; :class:`NoParse` if there is no other line of this length."""
+        """Another line's parses over these words; :class:`NoParse` if there is none."""
         words = _words(trees, dependencies)
         if not words:
             return trees, dependencies
@@ -85,12 +85,15 @@ class SentencePool:
         if not found:
             return NoParse(NO_OTHER), NoParse(NO_OTHER)
         shape = Random(seed).choice(found)
-        return (
-            None if trees is None or shape.trees is None else _trees(shape.trees, _words(trees, None)),
-            None
-            if dependencies is None or shape.heads is None
-            else dependencies.with_heads([*shape.heads], deprel=shape.deprel, sentences=shape.sentences),
-        )
+        if trees and shape.trees:
+            rest = iter(_words(trees, None))
+            trees = []
+            for bounds in shape.trees:  # the first bracket is the whole sentence
+                brackets = dict.fromkeys(zip(bounds[::2], bounds[1::2], strict=True), "X")
+                trees.append(Tree.from_brackets([next(rest) for _ in range(bounds[1])], brackets))
+        if dependencies and shape.heads:
+            dependencies = dependencies.with_heads([*shape.heads], deprel=shape.deprel, sentences=shape.sentences)
+        return trees, dependencies
 
     def _add(self, size: Size, line: tuple[int, int, Shape]) -> None:
         lines = self._by_size.setdefault(size, [])
@@ -110,28 +113,3 @@ def _size(trees: list[Tree] | None, dependencies: DependencyTree | None) -> Size
         None if trees is None else len(_words(trees, None)),
         None if dependencies is None else len(dependencies.tokens),
     )
-
-
-def _child_counts(trees: list[Tree]) -> Iterator[int]:
-    stack: list[Tree | str] = [*reversed(trees)]
-    while stack:
-        node = stack.pop()
-        children = [] if isinstance(node, str) else node.children
-        yield len(children)
-        stack += reversed(children)
-
-
-def _trees(counts: array[int], words: list[str]) -> list[Tree]:
-    forest = Tree("", [])
-    stack = [(forest, sys.maxsize)]  # nodes, and how many children they still lack
-    remaining = iter(words)
-    for count in counts:
-        while not stack[-1][1]:
-            stack.pop()
-        parent, missing = stack[-1]
-        stack[-1] = parent, missing - 1
-        child = Tree("X", []) if count else next(remaining)
-        parent.children.append(child)
-        if isinstance(child, Tree):
-            stack.append((child, count))
-    return [tree for tree in forest.children if isinstance(tree, Tree)]

@@ -1,4 +1,4 @@
-"""Checks of a data-bin's features: at load, and in full by ``fairseq-syntax-binarize --verify``."""
+"""Checks of a data-bin's features: at load, and in full by ``--verify``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from tqdm import tqdm
 
-from syntax_data.data_bin.mmap import MmapValues, ranges
+from syntax_data.data_bin import mmap
+from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.data_bin.paths import TokenFiles, signature_path
 from syntax_data.data_bin.signature import Signature, check_files
 from syntax_data.errors import InputError
@@ -21,14 +22,9 @@ def open_features(
 ) -> dict[str, MmapValues]:
     """Features of a split that the signature has, by name.
 
-    The token files must be those that the features were written for; their hashes are always compared.
-
-    Args:
-        hashes: whether to compare the hashes of the feature files, beside their sizes.
-
-    Raises:
-        InputError: a file is not as in the signature; or a feature has not as many values for each sentence as there
-            are tokens. Names the file, or the first such sentence.
+    Size and hash of the token files are compared with the signature, and the size of the feature files; their hashes,
+    if `hashes`. Raises :class:`InputError` with the file for another one; or with the first sentence of which a feature
+    has not as many values as there are tokens.
     """
     described = signature.splits[files.split].files
     check_files(files.tokens, described)
@@ -46,28 +42,18 @@ def _open_feature(files: TokenFiles, name: str, expected: np.ndarray) -> MmapVal
     no_parse = (found == 0) & (FEATURES[name].source is not None)
     wrong = np.flatnonzero((found != expected) & ~no_parse)
     if len(wrong):
-        raise InputError(
-            feature.prefix,
-            None,
-            f"expected {expected[wrong[0]]} values for sentence {wrong[0]} (counted from 0), one for each token, found "
-            f"{found[wrong[0]]}; {len(wrong)} sentences differ",
-        )
+        first = wrong[0]
+        message = f"expected {expected[first]} values for sentence {first} (counted from 0), one for each token, found "
+        raise InputError(feature.prefix, None, f"{message}{found[first]}; {len(wrong)} sentences differ")
     return feature
 
 
 def verify(data: str, source_lang: str, target_lang: str) -> None:
-    """Check the features of all splits of a data-bin, in constant memory, and print a line for each split.
+    """Check a data-bin's features in `source_lang`; print a line for each split.
 
-    Size and hash of every file, against the signature; each sentence's length, against the tokens; every value, against
-    :mod:`syntax_data.features`.
-
-    Args:
-        data: a data-bin.
-        source_lang: the language that has features.
-        target_lang: the other one.
-
-    Raises:
-        InputError: no signature lists any split; or, after all splits, the first fault with its file and sentence.
+    In constant memory: size and hash of every file, against the signature; each sentence's length, against the tokens;
+    every value, against :mod:`syntax_data.features`. Raises :class:`InputError` if no signature lists any split; or,
+    after all splits, for the first fault with its file and sentence.
     """
     pairs = [(source_lang, target_lang), (target_lang, source_lang)]
     signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in pairs}
@@ -95,7 +81,8 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
     features = open_features(files, names, signature)
     lengths = MmapValues(files.prefix).lengths
     with tqdm(desc=files.split, total=len(lengths), unit=" sentences", leave=False, disable=None) as progress:
-        for first, last in ranges(lengths):
+        for first in range(0, len(lengths), mmap.AT_ONCE):
+            last = min(first + mmap.AT_ONCE, len(lengths))
             rows = {name: Rows.of(f.between(first, last), f.lengths[first:last]) for name, f in features.items()}
             for name in names:
                 labels = signature.labels[name] if FEATURES[name].labels == () else FEATURES[name].labels or ()
@@ -103,12 +90,9 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
                     if wrong.any():
                         at = int(wrong.argmax())
                         sentence, position = rows[name].place(at)
-                        raise InputError(
-                            f"{features[name].prefix}.bin",
-                            None,
-                            f"expected {expected}, found {rows[name].values[at]} in sentence {first + sentence}, "
-                            f"position {position} (both counted from 0)",
-                        )
+                        place = f"sentence {first + sentence}, position {position} (both counted from 0)"
+                        message = f"expected {expected}, found {rows[name].values[at]} in {place}"
+                        raise InputError(f"{features[name].prefix}.bin", None, message)
             progress.update(last - first)
     count = len(files.tokens) + len(files.features(names))
     return f"{count} files as in the signature; {len(lengths)} sentences with valid {', '.join(names)}"

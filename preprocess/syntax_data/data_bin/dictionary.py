@@ -20,17 +20,11 @@ def read_dictionary(path: str) -> dict[str, int]:
     for number, line in read_lines(path):
         entry = line.rstrip()
         symbol, space, count = entry.removesuffix(_OVERWRITE).rpartition(" ")
-        if not space or not _is_integer(count):
-            raise InputError(path, number, f"expected a symbol and its count, found {short_repr(entry)}")
+        try:
+            int(count if space else "")
+        except ValueError:
+            raise InputError(path, number, f"expected a symbol and its count, found {short_repr(entry)}") from None
         if symbol in ids and not entry.endswith(_OVERWRITE):
             raise InputError(path, number, f"expected each symbol once, found {short_repr(symbol)} again")
         ids[symbol] = len(_SPECIAL) + number - 1
     return ids
-
-
-def _is_integer(text: str) -> bool:
-    try:
-        int(text)
-    except ValueError:
-        return False
-    return True

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pickle
 import sys
 import time
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -23,16 +23,9 @@ from syntax_data.data_bin.split_counts import SplitCounts
 from syntax_data.errors import BadParse, InputError, short_repr
 from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.io.workers import Workers
-from syntax_data.parsers.record import record_path
-from syntax_data.text.alignment import (
-    SENTENCEPIECE_HINT,
-    SUBWORDS,
-    AlignmentError,
-    Subwords,
-    first_marked_line,
-    plain_words,
-)
+from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
 from syntax_data.text.lines import read_lines, tokenize_line
 from syntax_data.text.ranges import Range
 from syntax_data.text.symbols import advice, symbol_pattern
@@ -48,15 +41,7 @@ LINES_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Split:
-    """A split's input files, and the features to write.
-
-    Attributes:
-        text: path of its subword text.
-        parse_prefix: path of the parses without their ending.
-        parses: paths of the parses by the names of their formats.
-        features: names of :data:`syntax_data.features.FEATURES`.
-        tokens: of the text, by fairseq-preprocess.
-    """
+    """A split's subword text, its parses by format, its tokens, and its features."""
 
     text: str
     parse_prefix: str
@@ -70,117 +55,84 @@ class Split:
         return self.tokens.split
 
     @property
-    def record(self) -> str:
-        """Path of the record that fairseq-syntax-parse writes beside its parses."""
-        return record_path(self.parse_prefix)
-
-    @property
     def inputs(self) -> list[str]:
         """Paths of the text, its parses and its tokens."""
         return [self.text, *self.parses.values(), self.tokens.dictionary, *self.tokens.tokens]
 
 
-@dataclass
 class EncodedLines:
     """Features of consecutive sentences.
 
     Attributes:
         lengths: for each feature, the number of values of each sentence.
         values: for each feature, the values of all sentences.
-        labels: for features that are labels, the labels that the values number here, from 1, and the line of the parse
-            file at which the first sentence with each begins.
+        labels: for features that are labels, the number of each label here, from 1, and the line of the parse file at
+            which the first sentence with it begins.
         counts: of the sentences.
         bad: the first bad parse of each file and reason that was skipped.
     """
 
-    lengths: dict[str, np.ndarray]
-    values: dict[str, np.ndarray]
-    labels: dict[str, dict[str, int]]
-    counts: SplitCounts
-    bad: list[BadParse]
-
-
-class SplitEncoder:
-    """Encodes and counts lines of a split one by one."""
-
-    def __init__(self, split: Split, settings: Settings, pool: SentencePool | None = None):
-        self.split = split
-        self.settings = settings
-        self.pool = pool
-        self.bad: list[BadParse] = []
-        self._bad = BadParses(settings.on_bad_parse, self.bad.append)
-        self.rows: dict[str, list[list[int]]] = {name: [] for name in split.features}
+    def __init__(self, split: Split):
+        self.lengths = {name: array("i") for name in split.features}
+        self.values = {name: array("I") for name in split.features}
         self.labels: dict[str, dict[str, tuple[int, int]]] = {n: {} for n in split.features if FEATURES[n].labels == ()}
         self.counts = SplitCounts({kind: ParseCounts() for kind in split.parses})
+        self.bad: list[BadParse] = []
 
-    def add(self, number: int, text: str, entries: Mapping[str, tuple[int, Any]]) -> None:
-        """Read, check and align the parses of line `number`; `entries` are unread, with their own line numbers."""
-        subwords = self._subwords(number, tokenize_line(text))
-        parses = {
-            kind: self._bad.read(FORMATS[kind].parse, entry, path=self.split.parses[kind], line=line)
-            for kind, (line, entry) in entries.items()
-        }
-        sentence = align_sentence(text, subwords, parses, settings=self.settings, pool=self.pool)
-        for kind, error in sentence.mismatches.items():
-            message = (
-                f"{self.split.text}:{number}: {error} (--subwords says how words were cut"
-                f"{advice(subwords.words, self.settings.symbols)}; if normalize-punctuation or another program changed "
-                "the text after parsing, parse the text that it wrote)"
-            )
-            self._bad.no_parse(BadParse(self.split.parses[kind], entries[kind][0], message, "mismatch"))
+    def add(self, sentence: AlignedSentence, lines: Mapping[str | None, int]) -> None:
+        """Add a sentence; `lines` has the line at which each parse begins, by kind."""
         self.counts.add(sentence)
-        for name, rows in self.rows.items():
-            line, _ = entries.get(FEATURES[name].source or "", (0, None))
-            rows.append(FEATURES[name].of(sentence, partial(self._number, name, line)))
-
-    def _subwords(self, number: int, tokens: list[str]) -> Subwords:
-        try:
-            return SUBWORDS[self.settings.subwords](tokens)
-        except AlignmentError as error:
-            self._bad.no_parse(BadParse(self.split.text, number, str(error), "mismatch"))
-            return plain_words(tokens)  # no parse has these words
+        for name, lengths in self.lengths.items():
+            feature = FEATURES[name]
+            values = feature.of(sentence, partial(self._number, name, lines.get(feature.source, 0)))
+            lengths.append(len(values))
+            self.values[name].extend(values)
 
     def _number(self, feature: str, line: int, label: str) -> int:
         numbers = self.labels[feature]
         return numbers.setdefault(label, (len(numbers) + 1, line))[0]
 
-    def encoded(self) -> EncodedLines:
-        """All lines that were added."""
-        return EncodedLines(
-            lengths={name: np.array([len(row) for row in rows], np.int32) for name, rows in self.rows.items()},
-            values={
-                name: np.fromiter(itertools.chain.from_iterable(rows), dtype=np.uint32)
-                for name, rows in self.rows.items()
-            },
-            labels={
-                name: {label: line for label, (_, line) in numbers.items()} for name, numbers in self.labels.items()
-            },
-            counts=self.counts,
-            bad=self.bad,
-        )
-
 
 def encode_lines(
     ranges: Mapping[str, Range], *, split: Split, settings: Settings, pool: str | None, run: int
 ) -> EncodedLines:
-    """Compare lines of a split with their tokens, then encode them.
+    """Compare lines with their tokens; read, check, align and encode their parses.
 
-    Args:
-        pool: a path of :func:`_write_pool`.
-        run: a number that no other run in this process has, for what is read once.
+    `pool` is a path of :func:`_write_pool`; `run`, a number that no other run in this process has.
     """
     _check_tokens(ranges["text"], split.tokens, run)
-    encoder = SplitEncoder(split, settings, _read_pool(pool, run) if pool else None)
+    found = EncodedLines(split)
+    bad = BadParses(settings.on_bad_parse, found.bad.append)
+    others = _read_pool(pool, run) if pool else None
     for number, text, entries in parallel_entries(ranges):
-        encoder.add(number, text, entries)
-    return encoder.encoded()
+        tokens = tokenize_line(text)
+        try:
+            subwords = SUBWORDS[settings.subwords](tokens)
+        except AlignmentError as error:
+            bad.no_parse(BadParse(split.text, number, str(error), "mismatch"))
+            subwords = plain_words(tokens)  # no parse has these words
+        sentence = align_sentence(text, subwords, _parses(entries, split, bad), settings=settings, pool=others)
+        for kind, mismatch in sentence.mismatches.items():
+            message = (
+                f"{split.text}:{number}: {mismatch} (--subwords says how words were cut"
+                f"{advice(subwords.words, settings.symbols)}; if normalize-punctuation or another program changed the "
+                "text after parsing, parse the text that it wrote)"
+            )
+            bad.no_parse(BadParse(split.parses[kind], entries[kind][0], message, "mismatch"))
+        found.add(sentence, {kind: line for kind, (line, _) in entries.items()})
+    return found
+
+
+def _parses(entries: Mapping[str, tuple[int, Any]], split: Split, bad: BadParses) -> dict[str, Any]:
+    return {
+        kind: bad.read(FORMATS[kind].parse, entry, path=split.parses[kind], line=line)
+        for kind, (line, entry) in entries.items()
+    }
 
 
 def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
-    """Raise :class:`InputError` for the first line that is not the sentence of the data-bin, or cannot be one."""
+    """Raise :class:`InputError` for a line that is not the sentence of the data-bin."""
     ids, tokens = _read_tokens(files, run)
-    first = text.first_line - 1
-    found, lengths = [], []
     for number, line in text.lines():
         words = tokenize_line(line)
         if len(words) >= INFINITE:
@@ -188,25 +140,14 @@ def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
         for symbol in ("<pad>", "</s>"):
             if symbol in words:
                 raise InputError(text.path, number, f"expected text, found {symbol}, which is a symbol of fairseq's")
-        found += [ids.get(word, UNKNOWN) for word in words]
-        found.append(EOS)
-        lengths.append(len(words) + 1)
-    last = first + len(lengths)
-    if np.array_equal(lengths, tokens.lengths[first:last]) and np.array_equal(found, tokens.between(first, last)):
-        return
-    begin = 0
-    for number, length in enumerate(lengths, start=first):
-        sentence = tokens.between(number, number + 1).tolist()
-        if sentence != found[begin : begin + length]:
+        sentence = tokens.between(number - 1, number).tolist()
+        if sentence != [*(ids.get(word, UNKNOWN) for word in words), EOS]:
             symbols = {i: symbol for symbol, i in ids.items()}
             expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
-            raise InputError(
-                text.path,
-                number + 1,
-                f"expected {expected}, sentence {number} (counted from 0) of {files.prefix}, found another text: run "
-                "fairseq-preprocess on this text first",
+            message = (
+                f"expected {expected}, sentence {number - 1} (counted from 0) of {files.prefix}, found another text"
             )
-        begin += length
+            raise InputError(text.path, number, f"{message}: run fairseq-preprocess on this text first")
 
 
 @lru_cache(maxsize=1)
@@ -247,10 +188,11 @@ def write_split(
         for encoded in workers.map_ordered(encode, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
             for error in encoded.bad:
                 shown_once.show(error)
-            for name, values in encoded.values.items():
+            for name, found in encoded.values.items():
+                values = np.asarray(found)
                 if name in encoded.labels:
-                    values = _renumber(values, name, encoded.labels[name], labels[name], split)
-                writers[name].write(encoded.lengths[name], values)
+                    values = _numbers(name, encoded.labels[name], labels[name], split)[values]
+                writers[name].write(np.asarray(encoded.lengths[name]), values)
             counts.update(encoded.counts)
             progress.update(encoded.counts.totals["sentences"])
     for writer in writers.values():
@@ -258,23 +200,20 @@ def write_split(
     return counts
 
 
-def _renumber(values: np.ndarray, feature: str, here: Mapping[str, int], labels: list[str], split: Split) -> np.ndarray:
-    """Numbers of some lines' labels as numbers of the data-bin's `labels`, to which new ones are added at the end."""
+def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str], split: Split) -> np.ndarray:
+    """The data-bin's number of each label `here`; new ones are added to `labels`."""
     labels += [label for label in here if label not in labels]
     if len(labels) > MOST_LABELS + 1:
         one_more = labels[MOST_LABELS + 1]
         others = ",".join(name for name in split.features if name != feature) or "word"
-        raise InputError(
-            split.parses[FEATURES[feature].source or ""],
-            here[one_more],
-            f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
-            f"{short_repr(one_more)} (--features {others} leaves {feature} out)",
-        )
-    return np.array([0, *map(labels.index, here)])[values]
+        message = f"{feature}: expected at most {MOST_LABELS} different labels, found one more in this sentence: "
+        message += f"{short_repr(one_more)} (--features {others} leaves {feature} out)"
+        raise InputError(split.parses[FEATURES[feature].source or ""], here[one_more][1], message)
+    return np.array([0, *map(labels.index, here)])
 
 
 def _write_pool(path: str, split: Split, settings: Settings, workers: Workers) -> None:
-    """Write the sentences that ``--control shuffled`` draws from to a file, from which each worker reads them."""
+    """Write the sentences that ``--control shuffled`` draws from, for all workers."""
     pool = SentencePool()
     gather = partial(_gather, split=split, bad=BadParses(settings.on_bad_parse))
     for sentences in workers.map_ordered(gather, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
@@ -293,9 +232,6 @@ def _read_pool(path: str, _run: int) -> SentencePool:
 def _gather(ranges: Mapping[str, Range], *, split: Split, bad: BadParses) -> SentencePool:
     pool = SentencePool()
     for number, _, entries in parallel_entries(ranges):
-        found = {}
-        for kind, (line, entry) in entries.items():
-            parse = bad.read(FORMATS[kind].parse, entry, path=split.parses[kind], line=line)
-            found[kind] = None if isinstance(parse, NoParse) else parse
-        pool.add(number, found.get(TREES.name), found.get(CONLLU.name))
+        parses = {k: p for k, p in _parses(entries, split, bad).items() if not isinstance(p, NoParse)}
+        pool.add(number, parses.get(TREES.name), parses.get(CONLLU.name))
     return pool

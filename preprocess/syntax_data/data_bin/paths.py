@@ -14,13 +14,9 @@ def signature_path(data: str, pair: tuple[str, str], lang: str) -> str:
 
 @dataclass(frozen=True)
 class TokenFiles:
-    """A split's token files in one language, and the feature files beside them.
+    """A split's token files in a data-bin, and the feature files beside them.
 
-    Attributes:
-        data: the data-bin.
-        split: ``train``, ``valid1`` …
-        pair: the languages in the order of the files' names.
-        lang: the language of the tokens.
+    `split` is ``train``, ``valid1`` …; `pair`, the languages in the order of the files' names, of which `lang` is one.
     """
 
     data: str
@@ -30,7 +26,7 @@ class TokenFiles:
 
     @classmethod
     def find(cls, data: str, split: str, lang: str, other_lang: str) -> TokenFiles | None:
-        """The token files of a split in `lang`, whichever language is the source of the data-bin; ``None``: none."""
+        """The token files of a split in `lang`, of either direction; ``None``: none."""
         for pair in ((lang, other_lang), (other_lang, lang)):
             files = cls(data, split, pair, lang)
             if all(map(os.path.exists, files.tokens)):

@@ -1,7 +1,8 @@
-"""The signature of a data-bin's features: where they come from, and which files they belong to."""
+"""The signature of a data-bin's features: their origin and their files."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -20,14 +21,11 @@ FORMAT_VERSION = 4
 
 @dataclass
 class SplitSignature:
-    """Where a split's features come from, and its files.
+    """The origin of a split's features, and its files.
 
     Attributes:
-        features: their names.
-        parser: of each kind of parse the parser and its settings, as far as fairseq-syntax-parse, the user or the
-            files state them.
+        parser: of each kind of parse the parser and its settings, as far as they are known.
         settings: of :class:`~syntax_data.features.aligned.Settings`.
-        versions: of the packages.
         counts: of :meth:`~syntax_data.data_bin.split_counts.SplitCounts.as_dict`.
         files: ``bytes`` and ``sha256`` of each token and feature file, by name.
     """
@@ -42,22 +40,14 @@ class SplitSignature:
 
 @dataclass
 class Signature:
-    """The file ``syntax.<src>-<tgt>.<lang>.json``.
-
-    Attributes:
-        splits: by name.
-        labels: the labels of ``deprel`` and ``upos``, by their number.
-    """
+    """The file ``syntax.<src>-<tgt>.<lang>.json``: splits by name, labels by number."""
 
     splits: dict[str, SplitSignature] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str) -> Signature:
-        """The signature in a file; an empty one if there is no file.
-
-        Raises :class:`InputError` for another format or version.
-        """
+        """The signature in a file, else an empty one; :class:`InputError` if broken."""
         if not os.path.exists(path):
             return cls()
         remedy = "of an earlier fairseq-syntax: delete this file, and run fairseq-syntax-binarize again on all splits"
@@ -67,7 +57,7 @@ class Signature:
     def _build(cls, content: dict[str, Any]) -> Signature:
         check_types("the file", content, {"format_version": int, "splits": dict, "labels": dict})
         check_types("labels", content["labels"], dict.fromkeys(content["labels"], list))
-        for label in (label for labels in content["labels"].values() for label in labels):
+        for label in itertools.chain(*content["labels"].values()):
             if not isinstance(label, str):
                 raise ValueError(f"{short_repr(label)} instead of a label")
         for name, split in content["splits"].items():
@@ -100,10 +90,7 @@ def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *, hashes: bool = True) -> None:
-    """Check that files have the sizes and, if `hashes`, the hashes of a signature.
-
-    Raises :class:`InputError`, which names the file.
-    """
+    """Raise :class:`InputError` unless files have the sizes and hashes of a signature."""
     for path in paths:
         if not os.path.isfile(path):
             raise InputError(path, None, "expected a file, as in the signature, found none")
@@ -112,9 +99,8 @@ def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *
             raise InputError(path, None, "expected a file that the signature describes, found that it does not")
         check_size(path, expected["bytes"], "as in the signature")
         if hashes and (found := file_hash(path)) != expected["sha256"]:
-            raise InputError(
-                path,
-                None,
+            message = (
                 f"expected the file of the signature (SHA-256 {expected['sha256']}), found another one ({found}); "
-                "features and tokens belong together: after fairseq-preprocess run fairseq-syntax-binarize again",
             )
+            message += "features and tokens belong together: after fairseq-preprocess run fairseq-syntax-binarize again"
+            raise InputError(path, None, message)

@@ -1,4 +1,4 @@
-"""Counts of a split's sentences."""
+"""Counts for the report and the signature."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SplitCounts:
     """Counts of a split's sentences.
 
     Attributes:
-        parses: of each kind of parse how many there are, and why others are not there.
-        totals: ``sentences``, ``words``, ``subwords``, and how many of the words are ``symbols``.
+        parses: by kind.
+        totals: ``sentences``, ``words``, ``subwords``, and ``symbols``, which are among the words.
         longest_distance: the greatest finite one.
         deepest_tree: the greatest depth of a dependency tree.
     """
@@ -65,16 +65,15 @@ class SplitCounts:
 
     def __str__(self) -> str:
         """The report."""
-        words, subwords, symbols = (self.totals[name] for name in ("words", "subwords", "symbols"))
-        parts = [
-            f"{self.totals['sentences']} sentences",
-            f"{words} words",
-            f"{subwords} subwords ({subwords / max(words, 1):.2f} a word)",
-            *([f"{symbols} symbols"] if symbols else []),
-            *(f"{kind}: {counts}" for kind, counts in self.parses.items()),
-        ]
+        totals = self.totals
+        report = f"{totals['sentences']} sentences; {totals['words']} words; {totals['subwords']} subwords "
+        report += f"({totals['subwords'] / max(totals['words'], 1):.2f} a word)"
+        if totals["symbols"]:
+            report += f"; {totals['symbols']} symbols"
+        for kind, counts in self.parses.items():
+            report += f"; {kind}: {counts}"
         if TREES.name in self.parses:
-            parts.append(f"longest distance {self.longest_distance}")
+            report += f"; longest distance {self.longest_distance}"
         if CONLLU.name in self.parses:
-            parts.append(f"deepest dependency tree {self.deepest_tree}")
-        return "; ".join(parts)
+            report += f"; deepest dependency tree {self.deepest_tree}"
+        return report

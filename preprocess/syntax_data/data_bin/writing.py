@@ -1,11 +1,11 @@
-"""Writing features into a data-bin: all of a run's files at its end, or none, wherever it is killed."""
+"""Writing features into a data-bin: all of a run's files at its end, or none."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature, describe_files
@@ -16,23 +16,17 @@ from syntax_data.io.workers import signals_afterwards
 
 @contextmanager
 def staging_folder(target: str) -> Iterator[str]:
-    """Yield an empty folder for new files, which :func:`commit` moves; no other run writes features meanwhile.
+    """Yield an empty folder for :func:`commit`, which is deleted at the end.
 
-    The lock is an empty file, which stays: a lock that is deleted could be taken twice. The folder is deleted at the
-    end, and with it the files of a run that was killed.
-
-    Args:
-        target: path of the data-bin's signature.
-
-    Raises:
-        InputError: another run is writing features.
+    The lock is an empty file, which stays: a lock that is deleted could be taken twice. Raises :class:`InputError` if
+    another run is writing features to the data-bin, whose signature is `target`.
     """
     hidden = os.path.join(os.path.dirname(target), f".{os.path.basename(target).removesuffix('.json')}")
     folder = f"{hidden}.tmp"
     with locked(f"{hidden}.lock", seconds=0, expected="no other fairseq-syntax-binarize on this data-bin"):
         if os.path.isdir(folder) and not os.path.islink(folder):
             shutil.rmtree(folder)
-        with suppress(FileNotFoundError):
+        elif os.path.lexists(folder):
             os.unlink(folder)
         os.mkdir(folder)
         try:
@@ -43,30 +37,26 @@ def staging_folder(target: str) -> Iterator[str]:
 
 
 def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
-    """Move the feature files of some splits from a staging folder into their data-bin, and sign them.
+    """Move feature files from :func:`staging_folder` into a data-bin, and sign them.
 
-    Args:
-        new: the signature with these splits, which have no files yet, and with others of the data-bin.
-        files: of these splits.
-        folder: of :func:`staging_folder`.
+    `new` is the signature with these splits, which have no files yet, and with others of the data-bin.
     """
     target = files[0].signature
-    moved = {path: os.path.join(folder, os.path.basename(path)) for f in files for path in _features(new, f)}
+    moved = {}
     for f in files:
-        new.splits[f.split].files = describe_files([*f.tokens, *(moved[path] for path in _features(new, f))])
+        paths = f.features(new.splits[f.split].features)
+        staged = {path: os.path.join(folder, os.path.basename(path)) for path in paths}
+        new.splits[f.split].files = describe_files([*f.tokens, *staged.values()])
+        moved.update(staged)
     written = {f.split for f in files}
     others = {name: split for name, split in new.splits.items() if name not in written}
     # The signature drops the old files before they are replaced: it never describes a mixture, wherever this is killed.
     with signals_afterwards():
         if os.path.exists(target):
             _replace(Signature(others, new.labels), target, folder)
-        for path, hidden in moved.items():
-            os.replace(hidden, path)
+        for path, staged_path in moved.items():
+            os.replace(staged_path, path)
         _replace(new, target, folder)
-
-
-def _features(signature: Signature, files: TokenFiles) -> list[str]:
-    return files.features(signature.splits[files.split].features)
 
 
 def _replace(signature: Signature, target: str, folder: str) -> None:

@@ -1,18 +1,18 @@
-"""The integers of a sentence's feature files, from its trees: one for each subword and ``</s>``.
+"""Integers from a sentence's trees, one for each subword and ``</s>``.
 
-========  ===================================================================================  ===========
-feature   value at subword i of n (the last is ``</s>``)                                       file
-========  ===================================================================================  ===========
-word      index of the subword's word; ``</s>`` is a word of its own, after the last           word.py
-distance  syntactic distance between subwords i and i + 1: 0 inside a word, :data:`INFINITE`   distance.py
+========  ===================================================================================  ============
+feature   value at subword i of n (the last is ``</s>``)                                       module
+========  ===================================================================================  ============
+word      index of the subword's word; ``</s>`` is a word of its own, after the last           word
+distance  syntactic distance between subwords i and i + 1: 0 inside a word, :data:`INFINITE`   distance
           between two sentences of the line, before ``</s>`` and after it
-head      0 if the subword's word is a root, else 1 + the index of its head's word; 0 for      heads.py
+head      0 if the subword's word is a root, else 1 + the index of its head's word; 0 for      dependencies
           ``</s>``
-deprel    number of the label of the word's dependency relation to its head                    labels.py
-upos      number of the label of the word's universal part of speech                           labels.py
-case      whether the word is capitalised                                                      surface.py
-position  the subword's place in its word                                                      surface.py
-========  ===================================================================================  ===========
+deprel    number of the label of the word's dependency relation to its head                    labels
+upos      number of the label of the word's universal part of speech                           labels
+case      case of the word's first letter                                                      surface
+position  the subword's place in its word                                                      surface
+========  ===================================================================================  ============
 
 Words are the CoNLL-U tokens if they are parsed, else the leaves of the trees, else the words of the text, without those
 that have no subword. A sentence without a parse has no values of the features that need it.
@@ -62,16 +62,10 @@ def parse_kinds(names: Iterable[str]) -> list[str]:
 
 
 def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Cut a sentence's features to its first `length` - 1 subwords and ``</s>``.
+    """Cut features, ``(n,)`` or ``(0,)``, to `length` - 1 subwords and ``</s>``.
 
-    Attention biases from them are sub-matrices of the whole sentence's. A feature that is empty (no parse) stays empty.
-
-    Args:
-        features: of one sentence, each ``(n,)`` or ``(0,)``; ``head`` needs ``word`` beside it.
-        length: 1 to n.
-
-    Raises:
-        ValueError: the heads of what is cut off lead into a cycle.
+    Attention biases from them are sub-matrices of the whole sentence's. ``head`` needs ``word`` beside it. Raises
+    :class:`ValueError` if the heads of what is cut off lead into a cycle.
     """
     return {
         name: FEATURES[name].cut(values, length - 1, features) if len(values) > length else values

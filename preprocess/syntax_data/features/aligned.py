@@ -20,7 +20,7 @@ from syntax_data.trees.tree import NoParse, trace_hint
 
 @dataclass(frozen=True)
 class Settings:
-    """What features depend on beside text and parses: fairseq-syntax-binarize's options of these names.
+    """Options of fairseq-syntax-binarize that features depend on.
 
     Raises :class:`ValueError` for an invalid value.
     """
@@ -45,19 +45,11 @@ _CHOICES = {"subwords": SUBWORDS, "on_bad_parse": ON_BAD_PARSE, "binarize_trees"
 
 
 def align_sentence(
-    text: str,
-    subwords: Subwords,
-    parses: Mapping[str, Any],
-    *,
-    settings: Settings,
-    pool: SentencePool | None = None,
+    text: str, subwords: Subwords, parses: Mapping[str, Any], *, settings: Settings, pool: SentencePool | None = None
 ) -> AlignedSentence:
-    """Align the subwords of `text` with its parses.
+    """Align the subwords of `text` with its parses, or with a control's.
 
-    Args:
-        parses: by the name of their format, each of which may be absent, or a :class:`NoParse`. One of another text is
-            left out, and the difference is in ``mismatches``.
-        pool: the sentences that ``--control shuffled`` draws from.
+    A parse of another text is left out, and the difference is in ``mismatches``. `pool` is for ``shuffled``.
     """
     subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)
@@ -67,7 +59,9 @@ def align_sentence(
         if not isinstance(parse, NoParse):
             try:
                 words = FORMATS[kind].tokens(parse)
-                aligned.word_of = _align(subwords, words)
+                if len(words) >= INFINITE:
+                    raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
+                aligned.word_of = align(subwords, words)
                 aligned.words = words
                 if kind == TREES.name:
                     aligned.word_of_leaf = aligned.word_of
@@ -86,9 +80,3 @@ def align_sentence(
     if isinstance(aligned.trees, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
     return aligned
-
-
-def _align(subwords: Subwords, words: list[str]) -> list[int]:
-    if len(words) >= INFINITE:
-        raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
-    return align(subwords, words)

@@ -1,4 +1,4 @@
-"""``head``: 0 if the subword's word is a root, else 1 + the index of its head's word; 0 for ``</s>``."""
+"""``head``: 0 for a root and ``</s>``, else 1 + the index of the head's word."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Head(Feature):
         return values
 
     def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """A word whose head is cut off depends on its nearest ancestor that is kept; needs ``word`` in `features`.
+        """A word whose head is cut off depends on its nearest ancestor that is kept.
 
-        Raises :class:`ValueError` if the heads of what is cut off lead into a cycle.
+        Needs ``word`` in `features`. Raises :class:`ValueError` if the heads that are cut off lead into a cycle.
         """
         word = features["word"]
         words = int(word[kept - 1]) + 1 if kept else 0
@@ -67,9 +67,8 @@ class Head(Feature):
             if not (cut > words).any():
                 return np.append(cut, 0).astype(values.dtype)
             cut = np.where(cut > words, head_of_word[cut], cut)
-        raise ValueError(
-            f"expected heads that lead to a root, found a cycle through word {int(cut.max()) - 1} (from 0)"
-        )
+        word_in_cycle = int(cut.max()) - 1
+        raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
         yield rows.last & (rows.values != 0), "no head for </s>"

@@ -18,58 +18,51 @@ from syntax_data.trees.tree import Tree
 
 
 def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> list[int]:
-    """Syntactic distances between the m words of a line (Hou 2024, §3.1; Shen et al. 2018).
+    """Syntactic distances between m words (Hou 2024, §3.1; Shen et al. 2018).
 
     d_i = height(LCA(w_i, w_{i+1})) - 1 for i = 0 … m - 2, where unary chains are collapsed,
     height(word) = 1 and height(node) = 1 + max over its children. Trees stay n-ary, so all boundaries
-    between the children of one node share a distance, unless `binarize` says otherwise: ``right`` makes
+    between the children of one node share a distance, unless `binarize` is ``right``, which makes
     (a (b c)) of the children (a b c), ``left`` ((a b) c). Between two trees it is :data:`INFINITE`.
     """
     distances: list[int] = []
     for number, tree in enumerate(trees):
         if number:
             distances.append(INFINITE)
-        _append_distances(tree, distances, binarize)
+        # Of each constituent that is open: the heights of its children so far, and the boundaries between them.
+        stack: list[tuple[list[int], list[int]]] = []
+        for node, step in tree.walk():
+            if step >= 0 and stack and stack[-1][0]:
+                stack[-1][1].append(len(distances))
+                distances.append(0)
+            if step > 0:
+                stack.append(([], []))
+                continue
+            height = 1 if isinstance(node, str) else _close(*stack.pop(), distances, binarize)
+            if stack:
+                stack[-1][0].append(height)
     return distances
 
 
-def _append_distances(tree: Tree, distances: list[int], binarize: str) -> None:
-    # Depth first, without recursion (trees can be as deep as a sentence is long). A frame holds its
-    # node's remaining children, the greatest height among those done, and the boundaries between them.
-    stack: list[tuple[list[Tree | str], list[int], list[int]]] = [(tree.children[::-1], [], [])]
-    while stack:
-        children, heights, boundaries = stack[-1]
-        if children:
-            if heights:
-                boundaries.append(len(distances))
-                distances.append(0)
-            child = children.pop()
-            while not isinstance(child, str) and len(child.children) == 1:
-                child = child.children[0]  # unary chains add nothing
-            if isinstance(child, str):
-                heights.append(1)
-            else:
-                stack.append((child.children[::-1], [], []))
-            continue
-        stack.pop()
-        if binarize == "none":
-            height = max(heights) + (len(heights) > 1)  # one child: a unary chain adds nothing
-            for boundary in boundaries:
-                distances[boundary] = height - 1
-        else:
-            if binarize == "right":
-                heights.reverse()
-                boundaries.reverse()
-            height = heights[0]
-            for other, boundary in zip(heights[1:], boundaries, strict=True):
-                height = 1 + max(height, other)
-                distances[boundary] = height - 1
-        if stack:
-            stack[-1][1].append(height)
+def _close(heights: list[int], boundaries: list[int], distances: list[int], binarize: str) -> int:
+    """Write the distances between a constituent's children; return its height."""
+    if binarize == "none":
+        height = max(heights) + (len(heights) > 1)
+        for boundary in boundaries:
+            distances[boundary] = height - 1
+        return height
+    if binarize == "right":
+        heights.reverse()
+        boundaries.reverse()
+    height = heights[0]
+    for other, boundary in zip(heights[1:], boundaries, strict=True):
+        height = 1 + max(height, other)
+        distances[boundary] = height - 1
+    return height
 
 
 def distance_feature(word_of: Sequence[int], distances: Sequence[int]) -> list[int]:
-    """``distance`` for the n - 1 subwords of `word_of` and ``</s>``, from the m - 1 word distances.
+    """``distance`` for n - 1 subwords and ``</s>``, from m - 1 word distances.
 
     The distance over words that have no subword is the greatest on the way: that of the lowest common ancestor.
     """
@@ -93,7 +86,7 @@ class Distance(Feature):
         return [] if sentence.distances is None else distance_feature(sentence.word_of_leaf, sentence.distances)
 
     def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
-        """After a symbol, the distance is that before it; before a line's first word, infinite."""
+        """After a symbol the distance before it; before a line's first word, infinite."""
         for symbol in sentence.symbols:
             last = values[symbol.start - 1] if symbol.start else INFINITE
             values = [*values[: symbol.start], *[0] * (len(symbol) - 1), last, *values[symbol.start :]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from syntax_data.features.sentence import AlignedSentence
 
-#: The largest value of a distance; it stands for +∞.
+#: The largest value of a distance; it means +∞.
 INFINITE = 65535
 #: The most labels of one kind.
 MOST_LABELS = 255
@@ -23,8 +23,8 @@ class Rows:
     Attributes:
         values: of all sentences, ``(values,)``.
         lengths: of the sentences, ``(sentences,)``.
-        first: whether a value is the first of its sentence, ``(values,)``.
-        last: whether it is the last, of ``</s>``, ``(values,)``.
+        first: true for the first value of a sentence, ``(values,)``.
+        last: true for the last, of ``</s>``, ``(values,)``.
     """
 
     values: np.ndarray
@@ -67,10 +67,9 @@ class Feature(ABC):
     labels: tuple[str, ...] | None = None
 
     def of(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        """The values of a sentence's n - 1 subwords and ``</s>``; ``[]`` without the parse.
+        """The values of n - 1 subwords and ``</s>``; ``[]`` without the parse.
 
-        Args:
-            number: numbers the labels of parses, from 1.
+        `number` numbers the labels of parses, from 1.
         """
         values = self.values(sentence, number)
         return self.with_symbols(values, sentence) if values and sentence.symbols else values
@@ -85,18 +84,14 @@ class Feature(ABC):
 
     @abstractmethod
     def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The values, ``(kept + 1,)``, of a sentence that is cut to its first `kept` subwords and ``</s>``.
+        """The values, ``(kept + 1,)``, of the first `kept` subwords and ``</s>``.
 
-        Args:
-            values: of the whole sentence, ``(n,)``.
-            features: all features of the sentence by name.
+        `values` are ``(n,)``, `features` all features of the sentence by name.
         """
 
     @abstractmethod
     def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
         """Yield the invalid values.
 
-        Args:
-            features: the rows of all features of the same sentences by name.
-            labels: for labels, what the values number, from 0.
+        `features` are all of the same sentences, `labels` the meanings of numbers.
         """

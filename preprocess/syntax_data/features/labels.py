@@ -1,4 +1,4 @@
-"""``deprel`` and ``upos``: the label of the word's dependency relation to its head, and of its part of speech.
+"""``deprel`` and ``upos``: labels of the word's relation and part of speech.
 
 Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``, and a symbol.
 """

@@ -1,4 +1,4 @@
-"""``word``: index of the subword's word; ``</s>`` is a word of its own, after the last."""
+"""``word``: index of the subword's word; ``</s>`` is a word of its own."""
 
 from __future__ import annotations
 
@@ -11,24 +11,18 @@ from syntax_data.features.sentence import AlignedSentence
 
 
 def kept_words(word_of: Sequence[int]) -> list[int]:
-    """The words that have a subword, in order; `word_of` is that of :func:`syntax_data.text.alignment.align`."""
+    """The words that have a subword, in order, from each subword's word."""
     return [word for i, word in enumerate(word_of) if not i or word != word_of[i - 1]]
 
 
 def word_feature(word_of: Sequence[int]) -> list[int]:
     """``word`` for the n - 1 subwords of `word_of` and ``</s>``."""
-    index = -1
-    previous = None
-    words = []
-    for word in word_of:
-        index += word != previous
-        previous = word
-        words.append(index)
-    return [*words, index + 1]
+    number = {word: i for i, word in enumerate(kept_words(word_of))}
+    return [*(number[word] for word in word_of), len(number)]
 
 
 def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[list[int], list[int]]:
-    """``word`` with symbols, which are words of their own, or inside of another word part of it.
+    """``word`` with symbols: words of their own, or parts of the word around them.
 
     Also returns the numbers of the new words, in order.
     """
@@ -43,7 +37,7 @@ def insert_symbol_words(words: list[int], symbols: Sequence[range]) -> tuple[lis
 
 
 def inside_a_word(words: Sequence[int], at: int) -> bool:
-    """Whether the place before subword `at` is inside of a word."""
+    """Return true if the subwords before and after `at` are of one word."""
     return at > 0 and words[at - 1] == words[at]
 
 

@@ -57,7 +57,7 @@ class FileParser(Parser, Generic[T]):
 
     sequential = True
     default_max_tokens = None  # long lines cost no memory here
-    format: ClassVar[ParseFormat[Any, Any]]
+    format: ClassVar[ParseFormat]
 
     def __init__(self, path: str, text: str, name: str | None = None, *, bad: BadParses):
         self.path = path

@@ -54,7 +54,7 @@ class Parse:
         """Number of sentences of the line."""
         return next((parses.sentences(entry) for parses, entry in self._entries()), 0)
 
-    def _entries(self) -> Iterator[tuple[ParseFormat[Any, Any], Any]]:
+    def _entries(self) -> Iterator[tuple[ParseFormat, Any]]:
         """Yield each format and its parse, as far as there is one, the last format first."""
         for parses in reversed(FORMATS.values()):
             if (entry := getattr(self, parses.attribute)) is not None:

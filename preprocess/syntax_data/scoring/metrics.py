@@ -1,4 +1,4 @@
-"""sacreBLEU's BLEU, chrF2 and TER of texts, and its paired tests of two systems, each with its signature."""
+"""sacreBLEU's BLEU, chrF2 and TER, and its paired tests, with their signatures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomis
 class ScoreSettings:
     """Settings of the metrics; the defaults are sacreBLEU's.
 
-    Args:
-        tokenize: the tokeniser of BLEU, one of sacreBLEU's.
-        lowercase: BLEU and chrF2 of lower-cased text.
-        ter_case_sensitive: TER of cased text.
-
-    Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
+    `lowercase` is for BLEU and chrF2. Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
     """
 
     tokenize: str = "13a"
@@ -34,7 +29,7 @@ class ScoreSettings:
             raise ValueError(f"sacreBLEU's tokenisers are {known}, found {self.tokenize[:20]!r}")
 
     def metrics(self) -> dict[str, Any]:
-        """sacreBLEU's metrics; each is one object, whose signature is known once it has seen references."""
+        """sacreBLEU's metrics, whose signatures are known once they have references."""
         from sacrebleu.metrics import BLEU, CHRF, TER
 
         return {
@@ -48,12 +43,11 @@ class ScoreSettings:
 class PairedResult:
     """The result of a paired test for one metric.
 
-    Args:
+    Attributes:
         signature: of the metric and the test: version, settings, samples, seed.
         scores: of each system by its name, the baseline first.
-        p: of each system but the baseline: how probable a difference of this size is if there is none in truth. The
-            bootstrap's looks at the side of the observed difference only: half of a two-sided p, which the
-            randomisation's is.
+        p: of each system but the baseline: the probability of such a difference if there is none in truth; the
+            bootstrap's is one-sided, half of the randomisation's two-sided one.
     """
 
     signature: str
@@ -64,11 +58,9 @@ class PairedResult:
 def corpus_scores(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, settings: ScoreSettings
 ) -> dict[str, dict[str, Any]]:
-    """``{"BLEU": {"score": 0 to 100, "signature": …}, "chrF2": …, "TER": …}`` of raw text.
+    """``{"BLEU": {"score": 0 to 100, "signature": …}, "chrF2": …, "TER": …}``.
 
-    Args:
-        hypotheses: one a sentence.
-        references: one sequence a reference, each as long as `hypotheses`.
+    Hypotheses are raw text, one a sentence; each reference is as long.
     """
     found = {}
     for metric in settings.metrics().values():

@@ -1,9 +1,10 @@
-"""The options by which translations become text that is scored; fairseq-syntax-score and -analyze have them."""
+"""Options of scores: how translations become text."""
 
 from __future__ import annotations
 
 import argparse
 
+from syntax_data.scoring.metrics import ScoreSettings
 from syntax_data.scoring.translations import MARKS
 
 
@@ -40,9 +41,7 @@ def _language(code: str) -> str:
 
 
 def _tokenizer(name: str) -> str:
-    from sacrebleu.metrics import BLEU
-
-    if name not in BLEU.TOKENIZERS:
-        known = ", ".join(map(repr, BLEU.TOKENIZERS))
-        raise argparse.ArgumentTypeError(f"sacreBLEU knows {known}, found {name[:20]!r}")
-    return name
+    try:
+        return ScoreSettings(tokenize=name).tokenize
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

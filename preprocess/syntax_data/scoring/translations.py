@@ -36,31 +36,25 @@ def read_translations(path: str, count: int) -> list[str]:
             continue
         sentence, text = hypothesis
         if sentence >= count:
-            raise InputError(
-                path, number, f"expected H-0 to H-{count - 1}, as there are {count} references, found H-{sentence}"
-            )
+            message = f"expected H-0 to H-{count - 1}, as there are {count} references, found H-{sentence}"
+            raise InputError(path, number, message)
         if sentence in first and sentence != last:
-            raise InputError(
-                path, number, f"expected the hypotheses of a sentence together, found H-{sentence} again: two logs?"
-            )
+            message = f"expected the hypotheses of a sentence together, found H-{sentence} again: two logs?"
+            raise InputError(path, number, message)
         first.setdefault(sentence, text)
         found += 1
         last = sentence
     if not first:
-        raise InputError(
-            path,
-            content.count(b"\n", 0, log.start()) + 1,
-            f"expected a log with hypotheses (H-…), found {log[0].strip().decode()} and no H-; to score the lines D-, "
-            "give their text alone, one a line in the order of their numbers",
+        message = (
+            f"expected a log with hypotheses (H-…), found {log[0].strip().decode()} and no H-; to score the lines "
         )
+        message += "D-, give their text alone, one a line in the order of their numbers"
+        raise InputError(path, content.count(b"\n", 0, log.start()) + 1, message)
     missing = [sentence for sentence in range(count) if sentence not in first]
     if missing:
-        raise InputError(
-            path,
-            None,
-            f"expected a translation (H-…) of each of {count} sentences, {len(missing)} are missing: "
-            f"{', '.join(map(str, missing[:8]))}{' …' * (len(missing) > 8)}",
-        )
+        some = f"{', '.join(map(str, missing[:8]))}{' …' * (len(missing) > 8)}"
+        message = f"expected a translation (H-…) of each of {count} sentences, {len(missing)} are missing: {some}"
+        raise InputError(path, None, message)
     if found > count:
         print(f"{path}: took the first of {found} hypotheses of {count} sentences", file=sys.stderr)
     return [first[sentence] for sentence in range(count)]
@@ -77,9 +71,8 @@ def _hypothesis(line: bytes, *, path: str, number: int) -> tuple[int, str] | Non
         raise InputError(path, number, "expected a whole line H-…, found one that a carriage return cuts")
     if not last.startswith(b"H-"):
         if inside := _HYPOTHESIS_INSIDE.search(last):
-            raise InputError(
-                path, number, f"expected {inside[0].strip().decode()} where a line begins, found it inside of one"
-            )
+            message = f"expected {inside[0].strip().decode()} where a line begins, found it inside of one"
+            raise InputError(path, number, message)
         return None
     _, text = next(decode_lines([last], path=path, first=number))
     if not (match := _HYPOTHESIS.fullmatch(text)):
@@ -92,13 +85,7 @@ def _hypothesis(line: bytes, *, path: str, number: int) -> tuple[int, str] | Non
 
 
 def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, detokenize: str | None) -> list[str]:
-    """Restore raw text from translations; warn if marks or escapes seem to be left.
-
-    Args:
-        path: of the translations, for messages.
-        remove_bpe: ``subword_nmt`` or ``sentencepiece``; ``None``: there are no subwords.
-        detokenize: the language by whose rules Moses' tokenisation and escapes are undone; ``None``: they are not.
-    """
+    """Restore raw text by the options of these names; warn of marks or escapes left."""
     texts = [join_subwords(text, remove_bpe) for text in translations] if remove_bpe else list(translations)
     for name, mark in MARKS.items():
         if marked := sum(mark in f"{text} " for text in texts):
@@ -114,14 +101,14 @@ def restore(path: str, translations: Sequence[str], *, remove_bpe: str | None, d
 
 
 def join_subwords(text: str, kind: str) -> str:
-    """The words of a translation whose subwords are marked as :data:`MARKS` says, as fairseq's --remove-bpe=KIND."""
+    """The words of a translation, joined as by fairseq's --remove-bpe=KIND."""
     if kind == "sentencepiece":
         return text.replace(" ", "").replace(MARKS[kind], " ").strip()
     return f"{text} ".replace(MARKS[kind], "").rstrip()
 
 
 def read_references(path: str) -> list[str]:
-    """The lines of raw text; raises :class:`InputError` for a line of a log, and if there is none."""
+    """The lines of raw text; :class:`InputError` for those of a log, or for none."""
     lines = []
     for number, line in read_lines(path):
         if _LOG.match(line.encode()):

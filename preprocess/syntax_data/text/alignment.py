@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, groupby, islice
 
 from syntax_data.errors import short_repr
 from syntax_data.text.folding import fold, one_dash, same_folded
@@ -48,7 +48,7 @@ def plain_words(tokens: Sequence[str]) -> Subwords:
 
 
 def subword_nmt(tokens: Sequence[str]) -> Subwords:
-    """Subwords of subword-nmt, where ``@@`` ends every subword but the last of its word.
+    """Subwords of subword-nmt: ``@@`` ends each but the last of its word.
 
     Raises :class:`AlignmentError` where the line ends inside a word.
     """
@@ -71,30 +71,26 @@ def subword_nmt(tokens: Sequence[str]) -> Subwords:
 
 
 def sentencepiece(tokens: Sequence[str]) -> Subwords:
-    """Pieces of sentencepiece, where ``▁`` is the white space before a word and ``<0xE2>`` one byte of a character
-    that the model does not have."""
+    """Pieces of sentencepiece: ``▁`` is white space, ``<0xE2>`` a byte of a character."""
     pieces: list[str] = []
     inside = []
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    first_byte = -1
-    for i, token in enumerate(tokens):
-        if byte := _BYTE.fullmatch(token):
+    for bytes_follow, run in groupby(tokens, key=lambda token: _BYTE.fullmatch(token) is not None):
+        if not bytes_follow:
+            pieces += run
+            continue
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        first_byte = -1
+        for i, token in enumerate(run, start=len(pieces)):
             pieces.append("")
             if first_byte < 0:
                 first_byte = i
             else:
                 inside.append(i)
-            if character := decoder.decode(bytes([int(byte[1], 16)])):
+            if character := decoder.decode(bytes.fromhex(token[3:5])):
                 pieces[first_byte] = character
                 first_byte = -1
-            continue
         if first_byte >= 0:
             pieces[first_byte] = decoder.decode(b"", final=True)
-            decoder.reset()
-            first_byte = -1
-        pieces.append(token)
-    if first_byte >= 0:
-        pieces[first_byte] = decoder.decode(b"", final=True)
     words: list[list[str]] = []
     word_of = []
     for token, piece in zip(tokens, pieces, strict=True):
@@ -117,8 +113,9 @@ SENTENCEPIECE_HINT = "expected no marks of sentencepiece, found ▁ at the start
 
 
 def first_marked_line(lines: Iterable[tuple[int, Sequence[str]]], subwords: str) -> int | None:
-    """The number of the first line that begins with ▁, if the lines seem to be sentencepiece's and `subwords`, a key of
-    :data:`SUBWORDS`, is another.
+    """The first line that begins with ▁, if the lines seem to be sentencepiece's.
+
+    ``None`` if `subwords`, a key of :data:`SUBWORDS`, is sentencepiece.
 
     Each line of sentencepiece begins with ▁. It may also be a character of the text, as in ▁▂▃.
 
@@ -172,7 +169,7 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
 
 
 def _starts(strings: Sequence[str], offsets: list[int]) -> list[int]:
-    """Where in the folded text each of the strings starts that were joined to the original."""
+    """The offset in the folded text of each of the strings that make up the original."""
     return [offsets[start] for start in accumulate(map(len, strings[:-1]), initial=0)] if strings else []
 
 

@@ -28,14 +28,7 @@ _ENTITIES = {
 }
 _MOSES = re.compile("|".join([*_ENTITIES, r"(?<!\S)@-@(?!\S)"]))
 
-_BRACKETS = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-}
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 _BRACKET = re.compile("|".join(_BRACKETS))
 
 # Characters that are folded to others, beside the compatibility mappings of Unicode.
@@ -68,7 +61,7 @@ _SEQUENCE = re.compile(
 
 
 def unescape_moses(text: str) -> tuple[str, list[int]]:
-    """Undo the escapes of the Moses tokenizer: ``&apos;`` and its kin, and ``@-@`` between spaces.
+    """Undo the escapes of the Moses tokenizer: ``&apos;``, ``@-@`` between spaces …
 
     Returns the text and `starts`: character i of it begins at ``starts[i]`` of the original, whose length is
     ``starts[len(text)]``.
@@ -95,9 +88,11 @@ def unescape_brackets(word: str) -> str:
 
 
 def fold(text: str, *, every_dash: bool = False) -> tuple[str, list[int]]:
-    """The form in which texts are compared: without white space and invisible characters, without case, decomposed
-    (NFKD), with the escapes of Moses and of the Penn Treebank undone, with plain quotation marks, and with one plain
-    dash for several in a row (:func:`one_dash`), unless `every_dash` is to stay.
+    """The form in which texts are compared.
+
+    Without white space and invisible characters, without case, decomposed (NFKD), with the escapes of Moses and of the
+    Penn Treebank undone, with plain quotation marks, and with one plain dash for several in a row (:func:`one_dash`),
+    unless `every_dash` is to stay.
 
     Returns the folded text and, for each character of `text`, where its folded form starts, or that of the next
     character if it has none; last, the folded text's length.
@@ -144,7 +139,7 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
 
 
 def one_dash(folded: str, offsets: list[int], starts: Iterable[int] = ()) -> tuple[str, list[int]]:
-    """Replace several dashes in a row of a folded text by one, at which all of them start.
+    """Replace several dashes in a row by one, at which all of them start.
 
     Args:
         offsets: as :func:`fold` returns them.
@@ -161,7 +156,7 @@ def one_dash(folded: str, offsets: list[int], starts: Iterable[int] = ()) -> tup
 
 
 def same_folded(a: str, b: str) -> bool:
-    """Whether two folded texts are equal, in any order of the marks above and below a letter."""
+    """Compare folded texts, in any order of the marks above and below a letter."""
     return a == b or (len(a) == len(b) and marks_in_order(a) == marks_in_order(b))
 
 

@@ -11,7 +11,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def tokenize_line(line: str) -> list[str]:
-    """The tokens of a line, cut at any white space; a test holds it equal to fairseq's function of this name."""
+    """The tokens of a line, cut at white space like fairseq's function of this name."""
     return line.split()
 
 
@@ -27,7 +27,7 @@ def read_lines(path: str) -> Iterator[tuple[int, str]]:
 
 
 def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[tuple[int, str]]:
-    """As :func:`read_lines`, for lines that have been read already; `first` is the number of the first."""
+    """As :func:`read_lines`, for bytes; `first` is the number of the first line."""
     for number, raw in enumerate(lines, start=first):
         if number == 1 and raw.startswith(_BOM):
             raise InputError(path, 1, "expected UTF-8 without a byte order mark, found one")
@@ -39,10 +39,7 @@ def decode_lines(lines: Iterable[bytes], *, path: str, first: int) -> Iterator[t
             raise InputError(path, number, f"expected UTF-8, found {error} (iconv converts other encodings)") from None
         line = line.removesuffix("\n").removesuffix("\r")
         if "\r" in line:
-            raise InputError(
-                path,
-                number,
-                f"expected no carriage return inside the line, found one in column "
-                f"{line.index(chr(13)) + 1}; fairseq would count two lines",
-            )
+            column = line.index("\r") + 1
+            message = f"expected no carriage return inside the line, found one in column {column}; fairseq would count "
+            raise InputError(path, number, f"{message}two lines")
         yield number, line

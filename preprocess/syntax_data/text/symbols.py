@@ -1,4 +1,4 @@
-"""Words that the parser never saw, such as tags of languages and placeholders: the option ``--symbols``."""
+"""Tags of languages and placeholders, which the parser never saw: ``--symbols``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOKS_LIKE_ONE = re.compile(
 )
 
 HELP = (
-    "comma-separated words that the parser never saw: tags of languages, placeholders. Each * in one stands for any "
+    "comma-separated words that the parser never saw: tags of languages, placeholders. Each * in one is any "
     "characters: '<2*>,<num>'. @FILE reads them from a file, one a line. They are taken out of the text before it is "
     "compared with the parse, and are words of their own outside of the tree; fairseq-interactive hides them from the "
     "parser of new text (default: none)"
@@ -25,11 +25,9 @@ HELP = (
 
 
 def read_option(value: str) -> str:
-    """Return the comma-separated symbols that a value of ``--symbols`` names; of ``@FILE``, those of its lines.
+    """Return the symbols of a value of ``--symbols``; of ``@FILE``, its lines.
 
-    Raises:
-        InputError: there is no such file, or a line of it has a comma.
-        ValueError: a pattern could be any word.
+    Raises :class:`InputError` for the file, :class:`ValueError` for a pattern that could be any word.
     """
     if value.startswith("@"):
         path = value[1:]
@@ -65,15 +63,14 @@ class SymbolPattern:
 
     @classmethod
     def read(cls, written: str) -> SymbolPattern:
-        """The pattern of a value of ``--symbols``. Raises :class:`ValueError` for one that could be any word."""
+        """The pattern of ``--symbols``; :class:`ValueError` if it could be any word."""
         if not written:
             return cls(None)
         patterns = written.split(",")
         for pattern in patterns:
             if not pattern.strip("*") or pattern.split() != [pattern]:
-                raise ValueError(
-                    f"--symbols: expected words between commas, each with more than *, found {short_repr(written)}"
-                )
+                expected = "words between commas, each with more than *"
+                raise ValueError(f"--symbols: expected {expected}, found {short_repr(written)}")
         return cls(re.compile("|".join(map(_expression, patterns))))
 
     def without(self, text: str) -> str:
@@ -87,7 +84,7 @@ class SymbolPattern:
         return tokens if self.expression is None else tokenize_line(self.without(" ".join(tokens)))
 
     def take_out(self, subwords: Subwords) -> tuple[Subwords, list[range]]:
-        """The subwords without those of symbols, and which n - 1 subwords each symbol has, in order.
+        """The subwords without those of symbols, and the subwords of each symbol.
 
         A symbol whose subwords are also those of other text is none.
         """
@@ -150,11 +147,7 @@ def _rest(subwords: Subwords, symbols: list[range]) -> Subwords:
 
 
 def advice(words: Iterable[str], symbols: str) -> str:
-    """Advice for a message about another text, if a word looks like a symbol.
-
-    Args:
-        symbols: the value of ``--symbols``.
-    """
+    """Advice for a message about another text, if a word looks like a symbol."""
     found = next((match[0] for word in words if (match := _LOOKS_LIKE_ONE.search(word))), None)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""Parses that are broken, or of another text than their line: the option ``--on-bad-parse``."""
+"""Parses that are broken or of another text: the option ``--on-bad-parse``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ def add_option(group: ArgumentParser | Any) -> None:
 
 
 class BadParses:
-    """Raises or skips bad parses.
+    """Raises or skips bad parses: `choice` is one of :data:`ON_BAD_PARSE`.
 
-    Args:
-        choice: one of :data:`ON_BAD_PARSE`.
-        show: is given the first bad parse of each file and reason under ``skip``.
+    Under ``skip``, `show` gets the first bad parse of each file and reason.
     """
 
     def __init__(self, choice: str, show: Callable[[BadParse], object] | None = None):

@@ -61,13 +61,9 @@ def parse_brackets(text: str, *, path: str, line: int) -> list[Tree] | NoParse:
             stack.pop()
             stack[-1].pop()  # spaCy's token of white space, which has no characters
         elif not stack.pop():
-            raise BadParse(
-                path,
-                line,
-                f"expected a word or a constituent in the brackets that end in column {match.start() + 1}, found none"
-                f"{_BRACKETS_AS_WORDS}",
-                "empty_tree",
-            )
+            place = f"the brackets that end in column {match.start() + 1}"
+            message = f"expected a word or a constituent in {place}, found none{_BRACKETS_AS_WORDS}"
+            raise BadParse(path, line, message, "empty_tree")
     if stack:
         message = f"expected {len(stack)} more ')' at the end of the line (unbalanced brackets){_BRACKETS_AS_WORDS}"
         raise BadParse(path, line, message, "unbalanced")
@@ -80,7 +76,7 @@ def words_in_brackets(text: str) -> list[str]:
 
 
 def still_open(text: str) -> tuple[int, int]:
-    """Return how many brackets are open at the end: of all, and of those that no backslash escapes."""
+    """Return how many brackets are open: of all, and of those without a backslash."""
     opened = text.count("(") - text.count(")")
     return opened, opened - text.count("\\(") + text.count("\\)")
 
@@ -105,5 +101,5 @@ def _format_tree(tree: Tree) -> str:
 
 
 def _in_brackets(text: str) -> str:
-    """A word or label for a bracketed tree, with no-break spaces for ASCII's blanks, as CoreNLP writes them."""
+    """A word or label, with no-break spaces for ASCII's blanks, as CoreNLP writes it."""
     return escape_brackets(_BLANKS.sub("\u00a0", text))

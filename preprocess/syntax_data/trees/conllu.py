@@ -23,7 +23,7 @@ _LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
 
 
 def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each entry among the lines of a CoNLL-U file: the number of its first line, and its lines."""
+    """Yield each entry: the number of its first line, and its lines."""
     entry: list[str] = []
     number = 0
     for number, line in lines:
@@ -37,7 +37,7 @@ def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list
 
 
 def is_comment(entry: list[str]) -> bool:
-    """Whether an entry has neither words nor a statement that there is no parse."""
+    """True for an entry with neither words nor a statement that there is no parse."""
     for line in entry:
         stated = _STATEMENT.match(line)
         if not line.startswith("#") or (stated and stated[1] == "no_parse"):
@@ -46,7 +46,7 @@ def is_comment(entry: list[str]) -> bool:
 
 
 def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
-    """The value of the first ``# generator =`` comment in a CoNLL-U file's first entry."""
+    """The value of ``# generator =`` in a CoNLL-U file's first entry."""
     _, entry = next(conllu_entries(lines), (0, []))
     for line in entry:
         key, _, value = line.lstrip("# ").partition("=")
@@ -62,9 +62,9 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
     the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
     belong to the enhanced graph and are not part of the tree.
 
-    Words are numbered through the whole entry, also where a comment says that it holds several sentences.
+    Words are numbered through the whole entry, also of several sentences.
 
-    Returns :class:`NoParse` where a comment says that there is no parse. Raises :class:`BadParse` for a line
+    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line
     without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
     head out of range, a cycle, or other than one root a sentence.
     """
@@ -137,10 +137,11 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
     # A token's head is the token of its shallowest word's head. That head is shallower than any word of
     # the token, so it is outside the token and depths fall strictly on the way up: no cycle can arise.
     head_words = [min(group, key=lambda word: depth_of[word]) for group in groups]
-    columns_of_tokens = [
-        rows[word] if len(group) == 1 else _without_lemma(rows[word])
-        for word, group in zip(head_words, groups, strict=True)
-    ]
+    columns_of_tokens = [rows[word] for word in head_words]
+    for token, group in enumerate(groups):
+        if len(group) > 1:
+            row = columns_of_tokens[token]
+            columns_of_tokens[token] = [*row[:_LEMMA], "_", *row[_LEMMA + 1 :]]
     token_of = [0] * (len(forms) + 1)
     for number, group in enumerate(groups, start=1):
         for word in group:
@@ -157,7 +158,7 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
 
 
 def words_in_conllu(entry: list[str]) -> list[str]:
-    """Return the surface tokens of an entry as far as they can be read, also of a broken one."""
+    """Return the surface tokens of an entry, perhaps broken, as far as it can be read."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
     for text in entry:
@@ -181,12 +182,8 @@ def _other_columns(text: str) -> str:
     return f"{found}: CoNLL-U has {_COLUMNS}"
 
 
-def _without_lemma(columns: list[str]) -> list[str]:
-    return [*columns[:_LEMMA], "_", *columns[_LEMMA + 1 :]]
-
-
 def format_conllu(tree: DependencyTree | NoParse) -> str:
-    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with the empty line that closes it."""
+    """A CoNLL-U entry, as :func:`parse_conllu` reads it, with its empty line."""
     if isinstance(tree, NoParse):
         return f"# no_parse = {tree.reason}\n\n"
     lines = [f"# sentences = {tree.sentences}"] if tree.sentences != 1 else []
@@ -201,12 +198,8 @@ def _check_roots(heads: list[int], sentences: int, *, path: str, lines: list[int
     roots = [line for head, line in zip(heads, lines, strict=True) if head == 0]
     due = "one root" if sentences == 1 else f"{sentences} roots, one a sentence"
     if len(roots) > sentences:
-        raise BadParse(
-            path,
-            roots[sentences],
-            f"expected {due}, found another one; a line of several sentences says so in a comment '# sentences = N'",
-            "several_roots",
-        )
+        message = f"expected {due}, found another one; a line of several sentences has a comment '# sentences = N'"
+        raise BadParse(path, roots[sentences], message, "several_roots")
     if sentences > 1 and len(roots) < sentences and heads:
         raise BadParse(path, lines[-1], f"expected {due}, found {len(roots)}", "sentences")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Self
 
 from syntax_data.errors import short_repr
 
 _NO_PARSE = "no_parse."
 _REASONS = 8  # that a report lists
 _LONGEST_REASON = 100  # characters that it shows
-
-C = TypeVar("C", bound="ParseCounts")
 
 
 @dataclass
@@ -44,20 +42,20 @@ class ParseCounts:
         return f"{self.parsed} parsed ({self.parsed / max(self.total, 1):.2%}), without a parse: {self.reasons() or 0}"
 
     def reasons(self) -> str:
-        """How many have no parse for which reason, the most frequent ones first; empty if all have one."""
+        """The reasons for no parse with their counts, most frequent first."""
         frequent = Counter(dict(sorted(self.no_parse.items()))).most_common()
         listed = [f"{n} {short_reason(reason)}" for reason, n in frequent[:_REASONS]]
         others = sum(n for _, n in frequent[_REASONS:])
         return ", ".join([*listed, *([f"{others} others"] if others else [])])
 
     def as_dict(self) -> dict[str, int]:
-        """For JSON: a number by name, sorted; those without a parse under ``no_parse.REASON``."""
+        """For JSON: numbers by name; those without a parse under ``no_parse.REASON``."""
         numbers = {name: getattr(self, name) for name in _numbers(self)}
         return dict(sorted({**numbers, **{f"{_NO_PARSE}{reason}": n for reason, n in self.no_parse.items()}}.items()))
 
     @classmethod
-    def from_dict(cls: type[C], content: Mapping[str, int]) -> C:
-        """What :meth:`as_dict` gave."""
+    def from_dict(cls, content: Mapping[str, int]) -> Self:
+        """The counts from :meth:`as_dict`."""
         no_parse = {k.removeprefix(_NO_PARSE): n for k, n in content.items() if k.startswith(_NO_PARSE)}
         return cls(no_parse=Counter(no_parse), **{name: content.get(name, 0) for name in _numbers(cls)})
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any
 
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import Range, conllu_ranges, line_ranges
+from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees.brackets import format_brackets, parse_brackets, words_in_brackets
 from syntax_data.trees.conllu import (
     conllu_entries,
@@ -26,25 +27,13 @@ from syntax_data.trees.conllu import (
     parse_conllu,
     words_in_conllu,
 )
-from syntax_data.trees.tree import DependencyTree, NoParse, Tree
-
-E = TypeVar("E")
-P = TypeVar("P")
-E_contra = TypeVar("E_contra", contravariant=True)
-P_co = TypeVar("P_co", covariant=True)
 
 #: Lines of a file, each with its number (from 1).
 NumberedLines = Iterable[tuple[int, str]]
 
 
-class ParseEntry(Protocol[E_contra, P_co]):
-    """Reads an entry whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken."""
-
-    def __call__(self, entry: E_contra, /, *, path: str, line: int) -> P_co | NoParse: ...
-
-
 @dataclass(frozen=True)
-class ParseFormat(Generic[E, P]):
+class ParseFormat:
     """A file format with one entry for each line of a text.
 
     Attributes:
@@ -52,7 +41,7 @@ class ParseFormat(Generic[E, P]):
         attribute: the field of a ``Parse`` for such a parse.
         ranges: cuts a file into byte ranges of a number of entries.
         entries: the entries among the lines of a file or range, each with the number of its first line.
-        parse: reads an entry.
+        parse: reads an entry whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken.
         words: the surface tokens of an entry as far as they can be read, also of a broken one.
         write: an entry as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
@@ -64,26 +53,26 @@ class ParseFormat(Generic[E, P]):
     name: str
     attribute: str
     ranges: Callable[[str, int], Iterator[Range]]
-    entries: Callable[[NumberedLines], Iterator[tuple[int, E]]]
-    parse: ParseEntry[E, P]
-    words: Callable[[E], list[str]]
-    write: Callable[[P | NoParse], str]
-    tokens: Callable[[P], list[str]]
-    sentences: Callable[[P], int]
-    blank: Callable[[E], bool]
+    entries: Callable[[NumberedLines], Iterator[tuple[int, Any]]]
+    parse: Callable[..., Any]
+    words: Callable[[Any], list[str]]
+    write: Callable[[Any], str]
+    tokens: Callable[[Any], list[str]]
+    sentences: Callable[[Any], int]
+    blank: Callable[[Any], bool]
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
 
     def path(self, prefix: str) -> str:
         """Path of the file with the parses of the text `prefix`."""
         return f"{prefix}.{self.name}"
 
-    def read(self, path: str) -> Iterator[tuple[int, P | NoParse]]:
-        """Yields each entry of a file, read, with the number of its first line."""
+    def read(self, path: str) -> Iterator[tuple[int, Any]]:
+        """Yield each entry of a file, read, with the number of its first line."""
         for line, entry in self.entries(read_lines(path)):
             yield line, self.parse(entry, path=path, line=line)
 
 
-TREES: ParseFormat[str, list[Tree]] = ParseFormat(
+TREES = ParseFormat(
     name="trees",
     attribute="trees",
     ranges=line_ranges,
@@ -95,10 +84,10 @@ TREES: ParseFormat[str, list[Tree]] = ParseFormat(
     sentences=len,
     blank=lambda line: not line.strip(),
 )
-CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
+CONLLU = ParseFormat(
     name="conllu",
     attribute="dependencies",
-    ranges=conllu_ranges,
+    ranges=partial(line_ranges, conllu=True),
     entries=conllu_entries,
     parse=parse_conllu,
     words=words_in_conllu,
@@ -110,4 +99,4 @@ CONLLU: ParseFormat[list[str], DependencyTree] = ParseFormat(
 )
 
 #: Every format, by name. Where a line has parses of several, its words are those of the last one.
-FORMATS: dict[str, ParseFormat[Any, Any]] = {"trees": TREES, "conllu": CONLLU}
+FORMATS = {parses.name: parses for parses in (TREES, CONLLU)}

@@ -12,7 +12,7 @@ from syntax_data.trees.formats import FORMATS
 
 
 def parallel_ranges(text: str, parses: Mapping[str, str], count: int) -> Iterator[dict[str, Range]]:
-    """Yield ranges of `count` entries of a text (``text``) and, by kind of parse, of the files `parses`.
+    """Yield ranges of `count` entries of a text (``text``) and, by kind, its parses.
 
     Raises :class:`InputError` where one file has more entries than another, but for blank ones after the last parse.
     The entries before come first, in ranges of which the last ones may differ in length: an error among them (a line
@@ -39,8 +39,7 @@ def parallel_ranges(text: str, parses: Mapping[str, str], count: int) -> Iterato
 
 
 def parallel_entries(ranges: Mapping[str, Range]) -> Iterator[tuple[int, str, dict[str, tuple[int, Any]]]]:
-    """Yield the number and the text of each line of one of :func:`parallel_ranges`, and by kind its parse: the number
-    of its first line, and the entry, unread."""
+    """Yield a line's number and text, and by kind the line and entry of its parse."""
     kinds = [kind for kind in ranges if kind != "text"]
     entries = (FORMATS[kind].entries(ranges[kind].lines()) for kind in kinds)
     for (number, line), *row in zip(ranges["text"].lines(), *entries, strict=False):

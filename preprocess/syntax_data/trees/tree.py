@@ -14,6 +14,9 @@ from syntax_data.errors import BadParse, short_repr
 
 _UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
 
+#: The first word and the end of a constituent.
+Span = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class NoParse:
@@ -46,7 +49,7 @@ class Tree:
         return words
 
     def walk(self) -> Iterator[tuple[Tree | str, int]]:
-        """Yield this constituent and all below, depth first: with 1 at its start, with -1 at its end; words with 0."""
+        """Yield all constituents, with 1 at their start and -1 at their end; words with 0."""
         stack: list[tuple[Tree | str, int]] = [(self, 1)]
         while stack:
             node, step = stack.pop()
@@ -54,6 +57,44 @@ class Tree:
             if step > 0 and isinstance(node, Tree):
                 stack.append((node, -1))
                 stack += [(child, int(isinstance(child, Tree))) for child in reversed(node.children)]
+
+    def brackets(self) -> dict[Span, str]:
+        """The labels of this constituent and of all that have several words.
+
+        Keys are the first word and the end, the outer before the inner; a unary chain has its uppermost label.
+        """
+        found = {}
+        words = 0
+        starts: list[int] = []
+        for node, step in self.walk():
+            if isinstance(node, str):
+                words += 1
+            elif step > 0:
+                starts.append(words)
+            elif words - (first := starts.pop()) > 1 or not starts:
+                found[first, words] = node.label
+        return {span: found[span] for span in sorted(found, key=_outer_first)}
+
+    @classmethod
+    def from_brackets(cls, words: Sequence[str], labels: Mapping[Span, str]) -> Tree:
+        """The tree over `words` whose :meth:`brackets` are `labels`."""
+        spans = sorted(labels, key=_outer_first, reverse=True)
+        stack = [(cls("", []), len(words) + 1)]
+        for number, word in enumerate(words):
+            while stack[-1][1] == number:
+                stack.pop()
+            while spans and spans[-1][0] == number:
+                node = cls(labels[spans[-1]], [])
+                stack[-1][0].children.append(node)
+                stack.append((node, spans.pop()[1]))
+            stack[-1][0].children.append(word)
+        (root,) = stack[0][0].children
+        assert isinstance(root, Tree)
+        return root
+
+
+def _outer_first(span: Span) -> Span:
+    return span[0], -span[1]
 
 
 @dataclass(slots=True)
@@ -96,18 +137,13 @@ class DependencyTree:
     def with_heads(
         self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
     ) -> DependencyTree:
-        """The same tokens under other heads.
-
-        Args:
-            heads: of each token.
-            deprel: of each token; ``None``: unchanged.
-            sentences: the number of roots in `heads`; ``None``: unchanged.
-        """
+        """The same tokens under other heads; what is ``None`` stays."""
         columns = self.columns
         if deprel is not None:
             rows = columns or [["_"] * 10 for _ in self.tokens]
             columns = [[*row[:_DEPREL], label, *row[_DEPREL + 1 :]] for row, label in zip(rows, deprel, strict=True)]
-        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth(heads))
+        depth = max(depths(heads, path="", lines=[0] * len(heads)), default=0)
+        return DependencyTree(self.tokens, heads, columns, sentences or self.sentences, depth=depth)
 
 
 def roots(heads: Sequence[int]) -> list[int]:
@@ -126,15 +162,10 @@ def roots(heads: Sequence[int]) -> list[int]:
 
 
 def sentence_sizes(heads: Sequence[int]) -> list[int]:
-    """The number of words of each sentence of a line: one starts where the root above the words changes."""
+    """The number of words of each sentence; one starts where the words' root changes."""
     above = roots(heads)
     starts = [i for i, root in enumerate(above) if not i or root != above[i - 1]]
     return [end - start for start, end in itertools.pairwise([*starts, len(above)])]
-
-
-def depth(heads: list[int]) -> int:
-    """The greatest number of words on the way from a root down."""
-    return max(depths(heads, path="", lines=[0] * len(heads)), default=0)
 
 
 def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
@@ -164,7 +195,7 @@ def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
 
 
 def _traces(tree: Tree) -> set[int]:
-    """Which leaves (from 0) are traces of the Penn Treebank, which are no words: those below ``-NONE-``."""
+    """The leaves (from 0) below ``-NONE-``, traces of the Penn Treebank."""
     found = set()
     leaves = inside = 0
     for node, step in tree.walk():
@@ -177,7 +208,7 @@ def _traces(tree: Tree) -> set[int]:
 
 
 def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
-    """Trees without traces and without the constituents that are empty then, and the number of traces."""
+    """Trees without traces and what is empty without them, and the number of traces."""
     kept: list[Tree] = []
     dropped = 0
     for tree in trees:
@@ -190,7 +221,7 @@ def without_traces(trees: Sequence[Tree]) -> tuple[list[Tree], int]:
 
 
 def trace_hint(trees: Sequence[Tree]) -> str:
-    """Advice on traces for a message about trees of another text; nothing if they have none."""
+    """Advice for a message about trees of another text, if they have traces."""
     if not any(map(_traces, trees)):
         return ""
     return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
@@ -199,11 +230,8 @@ def trace_hint(trees: Sequence[Tree]) -> str:
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
     """The tree over surface tokens instead of words.
 
-    Args:
-        tree: over words.
-        tokens: the surface tokens.
-        leaf_of: for each word (from 0) that stays, its token. The other words are removed, and with them the
-            constituents that are empty then.
+    `leaf_of` has the token of each word (from 0) that stays; others are removed, and with them the
+    constituents that are empty then.
     """
     words = 0
     stack = [Tree("", [])]

@@ -1,4 +1,4 @@
-"""Subwords to the words of a parse, whatever each made of the text."""
+"""Alignment of subwords with the words of a parse."""
 
 from __future__ import annotations
 
@@ -46,16 +46,12 @@ def test_any_segmentation_is_put_together_again(items):
     assert "".join(found.pieces) == "".join(found.words)
 
 
-@pytest.mark.parametrize("subwords", [["a@@"], ["b", "@@"], ["b", "a@@", "c@@"]])
-def test_a_line_that_ends_inside_a_word_is_refused(subwords):
-    with pytest.raises(AlignmentError, match="end a word"):
-        subword_nmt(subwords)
-
-
 def test_words_of_at_signs():
     found = subword_nmt(["@", "a@b", "@-@", "@@@", "@"])
     assert found.words == ["@", "a@b", "@-@", "@@"]
     assert found.word_of == [0, 1, 2, 3, 3]
+    with pytest.raises(AlignmentError, match="end a word"):
+        subword_nmt(["b", "a@@", "c@@"])
 
 
 def test_sentencepiece_words_and_bytes():
@@ -101,6 +97,7 @@ def test_sentencepiece_words_and_bytes():
         ("\u200b a\u00ad@@ b \u200d", "ab", [0, 0, 0, 0]),
         ("a \u200b b", "a b", [0, 1, 1]),
         ("a b", "a \u200b b \u200b", [0, 2]),
+        ("", "", []),
         # dashes: one is several; which is which is known where they are the same number
         ("a — b -- c", "a -- b – c", [0, 1, 2, 3, 4]),
         ("A - - b", "a - - b", [0, 1, 2, 3]),
@@ -140,7 +137,7 @@ def test_sentencepiece_to_tokens(pieces, tokens, expected):
         ("▁▂▃ a chart", None),  # a character of the text
         ("▁▂▃ a chart\nA dog", None),
         ("a ▁▂▃", None),
-        ("a\n" * 1000 + "▁a\n" * 1000 * 99, None),
+        ("a\n" * 1000 + "▁a\n" * 10000, None),
         ("", None),
     ],
 )
@@ -166,18 +163,13 @@ def test_text_as_corenlp_writes_it_has_the_same_words(words):
     assert align(plain_words(words), escaped) == list(range(len(words)))
 
 
-def test_nothing():
-    assert align(plain_words([]), []) == []
-    with pytest.raises(AlignmentError, match="invisible characters"):
-        align(plain_words(["\u200b"]), [])
-
-
 @pytest.mark.parametrize(
     ("words", "tokens", "expected"),
     [
         ("a b c", "a x c", r"the text has 'b' 'c' \(from word 2 on\), the parse 'x' 'c' \(from word 2 on\)"),
         ("a b", "a b c", r"the text has nothing, the parse 'c' \(from word 3 on\)"),
         ("a bc", "ab", r"the text has 'bc' \(from word 2 on\), the parse nothing"),
+        ("\u200b", "", "expected a token in the parse for the invisible characters"),
         ("a b c d e f g h i j", "", "'a' 'b' 'c' 'd' 'e' 'f' 'g' 'h' … .*, the parse nothing"),
     ],
 )
@@ -242,14 +234,14 @@ def pieces(request):
     return spm.SentencePieceProcessor(model_proto=model.getvalue())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=SENTENCES, seed=st.integers(0, 1000), dropout=st.sampled_from([0, 0.5]))
 def test_round_trip_of_subword_nmt(bpe, text, seed, dropout):
     subwords = bpe.process_line(" ".join(text.split()), dropout).split()
     check(subword_nmt(subwords), random_tokens(text, seed))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=SENTENCES, seed=st.integers(0, 1000), sampled=st.booleans())
 def test_round_trip_of_sentencepiece(pieces, text, seed, sampled):
     subwords = pieces.encode(text, out_type=str, enable_sampling=sampled, alpha=0.1, nbest_size=-1)

@@ -1,4 +1,4 @@
-"""Parses that lack what syntax knows: each control's, and what holds of all of them."""
+"""The parses of each control, and laws of all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bracketed import bracketed
 from fairseq_syntax.testing import random_tree
-from syntax_data.controls import FROM_LENGTH, KINDS, Control, SentencePool, control_heads, control_trees
+from syntax_data.controls import KINDS, Control, SentencePool, control_heads, control_trees
 from syntax_data.controls.noise import noisy_heads, noisy_tree
 from syntax_data.controls.shuffled import MOST, NO_OTHER
 from syntax_data.trees.brackets import parse_brackets
@@ -24,7 +24,7 @@ ALL = [Control.read(f"{kind}:50" if kind == "noise" else kind) for kind in KINDS
 
 
 def random_heads(random: Random, size: int, first: int = 0) -> list[int]:
-    """The heads of a random tree over `size` words that stand behind `first` pool; they may cross."""
+    """The heads of a random tree over `size` words after `first`; they may cross."""
     order = random.sample(range(first, first + size), size)
     heads = dict.fromkeys(order[:1], 0)
     for i, word in enumerate(order[1:], start=1):
@@ -71,12 +71,8 @@ def test_parses_drawn_by_hand(kind, tree, heads):
     (found,), dependencies = Control.read(kind).parses(*own, text="seed", pool=None)
     assert bracketed(found) == tree
     assert dependencies.heads == heads
-
-
-@pytest.mark.parametrize("kind", FROM_LENGTH)
-def test_one_word(kind):
-    assert bracketed(control_trees(kind, [Tree("S", ["a"])], "")[0]) == "(X a)"
-    assert control_heads(kind, DependencyTree(["a"], [0]), "").heads == [0]
+    noisy = noisy_tree(Tree("S", [Tree("NP", ["the", "dog"]), "barks"]), 1, Random(0), Random(0))
+    assert bracketed(noisy) == "(S the (X dog barks))"  # the only other one
 
 
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=4), st.text(max_size=3), st.sampled_from(ALL))
@@ -203,12 +199,6 @@ def test_noise_makes_the_share_of_brackets_wrong():
     assert kept[2] < kept[1] < kept[0]
 
 
-def test_a_wrong_bracket_drawn_by_hand():
-    true = Tree("S", [Tree("NP", ["the", "dog"]), "barks"])
-    noisy = noisy_tree(true, 1, Random(0), Random(0))
-    assert bracketed(noisy) == "(S the (X dog barks))"  # the only other one
-
-
 def test_shuffled_takes_the_other_line_whole():
     own = [Tree("S", ["a", "b"]), Tree("S", ["c"])], DependencyTree(list("abc"), [0, 1, 0], sentences=2)
     pool = SentencePool()
@@ -259,13 +249,14 @@ def test_names(text, control):
     assert str(control) == text
 
 
-@pytest.mark.parametrize("text", ["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"])
-def test_other_names_are_refused(text):
-    with pytest.raises(ValueError, match=r"--control: expected right-branching, .*, noise:PERCENT or no-parse"):
-        Control.read(text)
-
-
-@pytest.mark.parametrize("text", ["noise", "noise:101", "flat:3"])
-def test_percentages_out_of_place_are_refused(text):
-    with pytest.raises(ValueError, match="--control: expected a percentage, an integer from 0 to 100, after"):
-        Control.read(text)
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"], "right-branching, .*PERCENT or no-parse"),
+        (["noise", "noise:101", "flat:3"], "a percentage, an integer from 0 to 100, after"),
+    ],
+)
+def test_other_names_are_refused(texts, expected):
+    for text in texts:
+        with pytest.raises(ValueError, match=f"--control: expected {expected}"):
+            Control.read(text)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_syntax.testing import random_tree
-from syntax_data.features import INFINITE
+from syntax_data.features import FEATURES, INFINITE
 from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import distance_feature, syntactic_distances
-from syntax_data.features.surface import case_feature, position_feature
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.features.word import word_feature
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.tree import DependencyTree, Tree
@@ -98,8 +98,9 @@ def test_subword_features():
     word_of = [0, 0, 1, 2, 2, 2]
     assert word_feature(word_of) == [0, 0, 1, 2, 2, 2, 3]
     assert distance_feature(word_of, [5, 7]) == [0, 5, 7, 0, 0, INFINITE, INFINITE]
-    tree = DependencyTree(["a", "b", "c"], [2, 0, 1])
-    assert head_feature(word_of, tree) == [2, 2, 0, 1, 1, 1, 0]
+    assert head_feature(word_of, DependencyTree(["a", "b", "c"], [2, 0, 1])) == [2, 2, 0, 1, 1, 1, 0]
+    nothing = word_feature([]), distance_feature([], []), head_feature([], DependencyTree([], []))
+    assert nothing == ([0], [INFINITE], [0])
 
 
 def test_words_without_a_subword_are_contracted():
@@ -115,12 +116,6 @@ def test_words_without_a_subword_are_contracted():
 
 
 def test_position_and_case():
-    assert position_feature([0, 1, 1, 2, 2, 2, 3]) == [1, 2, 4, 2, 3, 4, 1, 0]
-    assert case_feature([0, 1, 1, 2, 3], ["The", "dog", "'ÄB", "1x"]) == [2, 1, 1, 2, 1, 0]
-    assert position_feature([]) == case_feature([], []) == [0]
-
-
-def test_features_of_a_line_without_words():
-    assert word_feature([]) == [0]
-    assert distance_feature([], []) == [INFINITE]
-    assert head_feature([], DependencyTree([], [])) == [0]
+    sentence = AlignedSentence(["The", "dog", "'ÄB", "1x"], [0, 1, 1, 2, 2, 2, 3], [], {})
+    assert FEATURES["position"].of(sentence, int) == [1, 2, 4, 2, 3, 4, 1, 0]
+    assert FEATURES["case"].of(sentence, int) == [2, 1, 1, 2, 2, 2, 1, 0]

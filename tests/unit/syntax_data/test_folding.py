@@ -1,4 +1,4 @@
-"""What counts as the same text."""
+"""Comparison of texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from syntax_data.text.folding import fold, marks_in_order, same_folded, unescape_brackets, unescape_moses
+from syntax_data.text.folding import fold, marks_in_order, same_folded, unescape_moses
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="&@")))
@@ -19,7 +19,7 @@ def test_escapes_of_sacremoses_are_undone(text):
     assert found == text.replace("\u007c", "|")
     assert len(starts) == len(found) + 1
     assert starts == sorted(set(starts))
-    for i, character in enumerate(found):  # each character comes from itself, or from what stands for it
+    for i, character in enumerate(found):  # each character comes from itself, or from its escape
         source = escaped[starts[i] : starts[i + 1]]
         assert source == character or (source[0] == "&" and source[-1] == ";")
 
@@ -94,9 +94,3 @@ def test_different_texts_stay_different():
     pairs += [("$", "#"), ("''", "'"), ("#", ""), ("¥", "$"), ("%", "$"), ("½", "12"), ("a-b", "ab")]
     for a, b in pairs:
         assert not same_folded(fold(a)[0], fold(b)[0])
-
-
-def test_brackets():
-    assert unescape_brackets(":--RRB-") == ":-)"
-    assert unescape_brackets("-LRB-") == "("
-    assert unescape_brackets("a-b") == "a-b"

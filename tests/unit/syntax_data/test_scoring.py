@@ -1,4 +1,4 @@
-"""Scores and paired tests are sacreBLEU's, but for p-values that it makes too small."""
+"""Paired tests are sacreBLEU's, but for p-values that it makes too small."""
 
 from __future__ import annotations
 
@@ -29,11 +29,6 @@ def p_values(system: list[str], baseline: list[str], references: list[str], kind
     return {metric: result.p["system"] for metric, result in found.items()}
 
 
-def test_a_tokeniser_that_sacrebleu_does_not_know_is_refused():
-    with pytest.raises(ValueError, match="found 'moses'"):
-        ScoreSettings(tokenize="moses")
-
-
 @pytest.mark.parametrize("kind", ["bs", "ar"])
 def test_p_is_sacrebleus_where_many_sentences_differ(kind):
     references = corpus(sentences=60)
@@ -45,13 +40,7 @@ def test_p_is_sacrebleus_where_many_sentences_differ(kind):
     assert min(found.values()) > 0.05
     better = p_values(worse(references, share=0.05, seed=3), base, references, kind)
     assert set(better.values()) == {1 / 201}
-
-
-@pytest.mark.parametrize("kind", ["bs", "ar"])
-def test_a_system_does_not_differ_from_itself(kind):
-    references = corpus(sentences=20)
-    system = worse(references, share=0.3, seed=1)
-    assert set(p_values(system, list(system), references, kind).values()) == {1.0}
+    assert set(p_values(base, [*base], references, kind).values()) == {1.0}  # a system against itself
 
 
 @pytest.mark.parametrize(("differ", "least"), [(1, 1.0), (2, 0.5), (4, 0.125)])
