@@ -40,9 +40,9 @@ class Dump:
             for name in self._names:
                 if not _NAME.fullmatch(name) or ("/" in name and f"{name.partition('/')[0]}/tokens" not in self._names):
                     raise ValueError(f"{short_repr(name)} in it")
-            self.layers = [int(layer) for layer in self._file["layers"]]
-            self.masks = [str(mask) for mask in self._file["masks"]]
-            self.biases = [str(bias) for bias in self._file["biases"]] if "biases" in self._names else []
+            self.layers: list[int] = self._file["layers"].tolist()
+            self.masks: list[str] = self._file["masks"].tolist()
+            self.biases: list[str] = self._file["biases"].tolist() if "biases" in self._names else []
             self.sentences = sorted(int(name[: -len("/tokens")]) for name in self._names if name.endswith("/tokens"))
 
     def tokens(self, sentence: int) -> list[str]:
@@ -51,7 +51,8 @@ class Dump:
             last = f"{self.sentences[0]} to {self.sentences[-1]}" if self.sentences else "none"
             raise InputError(self.path, None, f"expected sentence {sentence}, found {last}")
         with self._readable():
-            return [str(token) for token in self._file[f"{sentence}/tokens"]]
+            tokens: list[str] = self._file[f"{sentence}/tokens"].tolist()
+            return tokens
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
         """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence; ``None`` if it lacks them.

@@ -1,19 +1,29 @@
-"""The page: pictures, their captions and numbers, in one HTML file with the pictures beside it."""
+"""The page: pictures, captions and numbers in a folder, which is there whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import html
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from syntax_experiments.plots.folder import GENERATOR, PAGE
+from syntax_data.errors import InputError
 from syntax_experiments.plots.style import printable, svg
 
+PAGE = "index.html"
+# A line of the page, by which this command knows its own.
+_GENERATOR = '<meta name="generator" content="fairseq-syntax-analyze">'
 _MOST_ROWS = 400  # that the page shows; the CSV has all
 
 
@@ -53,16 +63,52 @@ def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Seq
     Args:
         sources: what was read, a line each.
     """
-    for picture in pictures:
-        drawing = picture.drawing if isinstance(picture.drawing, str) else svg(picture.drawing)
-        write(Path(folder, f"{picture.name}.svg"), drawing)
-        write(Path(folder, f"{picture.name}.csv"), picture.data.to_csv(index=False, float_format="%.6g"))
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    values = {"generator": Markup(GENERATOR), "title": title, "sources": sources, "pictures": pictures}
-    write(Path(folder, PAGE), environment.from_string(template).render(values))
+    values = {"generator": Markup(_GENERATOR), "title": title, "sources": sources, "pictures": pictures}
+    files = {PAGE: environment.from_string(template).render(values)}
+    for picture in pictures:
+        files[f"{picture.name}.svg"] = picture.drawing if isinstance(picture.drawing, str) else svg(picture.drawing)
+        files[f"{picture.name}.csv"] = picture.data.to_csv(index=False, float_format="%.6g")
+    for name, text in files.items():
+        Path(folder, name).write_text(printable(text), encoding="utf-8", newline="\n")
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text file without what neither XML nor UTF-8 can hold."""
-    path.write_text(printable(text), encoding="utf-8", newline="\n")
+@contextmanager
+def whole_folder(path: str) -> Iterator[str]:
+    """Yield the name of a new folder to write to, which replaces an earlier page at `path` if all goes well.
+
+    Raises:
+        InputError: there is anything else than an earlier page.
+    """
+    path = os.path.normpath(path)
+    _check_folder(path)
+    temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"
+    before = f"{temporary}.before"
+    try:
+        os.makedirs(temporary)
+        yield temporary
+        _check_folder(path)
+        if os.path.isdir(path):
+            os.rename(path, before)
+        os.rename(temporary, path)
+        shutil.rmtree(before, ignore_errors=True)
+    finally:
+        if os.path.isdir(before) and not os.path.lexists(path):
+            os.rename(before, path)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_folder(path: str) -> None:
+    """Raise :class:`InputError` unless `path` is nothing, an empty folder, or a page with its pictures and no more."""
+    if not os.path.lexists(path):
+        return
+    if os.path.islink(path) or not os.path.isdir(path):
+        raise InputError(path, None, "expected a folder to write to, found a file or a link of this name")
+    page, own = Path(path, PAGE), set()
+    text = page.read_text(encoding="utf-8", errors="replace") if page.is_file() else ""
+    if _GENERATOR in text:
+        own = {PAGE, *(unquote(html.unescape(name)) for name in re.findall(r'(?:src|href)="([^"#]+)"', text))}
+    if others := sorted({*os.listdir(path)} - own):
+        expected = "expected a new folder, or one that this command wrote"
+        raise InputError(path, None, f"{expected}, found {others[0]}; --output names another folder")

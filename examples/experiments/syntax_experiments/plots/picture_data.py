@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pandas import DataFrame
 from sacrebleu.metrics import BLEU, CHRF
 
-from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_data.trees.tree import DependencyTree
 from syntax_experiments.plots.bins import Bin
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.training_log import Gates
@@ -26,21 +25,14 @@ LEVEL = "-"
 def over_seeds(rows: Sequence[tuple[Any, ...]], by: Sequence[str]) -> DataFrame:
     """Mean, lowest, highest, standard deviation (of a sample) and number of the seeds' values.
 
-    Args:
-        rows: one a seed: a value for each of the columns `by`, which tell all else apart, and the number.
+    A row is the values of the columns `by`, and a seed's number.
     """
     grouped = DataFrame(rows, columns=[*by, "score"]).groupby([*by], sort=False)["score"]
     return grouped.agg(mean="mean", low="min", high="max", sd="std", seeds="size").reset_index()
 
 
 class CorpusScorer:
-    """BLEU and chrF2 of a corpus, or of some of its sentences, by sacreBLEU.
-
-    Args:
-        references: one or several, each of the whole test set.
-        lowercase: both scores are of lower-cased text.
-        tokenize: BLEU's tokeniser, one of sacreBLEU's.
-    """
+    """BLEU (with sacreBLEU's tokeniser `tokenize`) and chrF2 of a corpus, or of some of its sentences."""
 
     def __init__(self, references: Sequence[Texts], *, lowercase: bool, tokenize: str):
         self.references = references
@@ -74,8 +66,7 @@ def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], s
     return over_seeds(rows, ["value", "first", "last", "sentences", "system", "metric"])
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """The translations of one run under a value of a setting, as the value was written."""
 
     system: str
@@ -109,15 +100,8 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """A matrix with a title.
-
-    Attributes:
-        rows: their labels.
-        columns: their labels.
-        values: ``(rows, columns)``.
-    """
+class Matrix(NamedTuple):
+    """A matrix ``(rows, columns)`` with a title, and the labels of rows and columns."""
 
     title: str
     rows: Sequence[str]
@@ -125,7 +109,7 @@ class Matrix:
     values: np.ndarray
 
 
-def matrices(system: str, dump: Dump, sentence: int, kind: str, *, most_tokens: int) -> list[Matrix]:
+def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int) -> list[Matrix]:
     """Return matrices between the tokens of a sentence; rows are queries, columns keys.
 
     Args:
@@ -181,19 +165,6 @@ def matrices_of_gates(gates: DataFrame) -> list[Matrix]:
         heads = [str(head or "all") for head in table]
         found.append(Matrix(f"{system}: {bias}", [*map(str, table.index)], heads, table.to_numpy()))
     return found
-
-
-def constituents(trees: Sequence[Tree]) -> DataFrame:
-    """The nodes of a line's trees, from the top down and from left to right, numbered from 0; a word has no label."""
-    rows: list[tuple[int, int | None, int, str | None, str | None]] = []
-    stack: list[tuple[Tree | str, int | None, int]] = [(tree, None, 1) for tree in reversed(trees)]
-    while stack:
-        node, parent, level = stack.pop()
-        word, label = (node, None) if isinstance(node, str) else (None, node.label)
-        children = [] if isinstance(node, str) else node.children
-        stack.extend((child, len(rows), level + 1) for child in reversed(children))
-        rows.append((len(rows), parent, level, label, word))
-    return DataFrame(rows, columns=["node", "parent", "level", "label", "word"]).astype({"parent": "Int64"})
 
 
 def dependencies(tree: DependencyTree) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ _SETTINGS: Any = {
 
 def looks(systems: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """Return colour, marker and dashes of each system, as arguments of matplotlib's ``plot``."""
-    return {system: _LOOKS[i % len(_LOOKS)] for i, system in enumerate(systems)}
+    return dict(zip(systems, itertools.cycle(_LOOKS), strict=False))
 
 
 @contextmanager

@@ -1,16 +1,16 @@
 """Probes of scikit-learn: standardised logistic regressions, and their scores on sentences held out.
 
-Scores are numbers from 0 to 1 by name: ``accuracy``,
-``balanced_accuracy`` where there are classes, and for distances ``spearman``.
+Scores are numbers by name: ``accuracy``, ``balanced_accuracy`` where there are classes, ``spearman`` for distances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pandas import factorize
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
@@ -36,9 +36,9 @@ class ProbeSettings:
     """How probes are trained.
 
     Attributes:
-        c: scikit-learn's C.
+        c: scikit-learn's C, the inverse of the strength of the L2 penalty.
         repeats: the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words.
-        seed: the first of them.
+        seed: the first of them; of a probe, its own.
         most_pairs: of words, in training.
     """
 
@@ -49,45 +49,40 @@ class ProbeSettings:
 
 
 class Corpus:
-    """S sentences with W words together.
+    """S sentences with W words together, all in a row; :data:`NO_LABEL` where there is no label.
 
     Attributes:
         starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
         sentence_of: the sentence of each word, ``(W,)``.
         types: numbers of the words' types, ``(W,)``.
+        pair_types: of each word and the next, ``(W,)``.
         sentence_types: numbers of the sentences' types, those of their last words, ``(S,)``.
-        heads: of each word in the row, the index of its head there, ``(W,)``.
-        distances: of each word in the row, the distance to the next, ``(W,)``.
+        depths: of the sentences' trees, ``(S,)``.
+        tops: the sentences' top constituents or ``None``, ``(S,)``.
+        heads: of each word, the index of its head in the row, ``(W,)``.
+        distances: of each word, the distance to the next, ``(W,)``.
         lengths: the number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
     """
 
     def __init__(self, sentences: Sequence[Sentence]):
-        self.sentences = sentences
         counts = np.array([(len(s.words), len(s.word_of)) for s in sentences])
         self.lengths = np.concatenate([counts, np.log(counts)], axis=1)
         self.starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
         self.sentence_of = np.repeat(np.arange(len(sentences)), counts[:, 0])
-        self.types = _numbered(w.casefold() for s in sentences for w in s.words)
-        self.sentence_types = _numbered(last_word(s.words) for s in sentences)
+        self.types = factorize(np.array([w.casefold() for s in sentences for w in s.words], dtype=object))[0]
+        self.pair_types = np.unique([self.types, np.roll(self.types, -1)], axis=1, return_inverse=True)[1]
+        self.sentence_types = factorize(np.array([last_word(s.words) for s in sentences], dtype=object))[0]
+        self.depths = np.array([s.labels.depth for s in sentences])
+        self.tops = np.array([s.labels.top for s in sentences], dtype=object)
         heads = np.concatenate([s.labels.heads for s in sentences])
         self.heads = np.where(heads == NO_LABEL, NO_LABEL, heads + self.starts[self.sentence_of])
         self.distances = np.concatenate([s.labels.distances for s in sentences])
 
 
-def _numbered(names: Iterable[str]) -> np.ndarray:
-    number: dict[str, int] = {}
-    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
-
-
 def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
-    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``; with one class, it always answers that.
-
-    Args:
-        c: scikit-learn's C, the inverse of the strength of the L2 penalty.
-    """
-    several = len(np.unique(y)) > 1
+    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``; with one class, it answers that."""
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
-    return (regression if several else DummyClassifier()).fit(x, y)
+    return (regression if len(np.unique(y)) > 1 else DummyClassifier()).fit(x, y)
 
 
 def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
@@ -118,7 +113,7 @@ def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
 
 
 def probe_distances(
-    features: PairFeatures, corpus: Corpus, classes: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+    features: PairFeatures, corpus: Corpus, classes: np.ndarray, train: np.ndarray, settings: ProbeSettings
 ) -> Scores:
     """Probe a class of the distance from each word to the next.
 
@@ -131,7 +126,7 @@ def probe_distances(
         train: which words are for training, ``(W,)``.
     """
     there = classes != NO_LABEL
-    learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([seed, 2]))
+    learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([settings.seed, 2]))
     test = np.flatnonzero(there & ~train)
     probe = fit(features(learn, learn + 1), classes[learn], c=settings.c)
     probabilities = probe.predict_proba(features(test, test + 1))
@@ -148,7 +143,7 @@ def probe_distances(
 
 
 def probe_heads(
-    features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+    features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings
 ) -> Scores:
     """Probe the head of each word among the other words of its sentence: the accuracy is UAS, roots left out.
 
@@ -160,7 +155,7 @@ def probe_heads(
         heads: of each word, the index of its head in the row of all words, ``(W,)``; :data:`NO_LABEL` for none.
         train: which words are for training, ``(W,)``.
     """
-    starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([seed, 2])
+    starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([settings.seed, 2])
     lengths = np.diff(starts)
     there = (heads != NO_LABEL) & (lengths[sentence_of] > 1)
     learn = _some(np.flatnonzero(there & train), settings.most_pairs // (1 + WRONG_HEADS), random)
