@@ -110,7 +110,7 @@ def test_a_planted_bilinear_form_is_found(random):
     other = random.normal(size=states.shape)
 
     def accuracy(features):
-        return classifiers.probe_heads(features, corpus_of(count, length), heads, train, SETTINGS, 1)["accuracy"]
+        return classifiers.probe_heads(features, corpus_of(count, length), heads, train, SETTINGS)["accuracy"]
 
     assert accuracy(classifiers.bilinear_pairs(states, train)) > 0.9
     assert accuracy(classifiers.pairs_of_states(states, train)) < 0.4
@@ -124,7 +124,7 @@ def test_places_alone_find_the_word_before():
     train = np.arange(500) < 400
     assert classifiers.most_frequent_step(heads, train)["accuracy"] == 1
     places = classifiers.pairs_of_places(corpus.starts)
-    assert classifiers.probe_heads(places, corpus, heads, train, SETTINGS, 1) == {"accuracy": 1}
+    assert classifiers.probe_heads(places, corpus, heads, train, SETTINGS) == {"accuracy": 1}
 
 
 def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random):
@@ -140,7 +140,7 @@ def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random
     train = corpus.sentence_of < 240
     asked = probed_labels.by_type(corpus.distances, corpus.types, train, random)
     features = classifiers.pairs_of_states(states.words[1], train)
-    assert classifiers.probe_distances(features, corpus, asked, train, SETTINGS, 1)["accuracy"] > 0.97
+    assert classifiers.probe_distances(features, corpus, asked, train, SETTINGS)["accuracy"] > 0.97
 
 
 def test_sentences_for_testing_shape_nothing(random):
