@@ -1,4 +1,4 @@
-"""fairseq-syntax-analyze: translations, parses, dumps and logs to one page of pictures.
+"""fairseq-syntax-analyze: a page of pictures of translations, parses, dumps and logs.
 
 Draws what its inputs allow: the gates of heads; the score by source length, height and depth of the trees, and number
 of clauses; the score against a setting; and masks, learned biases, attention and trees of chosen sentences. Writes a

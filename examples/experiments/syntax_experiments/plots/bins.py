@@ -24,10 +24,10 @@ class Bin(NamedTuple):
 
 
 def make_bins(values: Sequence[int | None], *, least: int) -> list[Bin]:
-    """Return bins of equal width, each joined to the next until it has enough sentences, the last to those before.
+    """Return bins of equal width, joined to the next one until they have enough sentences.
 
     Bins of width w have the numbers 1 to w, w + 1 to 2w and so on. The first bin begins with the lowest number that
-    there is, and the last one ends with the highest.
+    there is, and the last one ends with the highest; if it has too few sentences, it is joined to the one before.
 
     Args:
         values: of each sentence a number; ``None``: it is in no bin.

@@ -1,4 +1,4 @@
-"""The page: pictures, captions and numbers in a folder, which is there whole or not at all."""
+"""The page: pictures, captions and numbers in a folder, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Seq
 
 @contextmanager
 def whole_folder(path: str) -> Iterator[str]:
-    """Yield the name of a new folder to write to, which replaces an earlier page at `path` if all goes well.
+    """Yield the name of a new folder, which at the end replaces an earlier page at `path`.
 
     Raises:
         InputError: there is anything else than an earlier page.
@@ -100,7 +100,7 @@ def whole_folder(path: str) -> Iterator[str]:
 
 
 def _check_folder(path: str) -> None:
-    """Raise :class:`InputError` unless `path` is nothing, an empty folder, or a page with its pictures and no more."""
+    """Raise :class:`InputError` unless `path` is new, empty, or a page and no more."""
     if not os.path.lexists(path):
         return
     if os.path.islink(path) or not os.path.isdir(path):

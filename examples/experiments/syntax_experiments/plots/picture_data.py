@@ -23,16 +23,16 @@ LEVEL = "-"
 
 
 def over_seeds(rows: Sequence[tuple[Any, ...]], by: Sequence[str]) -> DataFrame:
-    """Mean, lowest, highest, standard deviation (of a sample) and number of the seeds' values.
+    """Mean, lowest, highest, standard deviation (of a sample) and number of seeds.
 
-    A row is the values of the columns `by`, and a seed's number.
+    A row is the values of the columns `by`, and a seed's score.
     """
     grouped = DataFrame(rows, columns=[*by, "score"]).groupby([*by], sort=False)["score"]
     return grouped.agg(mean="mean", low="min", high="max", sd="std", seeds="size").reset_index()
 
 
 class CorpusScorer:
-    """BLEU (with sacreBLEU's tokeniser `tokenize`) and chrF2 of a corpus, or of some of its sentences."""
+    """BLEU and chrF2 of a corpus, or of some of its sentences, by sacreBLEU."""
 
     def __init__(self, references: Sequence[Texts], *, lowercase: bool, tokenize: str):
         self.references = references
@@ -67,7 +67,7 @@ def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], s
 
 
 class Point(NamedTuple):
-    """The translations of one run under a value of a setting, as the value was written."""
+    """The translations of a run under a value of a setting."""
 
     system: str
     value: str
@@ -110,7 +110,7 @@ class Matrix(NamedTuple):
 
 
 def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int) -> list[Matrix]:
-    """Return matrices between the tokens of a sentence; rows are queries, columns keys.
+    """Return matrices between a sentence's tokens; rows are queries, columns keys.
 
     Args:
         kind: ``masks``; ``biases`` or ``attention``, the means over heads in the first and the last layer; or
@@ -144,9 +144,9 @@ def cells(found: Sequence[Matrix]) -> DataFrame:
 
 
 def final_gates(dumps: Mapping[str, Sequence[Dump]], logged: Mapping[str, Sequence[Gates]]) -> DataFrame:
-    """The gate of each attention bias, layer and head over seeds: of dumps the mean over sentences, else as logged.
+    """The gate of each attention bias, layer and head over seeds.
 
-    The head is 0 where a run has only the mean over heads.
+    Of dumps it is the mean over sentences, else as logged. The head is 0 where a run has only the mean over heads.
     """
     rows: list[tuple[Any, ...]] = []
     for system in dict.fromkeys([*dumps, *logged]):
@@ -158,7 +158,7 @@ def final_gates(dumps: Mapping[str, Sequence[Dump]], logged: Mapping[str, Sequen
 
 
 def matrices_of_gates(gates: DataFrame) -> list[Matrix]:
-    """A matrix of layers and heads for each system and attention bias of :func:`final_gates`."""
+    """A matrix (layers, heads) for each system and attention bias of `gates`."""
     found = []
     for (system, bias), rows in gates.groupby(["system", "bias"], sort=False):
         table = rows.pivot(index="layer", columns="head", values="mean")

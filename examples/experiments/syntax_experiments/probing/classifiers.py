@@ -1,4 +1,4 @@
-"""Probes of scikit-learn: standardised logistic regressions, and their scores on sentences held out.
+"""Probes: logistic regressions of scikit-learn, and their scores on sentences held out.
 
 Scores are numbers by name: ``accuracy``, ``balanced_accuracy`` where there are classes, ``spearman`` for distances.
 """
@@ -49,7 +49,7 @@ class ProbeSettings:
 
 
 class Corpus:
-    """S sentences with W words together, all in a row; :data:`NO_LABEL` where there is no label.
+    """S sentences with W words together; :data:`NO_LABEL` where there is no label.
 
     Attributes:
         starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
@@ -80,7 +80,7 @@ class Corpus:
 
 
 def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
-    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``; with one class, it answers that."""
+    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``."""
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
     return (regression if len(np.unique(y)) > 1 else DummyClassifier()).fit(x, y)
 
@@ -105,7 +105,7 @@ def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: 
 
 
 def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
-    """Return the scores of the most frequent label in training; arguments as for :func:`probe_sentences`."""
+    """Return the scores of the most frequent label in training."""
     there = labels != NO_LABEL
     classes, counts = np.unique(labels[there & train], return_counts=True)
     true = labels[there & ~train]
@@ -145,10 +145,10 @@ def probe_distances(
 def probe_heads(
     features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings
 ) -> Scores:
-    """Probe the head of each word among the other words of its sentence: the accuracy is UAS, roots left out.
+    """Probe the head of each word among the other words of its sentence.
 
-    A binary regression learns pairs of a word and its head from pairs of a word and :data:`WRONG_HEADS` other words;
-    the head is the word with the greatest log-odds.
+    The accuracy is UAS, roots left out. A binary regression learns pairs of a word and its head from pairs of a word
+    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds.
 
     Args:
         features: of pairs of a word and a candidate.
@@ -178,13 +178,13 @@ def probe_heads(
 
 
 def most_frequent_step(heads: np.ndarray, train: np.ndarray) -> Scores:
-    """Return the UAS of the most frequent step from word to head in training; arguments as for :func:`probe_heads`."""
+    """Return the UAS of the most frequent step from word to head in training."""
     steps = np.where(heads == NO_LABEL, NO_LABEL, heads - np.arange(len(heads)) + len(heads))  # none is NO_LABEL
     return {"accuracy": majority(steps, train)["accuracy"]}
 
 
 def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
-    """Return the states h_i and h_j of two words and their product, entry by entry: ``(pairs, 3 d)``.
+    """Return states h_i and h_j of two words and their product, ``(pairs, 3 d)``.
 
     Args:
         states: of all words in a row, ``(words, d)``; standardised first, so that the product is a correlation.
@@ -195,10 +195,11 @@ def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
 
 
 def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> PairFeatures:
-    """Return h_i, h_j, and all products of their first `rank` principal components: ``(pairs, 2 d + rank²)``.
+    """Return h_i, h_j, and products of principal components, ``(pairs, 2 d + rank²)``.
 
-    A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix W: what depends on both words, such as a place
-    relative to the other or an agreement, is within its reach. Arguments as for :func:`pairs_of_states`.
+    These are all products of the first `rank` ones. A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix
+    W: what depends on both words, such as a place relative to the other or an agreement, is within its reach. Arguments
+    as for :func:`pairs_of_states`.
     """
     h = StandardScaler().fit(states[train]).transform(states)
     p = PCA(min(rank, *h[train].shape), whiten=True).fit(h[train]).transform(h)
@@ -210,7 +211,7 @@ def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> Pai
 
 
 def pairs_of_places(starts: np.ndarray) -> PairFeatures:
-    """Return the surface of two words: the step between them, one-hot, and their places in the sentence."""
+    """Return the step between two words, one-hot, and their places in the sentence."""
     lengths = np.diff(starts)
     first, length = np.repeat(starts[:-1], lengths), np.repeat(lengths, lengths)
 

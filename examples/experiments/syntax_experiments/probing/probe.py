@@ -1,4 +1,4 @@
-"""fairseq-syntax-probe: the syntax of sentences that a linear classifier reads off the frozen states of an encoder.
+"""fairseq-syntax-probe: the syntax that linear classifiers read from encoder states.
 
     fairseq-syntax-probe data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset train \\
         --parses raw/train.en --output probes.json

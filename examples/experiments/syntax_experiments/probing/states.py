@@ -30,7 +30,7 @@ class States:
 
 
 def encoder_layers(model: nn.Module) -> int:
-    """Return the number of the encoder's layers; raises :class:`ValueError` if it is no Transformer encoder."""
+    """Return the number of a Transformer encoder's layers; else :class:`ValueError`."""
     layers = getattr(getattr(model, "encoder", None), "layers", None)
     if layers is None:
         raise ValueError(f"expected a model with a Transformer encoder, found a {type(model).__name__}")
@@ -40,7 +40,7 @@ def encoder_layers(model: nn.Module) -> int:
 def states_of(
     model: nn.Module, dataset: Any, sentences: Sequence[Sentence], *, layers: Sequence[int], pad: int, batch_size: int
 ) -> States:
-    """Return the states of sentences, in their order, encoded in batches of similar lengths.
+    """Return the states of sentences, encoded in batches of similar lengths.
 
     Args:
         dataset: the split, as the model's task loads it.
