@@ -82,6 +82,9 @@ def test_what_is_there_is_found_and_what_is_not_is_not(random):
     assert found["distance", "layer 1"]["spearman"] > 0.9  # equal distances are ties
     assert abs(found["distance", "layer 0"]["spearman"]) < 0.15
     assert records[0]["classes"] == ["up to 2", "3 to 3", "4 to 4", "5 to 5", "6 to 6"]
+    assert (
+        len({record["accuracy"] for record in records if record["task"] == "head"}) > 6
+    )  # each seed has its own sentences to test
     json.dumps(records, allow_nan=False)
     header, _, *lines = markdown(records).splitlines()
     assert header.split("|")[3].strip() == "accuracy"
@@ -153,17 +156,3 @@ def test_too_few_sentences_are_refused(random, task):
 def test_one_class_is_no_error(random):
     x, train = random.normal(size=(10, 3)), np.arange(10) < 6
     assert classifiers.probe_sentences(x, np.full(10, 4), train, c=1.0)["accuracy"] == 1
-
-
-def test_another_encoder_is_asked_about_the_same_sentences(random):
-    sentences, states = made(random, sentences=60)
-    _, other = made(np.random.default_rng(8), sentences=60)
-    other = States({0: states.sentences[0], 1: other.sentences[1]}, states.words)
-    records = probe(sentences, {"": states, ", random encoder": other}, ["depth", "head"], SETTINGS)
-    found = means(records)
-    for task, k in (("depth", 0), ("head", 0), ("head", 1)):
-        assert found[task, f"layer {k}"] == found[task, f"layer {k}, random encoder"]
-    assert found["depth", "layer 1"]["accuracy"] > found["depth", "layer 1, random encoder"]["accuracy"]
-    without = [record for record in records if "random" not in record["states"]]
-    assert probe(sentences, {"": states}, ["depth", "head"], SETTINGS) == without
-    assert len({record["accuracy"] for record in without}) > 2  # each seed has sentences of its own to test
