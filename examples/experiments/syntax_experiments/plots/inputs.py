@@ -25,29 +25,17 @@ _TOKENIZED = 100  # translations with a full stop apart, which is sacreBLEU's si
 
 @dataclass
 class Inputs:
-    """All that was read; what was not given is empty.
+    """All that was read: of each system an item a seed; trees of source sentences."""
 
-    Attributes:
-        dumps: by system, a dump a seed.
-        logged: by system, the gates of each seed's last validation.
-        references: each of all sentences of the test set.
-        hypotheses: by system, the translations of each seed.
-        sweeps: the points of each axis.
-        trees: of each source sentence.
-        dependencies: of each source sentence.
-        lengths: of each source sentence in words, of the source or else of a parse.
-        sources: names of what was read, for people.
-    """
-
+    references: list[Texts]
     dumps: dict[str, list[Dump]] = field(default_factory=dict)
-    logged: dict[str, list[Gates]] = field(default_factory=dict)
-    references: list[Texts] = field(default_factory=list)
+    logged: dict[str, list[Gates]] = field(default_factory=dict)  # of the last validations
     hypotheses: dict[str, list[Texts]] = field(default_factory=dict)
-    sweeps: dict[str, list[Point]] = field(default_factory=dict)
+    sweeps: dict[str, list[Point]] = field(default_factory=dict)  # by axis
     trees: list[list[Tree] | NoParse] = field(default_factory=list)
     dependencies: list[DependencyTree | NoParse] = field(default_factory=list)
     lengths: list[int | NoParse] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # names of what was read, for people
 
     @property
     def systems(self) -> list[str]:
@@ -63,7 +51,7 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
     :class:`ValueError` for an option without another one that it needs, and for a file that is given twice.
     """
     _check(args)
-    found = Inputs(references=[read_references(path) for path in args.references or ()])
+    found = Inputs([read_references(path) for path in args.references or ()])
     count = len(found.references[0]) if found.references else None
 
     def whole(path: str, read: Sequence[Any], what: str, of: str = "") -> Any:

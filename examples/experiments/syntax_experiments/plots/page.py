@@ -29,25 +29,15 @@ _MOST_ROWS = 400  # that the page shows; the CSV has all
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing and its description.
+    """A drawing and its description."""
 
-    Attributes:
-        name: of its files, without ending: letters, digits and hyphens.
-        title: in a few words.
-        caption: how to read it.
-        data: its numbers.
-        drawing: a figure, or an SVG file's content.
-        notes: sentences about what was left out.
-        signatures: of scores, as sacreBLEU writes them.
-    """
-
-    name: str
+    name: str  # of its files, without ending: letters, digits and hyphens
     title: str
-    caption: str
-    data: DataFrame
-    drawing: Figure | str
-    notes: tuple[str, ...] = ()
-    signatures: tuple[str, ...] = ()
+    caption: str  # how to read it
+    data: DataFrame  # its numbers
+    drawing: Figure | str  # a string: an SVG file's content
+    notes: tuple[str, ...] = ()  # sentences about what was left out
+    signatures: tuple[str, ...] = ()  # of scores, as sacreBLEU writes them
 
     @property
     def table(self) -> str:

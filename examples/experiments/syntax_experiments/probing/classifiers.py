@@ -33,19 +33,12 @@ _STEPS = 10
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """How probes are trained.
+    """How probes are trained."""
 
-    Attributes:
-        c: scikit-learn's C, the inverse of the strength of the L2 penalty.
-        repeats: the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words.
-        seed: the first of them; of a probe, its own.
-        most_pairs: of words, in training.
-    """
-
-    c: float
-    repeats: int
-    seed: int
-    most_pairs: int
+    c: float  # scikit-learn's C, the inverse of the strength of the L2 penalty
+    repeats: int  # the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words
+    seed: int  # the first of them; of a probe, its own
+    most_pairs: int  # of words, in training
 
 
 class Corpus:
@@ -92,11 +85,10 @@ def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
 
 
 def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: float) -> Scores:
-    """Probe a class of each sentence.
+    """Probe a class of each sentence with a label: `x` is ``(sentences, k)``.
 
     Args:
-        x: ``(sentences, k)``.
-        labels: ``(sentences,)``; sentences with :data:`NO_LABEL` take no part.
+        labels: ``(sentences,)``; :data:`NO_LABEL` for none.
         train: which are for training, ``(sentences,)``; the others are for testing.
     """
     there = labels != NO_LABEL

@@ -26,21 +26,13 @@ DEPTHS, DISTANCES, TOPS = 5, 8, 19
 
 @dataclass(frozen=True)
 class ProbeLabels:
-    """The labels of a line of m words; :data:`NO_LABEL` where its parses give none.
+    """The labels of a line of m words; :data:`NO_LABEL` where its parses give none."""
 
-    Attributes:
-        depth: the height of the constituency tree less 1, unary chains collapsed.
-        top: the labels of the constituents below the topmost node that has several; ``None`` for several sentences, and
-            for one word.
-        distances: the syntactic distance between each word and the next (Hou 2024, §3.1), ``(m,)``; none between two
-            sentences, nor after the last word.
-        heads: of each word, its head's index from 0, ``(m,)``; none of a root.
-    """
-
-    depth: int
-    top: str | None
+    depth: int  # the height of the constituency tree less 1, unary chains collapsed
+    top: str | None  # as top_constituents returns it
+    #: The syntactic distance between each word and the next in a sentence (Hou 2024, §3.1), ``(m,)``.
     distances: np.ndarray
-    heads: np.ndarray
+    heads: np.ndarray  # of each word, its head's index from 0, ``(m,)``; none of a root
 
 
 def labels_of(count: int, trees: Sequence[Tree] | None, dependencies: DependencyTree | None) -> ProbeLabels:

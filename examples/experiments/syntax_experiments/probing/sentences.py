@@ -20,18 +20,11 @@ from syntax_experiments.probing.probed_labels import ProbeLabels, labels_of
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that can be probed.
+    """A sentence that can be probed, with m words and n - 1 subwords."""
 
-    Attributes:
-        number: its id in the split, from 0.
-        words: its m words.
-        word_of: for each of its n - 1 subwords the index of its word, never falling; every word has one.
-        labels: from its parses.
-    """
-
-    number: int
+    number: int  # its id in the split, from 0
     words: list[str]
-    word_of: np.ndarray
+    word_of: np.ndarray  # for each subword the index of its word, never falling; every word has one
     labels: ProbeLabels
 
 

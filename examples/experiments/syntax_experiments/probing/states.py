@@ -18,15 +18,10 @@ from syntax_experiments.probing.sentences import Sentence
 
 @dataclass(frozen=True)
 class States:
-    """States of S sentences with W words together, by layer, in float32.
+    """States of S sentences with W words together, by layer, in float32."""
 
-    Attributes:
-        sentences: the mean over each sentence's real positions, ``</s>`` included: ``(S, d)`` a layer.
-        words: the mean over each word's subwords, the words of all sentences in a row: ``(W, d)`` a layer.
-    """
-
-    sentences: dict[int, np.ndarray]
-    words: dict[int, np.ndarray]
+    sentences: dict[int, np.ndarray]  # means over real positions, ``</s>`` included, ``(S, d)``
+    words: dict[int, np.ndarray]  # means over each word's subwords, the words of all sentences in a row, ``(W, d)``
 
 
 def encoder_layers(model: nn.Module) -> int:
