@@ -46,7 +46,7 @@ def test_our_models_and_stock_ones_are_asked_the_same(corpus, data_bin, plain_da
     of_stock = run(plain_data_bin, tmp_path / "checkpoint_last.pt", tmp_path / "stock.json", corpus / "train.src")
     assert of_ours["sentences"] == of_stock["sentences"] == {"of": 120, "drawn": 120, "probed": 120, "left_out": {}}
     a, b = by_states(of_ours), by_states(of_stock)
-    models = "most frequent answer", "lengths and places", "layer 0"
+    models = "most frequent answer", "lengths and positions", "layer 0"
     assert a.keys() == {(task, name) for task in TASKS for name in (*models, "layer 2")}
     assert b.keys() == {(task, name) for task in TASKS for name in (*models, "layer 1")}
     assert all(a[task, name] == b[task, name] for task in TASKS for name in models[:2])  # which need no model

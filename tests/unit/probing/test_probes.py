@@ -75,7 +75,7 @@ def test_what_is_there_is_found_and_what_is_not_is_not(random):
         assert there["control"] < chance + 0.1, task  # random labels are not in the states
         assert abs(noise["selectivity"]) < 0.2, task  # twenty types: their labels are less uniform
         assert there["selectivity"] > 0.3, task
-        assert found[task, "lengths and places"]["accuracy"] < chance + 0.05, task
+        assert found[task, "lengths and positions"]["accuracy"] < chance + 0.05, task
         assert found[task, "most frequent answer"]["accuracy"] < chance + 0.05, task
         assert ("balanced_accuracy" in there) == (task != "head")
     assert found["depth", "most frequent answer"]["balanced_accuracy"] == pytest.approx(1 / 5)
@@ -110,14 +110,14 @@ def test_a_planted_bilinear_form_is_found(random):
     assert accuracy(classifiers.bilinear_pairs(random.normal(size=states.shape), train)) < 0.3
 
 
-def test_places_alone_find_the_word_before():
+def test_positions_alone_find_the_word_before():
     corpus = corpus_of(100, 5)
     heads = np.arange(500) - 1
     heads[::5] = NO_LABEL
     train = np.arange(500) < 400
     assert classifiers.most_frequent_step(heads, train)["accuracy"] == 1
-    places = classifiers.pairs_of_places(corpus.starts)
-    assert classifiers.probe_heads(places, corpus, heads, train, SETTINGS) == {"accuracy": 1}
+    positions = classifiers.pairs_of_positions(corpus.starts)
+    assert classifiers.probe_heads(positions, corpus, heads, train, SETTINGS) == {"accuracy": 1}
 
 
 def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random):

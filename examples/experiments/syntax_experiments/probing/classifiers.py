@@ -190,7 +190,7 @@ def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> Pai
     """Return h_i, h_j, and products of principal components, ``(pairs, 2 d + rank²)``.
 
     These are all products of the first `rank` ones. A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix
-    W: what depends on both words, such as a place relative to the other or an agreement, is within its reach. Arguments
+    W: what depends on both words, such as a relative position or an agreement, is within its reach. Arguments
     as for :func:`pairs_of_states`.
     """
     h = StandardScaler().fit(states[train]).transform(states)
@@ -202,16 +202,18 @@ def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> Pai
     return features
 
 
-def pairs_of_places(starts: np.ndarray) -> PairFeatures:
-    """Return the step between two words, one-hot, and their places in the sentence."""
+def pairs_of_positions(starts: np.ndarray) -> PairFeatures:
+    """Return the step between two words, one-hot, and their positions in the sentence."""
     lengths = np.diff(starts)
     first, length = np.repeat(starts[:-1], lengths), np.repeat(lengths, lengths)
 
     def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
         one_hot = np.clip(j - i, -_STEPS, _STEPS)[:, None] == np.arange(-_STEPS, _STEPS + 1)
-        places = np.stack([i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1)
+        positions = np.stack(
+            [i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1
+        )
         logarithms = np.log1p(np.stack([i - first[i], first[i] + length[i] - 1 - i, abs(j - i)], axis=1))
-        return np.concatenate([one_hot, places, logarithms], axis=1).astype(np.float32)
+        return np.concatenate([one_hot, positions, logarithms], axis=1).astype(np.float32)
 
     return features
 

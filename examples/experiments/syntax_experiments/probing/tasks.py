@@ -55,13 +55,13 @@ def _scores(
     task: str, corpus: Corpus, labels: np.ndarray, states: tuple[np.ndarray, np.ndarray] | None, train: np.ndarray,
     settings: ProbeSettings,
 ) -> Scores:  # fmt: skip
-    """Return the scores of a probe: of states of sentences and words, or (``None``) of lengths and places."""
+    """Return the scores of a probe: of states of sentences and words, or (``None``) of lengths and positions."""
     if task in ("depth", "top-constituents"):
         return classifiers.probe_sentences(corpus.lengths if states is None else states[0], labels, train, c=settings.c)
     train = train[corpus.sentence_of]
     probe_pairs = classifiers.probe_distances if task == "distance" else classifiers.probe_heads
     of_pairs = classifiers.pairs_of_states if task == "distance" else classifiers.bilinear_pairs
-    features = classifiers.pairs_of_places(corpus.starts) if states is None else of_pairs(states[1], train)
+    features = classifiers.pairs_of_positions(corpus.starts) if states is None else of_pairs(states[1], train)
     return probe_pairs(features, corpus, labels, train, settings)
 
 
@@ -70,7 +70,7 @@ def probe(
 ) -> list[dict[str, Any]]:
     """Return a record of scores for each task, repeat and kind of states.
 
-    Kinds are the most frequent answer, lengths and places alone, and each encoder's layers. ``control`` is the accuracy
+    Kinds are the most frequent answer, lengths and positions alone, and each encoder's layers. ``control`` is the accuracy
     of the control task, ``selectivity`` what the task's is above it (Hewitt and Liang 2019).
 
     Args:
@@ -80,7 +80,7 @@ def probe(
         ValueError: there are too few sentences with labels.
     """
     corpus, records = Corpus(sentences), []
-    asked: dict[str, Any] = {"lengths and places": None}
+    asked: dict[str, Any] = {"lengths and positions": None}
     for name, states in encoders.items():
         asked |= {f"layer {k}{name}": (states.sentences[k], states.words[k]) for k in states.sentences}
     with tqdm(total=len(tasks) * settings.repeats * len(asked), desc="probing", disable=None) as progress:
