@@ -12,9 +12,9 @@ give the labels:
     head                of a word, its head among the words of its sentence
 
 Each is asked with labels that are random by word type, or by a sentence's last word, too (control tasks), and of
-lengths and positions alone. A fifth of the sentences is held out for testing, another one for each seed. A table of means
-over seeds (± standard deviation) is printed in percent, ρ as it is; the JSON file has the scores of each seed. Needs
-scikit-learn and pandas: pip install 'fairseq-syntax[analysis]'.
+lengths and positions alone. A fifth of the sentences is held out for testing, another one for each seed. A table of
+means over seeds (± standard deviation) is printed in percent, ρ as it is; the JSON file has the scores of each seed.
+Needs scikit-learn and pandas: pip install 'fairseq-syntax[analysis]'.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def probe(
 ) -> list[dict[str, Any]]:
     """Return a record of scores for each task, repeat and kind of states.
 
-    Kinds are the most frequent answer, lengths and positions alone, and each encoder's layers. ``control`` is the accuracy
-    of the control task, ``selectivity`` what the task's is above it (Hewitt and Liang 2019).
+    Kinds are the most frequent answer, lengths and positions alone, and each encoder's layers. ``control`` is the
+    accuracy of the control task, ``selectivity`` what the task's is above it (Hewitt and Liang 2019).
 
     Args:
         encoders: the states of all sentences, by a name that is put behind the layer's.
