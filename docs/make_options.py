@@ -1,4 +1,4 @@
-"""Writes the page of all options, docs/options.md, from the code that declares them: python docs/make_options.py"""
+"""Write the page of all options, docs/options.md, from the code that declares them: python docs/make_options.py"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.dataclass.utils import interpret_dc_type
@@ -34,14 +35,15 @@ The command `python docs/make_options.py` makes this page from the code.
 
 
 def options_page() -> str:
-    """The page."""
+    """Return the page."""
     names, option = bias_names(), ("option", "meaning", "default")
+    summaries = ((f"`{name}`", str(bias_type(name).__doc__).partition("\n")[0].removesuffix(".")) for name in names)
     parts = [
         _BEGIN,
         "## Of the model\n",
         _table(option, (_of_ours(o) for part in (SyntaxEncoderOptions, GateOptions) for o in options_of(part))),
         "## Of the masks\n",
-        _table(("`--syntax-masks`", "meaning"), ((f"`{name}`", _summary(name)) for name in names)),
+        _table(("`--syntax-masks`", "meaning"), summaries),
         _table(option, (_of_ours(o) for name in names for o in bias_options(name))),
         "## Of the other places where syntax enters\n",
         _table(option, (_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part))),
@@ -55,23 +57,19 @@ def options_page() -> str:
     return "\n".join(parts)
 
 
-def _summary(mask: str) -> str:
-    return (bias_type(mask).__doc__ or "").strip().partition("\n")[0].removesuffix(".")
-
-
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     escaped = ([cell.replace("|", r"\|").replace("<", "&lt;") for cell in row] for row in rows)
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *escaped))
 
 
 def _one_of(choices: Iterable[str]) -> str:
-    """What may be chosen, as `--help` writes it: a "|" needs an escape in a table, which not every renderer undoes."""
+    """Return the choices as `--help` writes them: a "|" needs an escape in a table, which not every renderer undoes."""
     names = ",".join(choices)
     return names and f"{{{names}}}"
 
 
 def _of_ours(option: Option) -> tuple[str, str, str]:
-    """The row of an option that is declared in our way."""
+    """Return the row of an option that is declared in our way."""
     if option.kind is bool:
         flag = f"`{option.flag}`, `--no-{option.flag[2:]}`"
         return flag, option.about["help"], "on" if option.default else "off"
@@ -80,28 +78,25 @@ def _of_ours(option: Option) -> tuple[str, str, str]:
 
 
 def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
-    """The rows of a configuration that is declared in fairseq's way, without what fairseq's own has."""
+    """Yield the rows of a configuration that is declared in fairseq's way, without what fairseq's own has."""
     theirs = {field.name for field in dataclasses.fields(stock)}
     for field in dataclasses.fields(config):
         if field.name in theirs or "help" not in field.metadata:
             continue
-        values = "X" if field.type is float else "TEXT"
-        kind = interpret_dc_type(field.type)
+        values, default = {float: " X", bool: ""}.get(field.type, " TEXT"), field.default
+        kind: Any = interpret_dc_type(field.type)
         if isinstance(kind, type) and issubclass(kind, Enum):
-            values = _one_of([str(choice.value) for choice in kind])
-        flag = f"--{field.name.replace('_', '-')}"
-        if field.type is bool:
-            yield f"`{flag}`", *_meaning_and_default(field.metadata["help"], None)
-        else:
-            yield f"`{flag} {values}`", *_meaning_and_default(field.metadata["help"], field.default)
+            values = f" {_one_of([str(choice.value) for choice in kind])}"
+        flag = f"`--{field.name.replace('_', '-')}{values}`"
+        yield flag, *_meaning_and_default(field.metadata["help"], None if field.type is bool else default)
 
 
 def _meaning_and_default(help: str, default: object) -> tuple[str, str]:
-    """A help without its last words, if these tell the default, and the default."""
-    meaning, told = re.fullmatch(r"(.*?)(?:(?:; | \()default: (.*?)\)?)?", help).groups()
+    """Return a help without its last words, if they give the default, and the default."""
+    meaning, in_help = re.fullmatch(r"(.*?)(?:(?:; | \()default: (.*?)\)?)?", help).groups()
     if default is not None:
         return meaning, f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
-    return meaning, told or ""
+    return meaning, in_help or ""
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ _PAGES = "*.md", "docs/*.md", "examples/*/README.md", "benchmarks/README.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Replace the files of docs/ by the repository's pages and what they link to; keep the theme's."""
+    """Replace the files of docs/ by the repository's pages and the files that they link to; keep the theme's."""
     pages = {path for pattern in _PAGES for path in _ROOT.glob(pattern)}
     linked = {
         (page.parent / link).resolve()
@@ -24,8 +24,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
         if "://" not in link
     }
-    kept = [file for file in files if file.src_dir != config.docs_dir]
-    for path in sorted(pages | {path for path in linked if path.is_file()}):
-        uri = str(path.relative_to(_ROOT))
-        kept.append(File(uri, str(_ROOT), config.site_dir, config.use_directory_urls))
-    return Files(kept)
+    paths = [str(path.relative_to(_ROOT)) for path in sorted(pages | set(filter(Path.is_file, linked)))]
+    own = [File(path, str(_ROOT), config.site_dir, config.use_directory_urls) for path in paths]
+    return Files([*(file for file in files if file.src_dir != config.docs_dir), *own])

@@ -8,9 +8,9 @@ from matplotlib.patches import FancyBboxPatch
 
 from syntax_experiments.plots.style import INK
 
-#: Of what is ours, and of what is fairseq's.
+#: Colours of our programs, and of fairseq's.
 OURS, FAIRSEQS = "#0072B2", "#666666"
-#: Boxes by name: middle (x, y), width, lines of text; with a colour: what runs; without: data.
+#: Boxes by name: middle (x, y), width, text, colour of a program; ``None``: data.
 BOXES: dict[str, tuple[float, float, float, str, str | None]] = {
     "text": (5.0, 10.2, 4.2, "text, a sentence or more a line", None),
     "parse": (2.3, 9.0, 4.4, "fairseq-syntax-parse\nstanza, spaCy, UDPipe, your files", OURS),
@@ -39,7 +39,7 @@ _HEIGHTS = dict.fromkeys(BOXES, 0.66) | {"encoder": 1.3}
 
 
 def draw() -> Figure:
-    """The figure."""
+    """Draw boxes and arrows."""
     figure = Figure(figsize=(6.4, 5.6), layout="constrained")
     axes = figure.subplots()
     for begin, end in ARROWS:
@@ -58,7 +58,7 @@ def draw() -> Figure:
 
 
 def _arrow(axes: Axes, begin: str, end: str) -> None:
-    """From the lower edge of a box to the upper edge of another; straight down where it can be, else to its side."""
+    """Draw an arrow from the lower edge of a box to the upper edge of another, else to its side."""
     x_begin, y_begin, width_begin, *_ = BOXES[begin]
     x_end, y_end, width_end, *_ = BOXES[end]
     tail = x_begin, y_begin - _HEIGHTS[begin] / 2

@@ -1,11 +1,10 @@
 """Draw docs/pictures/multi30k-gain-over-training.svg: the gain of the parser's trees on top of relative position.
 
-.venv/bin/python docs/figures/gain.py [examples/experiments/measured/multi30k_en_de/epochs.csv]
+.venv/bin/python docs/figures/gain.py
 """
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -48,15 +47,8 @@ def draw(of: dict[str, np.ndarray], first: int = 2) -> Figure:
     return figure
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    measured = ROOT / "examples/experiments/measured/multi30k_en_de/epochs.csv"
-    parser.add_argument("epochs", nargs="?", type=Path, default=measured)
-    prefix = str(ROOT / "docs/pictures/multi30k-gain-over-training")
-    with styled():
-        Path(f"{prefix}.svg").write_text(svg(draw(losses(parser.parse_args().epochs))), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    measured = losses(ROOT / "examples/experiments/measured/multi30k_en_de/epochs.csv")
+    with styled():
+        picture = ROOT / "docs/pictures/multi30k-gain-over-training.svg"
+        picture.write_text(svg(draw(measured)), encoding="utf-8")

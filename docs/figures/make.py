@@ -14,9 +14,8 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import flow
 import numpy as np
@@ -24,51 +23,37 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from syntax_data.text.lines import read_lines
-from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_entries, parse_conllu
-from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_data.trees.formats import FORMATS
+from syntax_data.trees.tree import Tree
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.plots.style import INK, MATRIX, styled, svg
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = "the painter saw the river with the telescope"
-#: Of the tree: of the prepositional phrase, and of the rest.
-PHRASE, REST = "#D55E00", "#666666"
-#: Height of the words, in levels of the tree.
-WORDS = 2.6
-#: Of global attention and of the two masks.
+PHRASE, REST = "#D55E00", "#666666"  # colours of the prepositional phrase and of the rest of the tree
+WORDS = 2.6  # height of the words, in levels of the tree
 EXPERTS = {"global": "#999999", "slr": "#0072B2", "sdoi": "#009E73"}
-#: Cells of a mask that differ by more than this between the readings get a frame.
-DIFFERENT = 0.2
+DIFFERENT = 0.2  # cells of a mask that differ by more between the readings get a frame
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One of the sentence's parses, and what the model computes with it.
+class Reading(NamedTuple):
+    """One of the sentence's parses, and what the model computes with it from n subwords.
 
     Attributes:
-        tree: of its constituents.
-        dependencies: between its words.
-        tokens: n of them, subwords.
         masks: of `slr` and `sdoi`, ``(2, n, n)``.
         gates: ``(layers, 2, heads)``.
     """
 
     tree: Tree
-    dependencies: DependencyTree
+    heads: Sequence[int]
     translation: str
     tokens: list[str]
-    masks: np.ndarray
-    gates: np.ndarray
+    masks: Any
+    gates: Any
 
 
 def readings(work: Path) -> list[Reading]:
-    """Of the sentence, as they come in the test set.
-
-    Args:
-        work: the folder in which the quickstart was made.
-    """
+    """Return the sentence's readings in the test set; `work` is the folder in which the quickstart was run."""
     recipe = work / "recipes/quickstart"
 
     def lines(pattern: str) -> list[str]:
@@ -77,25 +62,21 @@ def readings(work: Path) -> list[Reading]:
 
     (model,) = recipe.glob("training_of_gated_seed_1.*")
     data = work / _inputs(model)["data"]
-    (brackets,) = (work / _inputs(data)["parses of test"]).glob("*.trees")
-    conllu = brackets.with_suffix(".conllu")
-    numbers = [i for i, source in enumerate(lines("raw_text.*/test.src")) if source == SENTENCE]
+    (trees,) = (work / _inputs(data)["parses of test"]).glob("*.trees")
+    parses = [[*kind.read(str(trees.with_suffix(f".{name}")))] for name, kind in FORMATS.items()]
     translations = lines("translations_by_gated_seed_1.*/test.txt")
-    trees = brackets.read_text(encoding="utf-8").splitlines()
-    entries = list(conllu_entries(read_lines(str(conllu))))
-    found = []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "test.npz")
         options = ["--path", str(model / "checkpoint.pt"), "--gen-subset", "test", "--output", path]
         subprocess.run(["fairseq-syntax-dump", str(data), *options], check=True)
         dump = Dump(path)
         assert dump.masks == ["slr", "sdoi"]
-        for i in numbers:
-            (tree,) = parse_brackets(trees[i], path=str(brackets), line=i + 1)
-            line, entry = entries[i]
-            dependencies = parse_conllu(entry, path=str(conllu), line=line)
-            masks, gates = (dump.array(i, name) for name in ("masks", "gates"))
-            found.append(Reading(tree, dependencies, translations[i], dump.tokens(i), masks, gates))
+        found = []
+        for i, source in enumerate(lines("raw_text.*/test.src")):
+            if source == SENTENCE:
+                [tree], dependencies = (of_kind[i][1] for of_kind in parses)
+                masks, gates = dump.array(i, "masks"), dump.array(i, "gates")
+                found.append(Reading(tree, dependencies.heads, translations[i], dump.tokens(i), masks, gates))
     return found
 
 
@@ -105,7 +86,7 @@ def _inputs(made: Path) -> dict[str, str]:
 
 
 def draw(found: Sequence[Reading]) -> Figure:
-    """A row a reading: its trees and the two masks; beside them the gates, which hardly depend on the parse."""
+    """Draw a row a reading: its trees and two masks; beside them the gates, which hardly depend on the parse."""
     first, second = found
     different = np.abs(first.masks - second.masks) > DIFFERENT
     figure = Figure(figsize=(7.6, 6.4), layout="constrained")
@@ -114,20 +95,16 @@ def draw(found: Sequence[Reading]) -> Figure:
         tree, slr, sdoi = row.subplots(1, 3, width_ratios=[2.4, 1.7, 1.7])
         row.suptitle(f"translation: {reading.translation}", fontsize=9, fontweight="bold", color=INK)
         colours = _constituents(tree, reading.tree)
-        _dependencies(tree, reading.dependencies.heads, colours)
+        _dependencies(tree, reading.heads, colours)
         _matrix(slr, reading.masks[0], "slr (constituents)", reading.tokens, different[0], queries=True)
         _matrix(sdoi, reading.masks[1], "sdoi (dependencies)", reading.tokens, different[1], queries=False)
-    gates = right.subplots()
-    _gates(gates, first.gates)
-    right.legend(*gates.get_legend_handles_labels(), loc="outside lower center", fontsize=8)
+    _gates(right.subplots(), first.gates)
+    right.legend(loc="outside lower center", fontsize=8)
     return figure
 
 
 def _constituents(axes: Axes, tree: Tree) -> list[str]:
-    """A tree whose words stand in one line, parts of speech left out; the prepositional phrase in another colour.
-
-    Returns the colour of each word.
-    """
+    """Draw a tree without parts of speech, its words in one line; return their colours (of the PP, and of the rest)."""
     colours: list[str] = []
 
     def place(node: Tree | str, colour: str) -> tuple[float, float]:
@@ -156,7 +133,7 @@ def _constituents(axes: Axes, tree: Tree) -> list[str]:
 
 
 def _dependencies(axes: Axes, heads: Sequence[int], colours: Sequence[str]) -> None:
-    """Arrows under the words, from head to dependent, in the dependent's colour; one to the root, from below."""
+    """Draw arrows below the words, from head to dependent, in the dependent's colour; one to the root, from below."""
     for word, (head, colour) in enumerate(zip(heads, colours, strict=True)):
         arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.3, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 7}
         start = (word, -WORDS - 1.4)
@@ -168,7 +145,7 @@ def _dependencies(axes: Axes, heads: Sequence[int], colours: Sequence[str]) -> N
 
 
 def _matrix(axes: Axes, mask: Any, title: str, tokens: Sequence[str], different: Any, *, queries: bool) -> None:
-    """A mask, from dark (hidden) to yellow (seen); cells that are different have a frame."""
+    """Draw a mask, from dark (hidden) to yellow (visible); cells that are different have a frame."""
     axes.imshow(mask, cmap=MATRIX, vmin=0, vmax=1, interpolation="none")
     for query, key in np.argwhere(different):
         axes.add_patch(Rectangle((key - 0.5, query - 0.5), 1, 1, fill=False, ec=PHRASE, lw=1.2))
@@ -180,7 +157,7 @@ def _matrix(axes: Axes, mask: Any, title: str, tokens: Sequence[str], different:
 
 
 def _gates(axes: Axes, gates: Any) -> None:
-    """Bars, one a head, layer by layer: how much it takes of global attention and of each mask."""
+    """Draw a bar a head, layer by layer: the share of global attention and of each mask."""
     layers, _, heads = gates.shape
     places = [layer * (heads + 0.7) + head for layer in range(layers) for head in range(heads)]
     of_masks = gates.transpose(1, 0, 2).reshape(2, -1)
@@ -197,17 +174,12 @@ def _gates(axes: Axes, gates: Any) -> None:
     axes.tick_params(left=False)
 
 
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", nargs="?", type=Path, default=ROOT / "examples/experiments/output")
-    parser.add_argument("--output", default=str(ROOT / "docs/pictures/two-readings"), metavar="PREFIX")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/pictures/two-readings", metavar="PREFIX")
     args = parser.parse_args()
     found = readings(args.work)
     with styled():
-        pictures = {args.output: draw(found), os.path.join(os.path.dirname(args.output), "flow"): flow.draw()}
-        for prefix, figure in pictures.items():
+        for prefix, figure in ((args.output, draw(found)), (args.output.with_name("flow"), flow.draw())):
             Path(f"{prefix}.svg").write_text(svg(figure), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

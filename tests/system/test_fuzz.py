@@ -404,7 +404,7 @@ def read_dump(path: str) -> None:
     dump.mean_gates()
     for sentence in dump.sentences:
         for kind in ("masks", "attention", "heads"):
-            assert len(cells(matrices("x", dump, sentence, kind, most_tokens=80)))
+            assert len(cells(matrices("x", dump, sentence, kind, 80)))
 
 
 READERS = {"train.log": read_validations, "dump.npz": read_dump}

@@ -1,9 +1,9 @@
-"""fairseq-syntax-analyze: translations, parses, dumps and logs to one page of pictures.
+"""fairseq-syntax-analyze: a page of pictures of translations, parses, dumps and logs.
 
-Draws what can be drawn of what it is given: the gates of heads; the score by source length, height and depth of the
-trees, and number of clauses; the score against a setting; and masks, learned biases, attention and trees of chosen
-sentences. Writes a folder with index.html, and each picture as SVG and its numbers as CSV. Losses and gates over
-training are what TensorBoard shows (fairseq-train --tensorboard-logdir).
+Draws what its inputs allow: the gates of heads; the score by source length, height and depth of the trees, and number
+of clauses; the score against a setting; and masks, learned biases, attention and trees of chosen sentences. Writes a
+folder with index.html, and each picture as SVG and its numbers as CSV. For losses and gates over training, see
+TensorBoard (fairseq-train --tensorboard-logdir).
 
     fairseq-syntax-analyze --output pictures --hypotheses stock=stock.gen --hypotheses slr=slr.1.gen \\
         --hypotheses slr=slr.2.gen --detokenize de --references raw/test.de --source raw/test.en --parses raw/test.en \\
@@ -22,7 +22,7 @@ from typing import Any
 
 from syntax_data.commands.main import command_line, run
 from syntax_data.scoring.scoring_options import add_scoring_options
-from syntax_data.trees.bad_parses import ON_BAD_PARSE
+from syntax_data.trees import bad_parses
 
 #: Packages of the extra `analysis`.
 PACKAGES = ("jinja2", "matplotlib", "nltk", "pandas")
@@ -43,17 +43,14 @@ def get_parser() -> argparse.ArgumentParser:
         "--parses", metavar="PREFIX", help="parses of the source, PREFIX.trees and PREFIX.conllu, either or both, for "
         "height, depth and clauses (and length without --source)",
     )  # fmt: skip
-    group.add_argument(
-        "--on-bad-parse", choices=ON_BAD_PARSE, default="error",
-        help="a broken parse: an error, or skip it, so that its sentence has none (default: error)",
-    )  # fmt: skip
+    bad_parses.add_option(group)
     group.add_argument(
         "--sweep", nargs=4, action="append", default=[], metavar=("AXIS", "NAME", "VALUE", "FILE"),
         help="translations of a system under a value of a setting, such as 'parser noise (%%)' slr 10 slr.10.gen; a "
         "picture an AXIS. VALUE is a number or a string; '-': the setting does not concern the system",
     )  # fmt: skip
     group.add_argument(
-        "--min-sentences", type=_number, default=50, metavar="N", help="smaller bins are joined (default: 50)"
+        "--min-sentences", type=int, default=50, metavar="N", help="smaller bins are joined (default: 50)"
     )
     add_scoring_options(group)
 
@@ -61,7 +58,7 @@ def get_parser() -> argparse.ArgumentParser:
     group.add_argument("--dump", **named, help="a file of fairseq-syntax-dump")
     group.add_argument("--log", **named, help="log of fairseq-train, for the gates of its last validation")
     group.add_argument(
-        "--sentence", type=_number, action="append", default=[], metavar="N",
+        "--sentence", type=int, action="append", default=[], metavar="N",
         help="a sentence of dumps and parses to draw; of a long one the first 80 tokens",
     )  # fmt: skip
     return parser
@@ -74,12 +71,6 @@ def _named(text: str) -> tuple[str, str]:
     return name.strip(), path
 
 
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"expected a number from 0, found {text[:20]!r}")
-    return int(text)
-
-
 def main(argv: list[str] | None = None) -> None:
     """Run the command; broken input ends it with a message and exit code 1."""
     # The errors: sacreBLEU lacks a tokeniser.
@@ -89,22 +80,20 @@ def main(argv: list[str] | None = None) -> None:
 def _work(args: argparse.Namespace) -> None:
     try:
         # Here: matplotlib and pandas take longer to load than --help.
-        from syntax_experiments.plots.folder import PAGE, check_folder, whole_folder
         from syntax_experiments.plots.inputs import read_inputs
-        from syntax_experiments.plots.page import write_page
+        from syntax_experiments.plots.page import PAGE, whole_folder, write_page
         from syntax_experiments.plots.report import all_pictures
         from syntax_experiments.plots.style import styled
 
-        check_folder(args.output)
-        inputs = read_inputs(args)
         with styled(), whole_folder(args.output) as folder:
+            inputs = read_inputs(args)
             pictures = list(all_pictures(inputs, args))
             if not pictures:
                 expected = "--dump, --log, --sweep, or --hypotheses with --references and --source or --parses"
                 raise ValueError(f"nothing can be drawn: expected {expected}")
             write_page(folder, title=args.title, sources=inputs.sources, pictures=pictures)
     except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
+        name = str(error.name).partition(".")[0]
         if name not in PACKAGES:
             raise
         raise ValueError(f"{name} is not installed: pip install 'fairseq-syntax[analysis]'") from None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Widths of bins, of which the smallest is taken that leaves at most :data:`MOST` of them.
 _WIDTHS = (1, 2, 5, 10, 20, 50, 100)
 MOST = 10
 
 
-@dataclass(frozen=True)
-class Bin:
+class Bin(NamedTuple):
     """The sentences whose number is from `first` to `last`."""
 
     first: int
@@ -24,10 +24,10 @@ class Bin:
 
 
 def make_bins(values: Sequence[int | None], *, least: int) -> list[Bin]:
-    """Return bins of equal width, each joined to the next until it has enough sentences, the last to those before.
+    """Return bins of equal width, joined to the next one until they have enough sentences.
 
     Bins of width w have the numbers 1 to w, w + 1 to 2w and so on. The first bin begins with the lowest number that
-    there is, and the last one ends with the highest.
+    there is, and the last one ends with the highest; if it has too few sentences, it is joined to the one before.
 
     Args:
         values: of each sentence a number; ``None``: it is in no bin.
@@ -38,15 +38,12 @@ def make_bins(values: Sequence[int | None], *, least: int) -> list[Bin]:
         return []
     low, high = min(numbers), max(numbers)
     width = next((w for w in _WIDTHS if (high - 1) // w - (low - 1) // w < MOST), _WIDTHS[-1])
-    found: list[Bin] = []
-    for i in range((low - 1) // width, (high - 1) // width + 1):
-        first, last = max(low, i * width + 1), min(high, (i + 1) * width)
-        inside = tuple(s for s, value in enumerate(values) if value is not None and first <= value <= last)
-        if found and len(found[-1].sentences) < least:
-            before = found.pop()
-            first, inside = before.first, (*before.sentences, *inside)
-        found.append(Bin(first, last, tuple(sorted(inside))))
-    if len(found) > 1 and len(found[-1].sentences) < least:
-        left, right = found[-2:]
-        found[-2:] = [Bin(left.first, right.last, tuple(sorted(left.sentences + right.sentences)))]
-    return found
+    ends = [low - 1]  # of the bins, each with enough sentences
+    for end in range(-(-low // width) * width, high + width, width):
+        if sum(ends[-1] < number <= end for number in numbers) >= max(least, 1):
+            ends.append(end)
+    ends = [low - 1, *ends[1:-1], high]  # the last one has the rest
+    return [
+        Bin(first + 1, last, tuple(s for s, value in enumerate(values) if value is not None and first < value <= last))
+        for first, last in itertools.pairwise(ends)
+    ]

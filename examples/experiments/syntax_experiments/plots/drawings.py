@@ -20,10 +20,10 @@ _MOST_NUMBERS = 12  # columns of a matrix whose cells show their numbers
 
 
 def scores(data: DataFrame, looks: Mapping[str, Mapping[str, Any]], *, axis: str) -> Figure:
-    """Lines of scores by bins of sentences (SG-Net, Fig. 5) or by a setting (Hou 2024, Fig. 2), a panel a metric.
+    """Lines of scores by bins of sentences or by a setting, a panel a metric.
 
-    Numbers are at their place, on a logarithmic axis if they are positive and span two powers of ten; other values,
-    and bins, are side by side. Bars go from the lowest seed to the highest.
+    As in SG-Net, Fig. 5, and Hou 2024, Fig. 2. Numbers are at their place, on a logarithmic axis if they are positive
+    and span two powers of ten; other values, and bins, are side by side. Bars go from the lowest seed to the highest.
 
     Args:
         data: the table of ``scores_by_bin`` or ``sweep``.

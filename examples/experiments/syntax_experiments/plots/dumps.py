@@ -1,4 +1,4 @@
-"""The file of fairseq-syntax-dump: gates, masks, biases and attention of sentences."""
+"""Files of fairseq-syntax-dump: gates, masks, biases and attention of sentences."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Dump:
             return [printable(str(token)) for token in self._file[f"{sentence}/tokens"]]
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
-        """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence; ``None`` if it lacks them.
+        """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence, or ``None``.
 
         Raises :class:`InputError` for a sentence that the dump does not have, and for arrays of another shape.
         """
@@ -87,7 +87,7 @@ class Dump:
             raise InputError(self.path, None, f"{expected}, found {one_line(error)}") from None
 
     def mean_gates(self) -> dict[tuple[str, int, int], float]:
-        """Return the mean gate over sentences by mask, layer and head (from 1); nothing of a model without gates."""
+        """Return the mean gate over sentences, if any, by mask, layer and head (from 1)."""
         arrays = [gates for s in self.sentences if (gates := self.array(s, "gates")) is not None]
         mean: Any = np.mean(arrays, axis=0, dtype=np.float64) if arrays else np.empty((0, 0, 0))
         return {

@@ -25,29 +25,17 @@ _TOKENIZED = 100  # translations with a full stop apart, which is sacreBLEU's si
 
 @dataclass
 class Inputs:
-    """All that was read; what was not given is empty.
+    """All that was read: of each system an item a seed; trees of source sentences."""
 
-    Attributes:
-        dumps: of each system its dumps.
-        logged: of each system the gates of each run's last validation.
-        references: each of all sentences of the test set.
-        hypotheses: of each system its translations, a list a run.
-        sweeps: of each axis its points.
-        trees: of each source sentence its constituency trees.
-        dependencies: of each source sentence its dependency tree.
-        lengths: of each source sentence the number of words, of the source or else of a parse.
-        sources: names of what was read, for people.
-    """
-
+    references: list[Texts]
     dumps: dict[str, list[Dump]] = field(default_factory=dict)
-    logged: dict[str, list[Gates]] = field(default_factory=dict)
-    references: list[Texts] = field(default_factory=list)
+    logged: dict[str, list[Gates]] = field(default_factory=dict)  # of the last validations
     hypotheses: dict[str, list[Texts]] = field(default_factory=dict)
-    sweeps: dict[str, list[Point]] = field(default_factory=dict)
+    sweeps: dict[str, list[Point]] = field(default_factory=dict)  # by axis
     trees: list[list[Tree] | NoParse] = field(default_factory=list)
     dependencies: list[DependencyTree | NoParse] = field(default_factory=list)
     lengths: list[int | NoParse] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # names of what was read, for people
 
     @property
     def systems(self) -> list[str]:
@@ -59,12 +47,11 @@ class Inputs:
 def read_inputs(args: argparse.Namespace) -> Inputs:
     """Read all files.
 
-    Raises:
-        InputError: a file is broken, or of another number of sentences than the references.
-        ValueError: an option lacks another one, or a file is given twice.
+    Raises :class:`InputError` for a file that is broken or of another number of sentences than the references, and
+    :class:`ValueError` for an option without another one that it needs, and for a file that is given twice.
     """
     _check(args)
-    found = Inputs(references=[read_references(path) for path in args.references or ()])
+    found = Inputs([read_references(path) for path in args.references or ()])
     count = len(found.references[0]) if found.references else None
 
     def whole(path: str, read: Sequence[Any], what: str, of: str = "") -> Any:
@@ -80,16 +67,15 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
             print(f"{path}: {apart} translations end in ' .' (--detokenize LANG?)", file=sys.stderr)
         return texts
 
-    def parses(name: str) -> list[Any]:
-        path = FORMATS[name].path(args.parses or "")
+    def parses(kind: Any) -> Any:
+        path = kind.path(args.parses or "")
         if not args.parses or not os.path.exists(path):
             return []
         bad = BadParses(args.on_bad_parse, lambda error: print(f"skipped ({error.reason}): {error}", file=sys.stderr))
-        entries = FORMATS[name].entries(read_lines(path))
-        read = whole(path, [bad.read(FORMATS[name].parse, e, path=path, line=line) for line, e in entries], "parses")
+        read = [bad.read(kind.parse, entry, path=path, line=n) for n, entry in kind.entries(read_lines(path))]
         if missing := sum(isinstance(parse, NoParse) for parse in read):
             print(f"{path}: {missing} of {len(read)} sentences have no parse", file=sys.stderr)
-        return list(read)
+        return whole(path, read, "parses")
 
     for path, reference in zip(args.references or (), found.references, strict=True):
         whole(path, reference, "references")
@@ -104,7 +90,7 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         axis, system, value = map(printable, names)
         texts = translations(path, f"{system}, {axis} = {value}")
         found.sweeps.setdefault(axis, []).append(Point(system, value, texts))
-    found.trees, found.dependencies = parses(TREES.name), parses(CONLLU.name)
+    found.trees, found.dependencies = parses(TREES), parses(CONLLU)
     if args.parses and not (found.trees or found.dependencies):
         names = " or ".join(f"{args.parses}.{name}" for name in FORMATS)
         raise InputError(args.parses, None, f"expected {names}, found neither")
@@ -113,8 +99,9 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         found.lengths = whole(args.source, lengths, "source sentences")
     else:
         kind: Any = CONLLU if found.dependencies else TREES
-        of_words: list[Any] = found.dependencies or found.trees
-        found.lengths = [p if isinstance(p, NoParse) else len(kind.tokens(p)) for p in of_words]
+        found.lengths = [
+            p if isinstance(p, NoParse) else len(kind.tokens(p)) for p in found.dependencies or found.trees
+        ]
     return found
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pandas import DataFrame
 from sacrebleu.metrics import BLEU, CHRF
 
-from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_data.trees.tree import DependencyTree
 from syntax_experiments.plots.bins import Bin
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.training_log import Gates
@@ -24,23 +23,16 @@ LEVEL = "-"
 
 
 def over_seeds(rows: Sequence[tuple[Any, ...]], by: Sequence[str]) -> DataFrame:
-    """Mean, lowest, highest, standard deviation (of a sample) and number of the seeds' values.
+    """Mean, lowest, highest, standard deviation (of a sample) and number of seeds.
 
-    Args:
-        rows: one a seed: a value for each of the columns `by`, which tell all else apart, and the number.
+    A row is the values of the columns `by`, and a seed's score.
     """
     grouped = DataFrame(rows, columns=[*by, "score"]).groupby([*by], sort=False)["score"]
     return grouped.agg(mean="mean", low="min", high="max", sd="std", seeds="size").reset_index()
 
 
 class CorpusScorer:
-    """BLEU and chrF2 of a corpus, or of some of its sentences, by sacreBLEU.
-
-    Args:
-        references: one or several, each of the whole test set.
-        lowercase: both scores are of lower-cased text.
-        tokenize: BLEU's tokeniser, one of sacreBLEU's.
-    """
+    """BLEU and chrF2 of a corpus, or of some of its sentences, by sacreBLEU."""
 
     def __init__(self, references: Sequence[Texts], *, lowercase: bool, tokenize: str):
         self.references = references
@@ -74,9 +66,8 @@ def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], s
     return over_seeds(rows, ["value", "first", "last", "sentences", "system", "metric"])
 
 
-@dataclass(frozen=True)
-class Point:
-    """The translations of one run under a value of a setting, as the value was written."""
+class Point(NamedTuple):
+    """The translations of a run under a value of a setting."""
 
     system: str
     value: str
@@ -109,15 +100,8 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """A matrix with a title.
-
-    Attributes:
-        rows: their labels.
-        columns: their labels.
-        values: ``(rows, columns)``.
-    """
+class Matrix(NamedTuple):
+    """A matrix ``(rows, columns)`` with a title, and the labels of rows and columns."""
 
     title: str
     rows: Sequence[str]
@@ -125,8 +109,8 @@ class Matrix:
     values: np.ndarray
 
 
-def matrices(system: str, dump: Dump, sentence: int, kind: str, *, most_tokens: int) -> list[Matrix]:
-    """Return matrices between the tokens of a sentence; rows are queries, columns keys.
+def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int) -> list[Matrix]:
+    """Return matrices between a sentence's tokens; rows are queries, columns keys.
 
     Args:
         kind: ``masks``; ``biases`` or ``attention``, the means over heads in the first and the last layer; or
@@ -160,9 +144,9 @@ def cells(found: Sequence[Matrix]) -> DataFrame:
 
 
 def final_gates(dumps: Mapping[str, Sequence[Dump]], logged: Mapping[str, Sequence[Gates]]) -> DataFrame:
-    """The gate of each attention bias, layer and head over seeds: of dumps the mean over sentences, else as logged.
+    """The gate of each attention bias, layer and head over seeds.
 
-    The head is 0 where a run has only the mean over heads.
+    Of dumps it is the mean over sentences, else as logged. The head is 0 where a run has only the mean over heads.
     """
     rows: list[tuple[Any, ...]] = []
     for system in dict.fromkeys([*dumps, *logged]):
@@ -174,26 +158,13 @@ def final_gates(dumps: Mapping[str, Sequence[Dump]], logged: Mapping[str, Sequen
 
 
 def matrices_of_gates(gates: DataFrame) -> list[Matrix]:
-    """A matrix of layers and heads for each system and attention bias of :func:`final_gates`."""
+    """A matrix (layers, heads) for each system and attention bias of `gates`."""
     found = []
     for (system, bias), rows in gates.groupby(["system", "bias"], sort=False):
         table = rows.pivot(index="layer", columns="head", values="mean")
         heads = [str(head or "all") for head in table]
         found.append(Matrix(f"{system}: {bias}", [*map(str, table.index)], heads, table.to_numpy()))
     return found
-
-
-def constituents(trees: Sequence[Tree]) -> DataFrame:
-    """The nodes of a line's trees, from the top down and from left to right, numbered from 0; a word has no label."""
-    rows: list[tuple[int, int | None, int, str | None, str | None]] = []
-    stack: list[tuple[Tree | str, int | None, int]] = [(tree, None, 1) for tree in reversed(trees)]
-    while stack:
-        node, parent, level = stack.pop()
-        word, label = (node, None) if isinstance(node, str) else (None, node.label)
-        children = [] if isinstance(node, str) else node.children
-        stack.extend((child, len(rows), level + 1) for child in reversed(children))
-        rows.append((len(rows), parent, level, label, word))
-    return DataFrame(rows, columns=["node", "parent", "level", "label", "word"]).astype({"parent": "Int64"})
 
 
 def dependencies(tree: DependencyTree) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Properties of parses: the height of constituency trees, and the number of clauses."""
+"""Properties of parses: height of constituency trees, and number of clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures that can be drawn of what was given, with titles and captions."""
+"""The pictures that can be drawn of the inputs, with titles and captions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
+from pandas import DataFrame
+
+from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 from syntax_experiments.plots import drawings, picture_data, properties
 from syntax_experiments.plots.bins import make_bins
@@ -19,6 +23,10 @@ from syntax_experiments.plots.style import looks
 MOST_TOKENS = 80
 _MOST_LEVELS = 100  # of a tree
 _SEEDS = "Over several seeds, the mean, and from the lowest to the highest."
+_GATES = (
+    "The share of each head's attention that an attention bias has, from 0 (global attention alone) to 1: the mean "
+    "over sentences, of a dump if there is one, else of the last validation; over several seeds, the mean."
+)
 #: Title, meaning of the colours, caption of the matrices of a sentence.
 _MATRICES = {
     "masks": ("masks", "mask (0: hidden, 1: visible)", "Rows are queries, columns keys."),
@@ -35,13 +43,9 @@ def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
     """Yield every picture that can be drawn."""
     look = looks(inputs.systems)
     if len(data := picture_data.final_gates(inputs.dumps, inputs.logged)):
-        caption = (
-            "The share of each head's attention that an attention bias has, from 0 (global attention alone) to 1: the "
-            "mean over sentences, of a dump if there is one, else of the last validation; over several seeds, the mean."
-        )
         key, gates = "gate (weight of the bias)", picture_data.matrices_of_gates(data)
         drawing = drawings.matrices(gates, key, columns=3, top=1.0, axes_of=("layer", "head"), style="numbers")
-        yield Picture("gates-at-end", "Gates of heads", caption, data, drawing)
+        yield Picture("gates-at-end", "Gates of heads", _GATES, data, drawing)
     if inputs.references:
         score = picture_data.CorpusScorer(inputs.references, lowercase=args.lowercase, tokenize=args.tokenize)
         yield from _scores_by_bin(inputs, look, score, least=args.min_sentences)
@@ -71,14 +75,16 @@ def _scores_by_bin(inputs: Inputs, look: Any, score: picture_data.CorpusScorer, 
     for name, axis, meaning, found, measure in kinds:
         values = [None if isinstance(item, NoParse) else measure(item) or None for item in found]
         bins = make_bins(values, least=least)
-        if not (bins and inputs.hypotheses):
-            continue
-        data = picture_data.scores_by_bin(bins, inputs.hypotheses, score)
-        caption = f"The corpus score of each bin; bins of fewer than {least} sentences are joined. {meaning} {_SEEDS}"
-        without, title = values.count(None), f"Score by {axis.partition(' (')[0]}"
-        note = f"{without} of {len(values)} sentences are in no bin: they are empty or have no parse."
-        drawing = drawings.scores(data, look, axis=axis)
-        yield Picture(f"score-by-{name}", title, caption, data, drawing, (note,)[: bool(without)], score.signatures)
+        if bins and inputs.hypotheses:
+            data = picture_data.scores_by_bin(bins, inputs.hypotheses, score)
+            caption = (
+                f"The corpus score of each bin; bins of fewer than {least} sentences are joined. {meaning} {_SEEDS}"
+            )
+            without, title = values.count(None), f"Score by {axis.partition(' (')[0]}"
+            note = f"{without} of {len(values)} sentences are in no bin: they are empty or have no parse."
+            drawing = drawings.scores(data, look, axis=axis)
+            notes = (note,) if without else ()
+            yield Picture(f"score-by-{name}", title, caption, data, drawing, notes, score.signatures)
 
 
 def _cut(count: int) -> tuple[str, ...]:
@@ -87,7 +93,7 @@ def _cut(count: int) -> tuple[str, ...]:
 
 def _trees(inputs: Inputs, sentence: int) -> Iterator[Picture]:
     for kind, found in (("constituents", inputs.trees), ("dependencies", inputs.dependencies)):
-        if found and sentence >= len(found):
+        if found and not 0 <= sentence < len(found):
             raise ValueError(f"--sentence: expected 0 to {len(found) - 1}, as there are parses, found {sentence}")
         parse: Any = found[sentence] if found else None
         name, title = f"sentence-{sentence}-{kind}", f"Sentence {sentence}: {kind}"
@@ -101,11 +107,11 @@ def _trees(inputs: Inputs, sentence: int) -> Iterator[Picture]:
             words = [word for tree in parse for word in tree.leaves()]
             kept = {i: i for i in range(min(len(words), MOST_TOKENS))}
             trees: Any = merge_leaves(Tree("", parse), words, kept).children
-            data = picture_data.constituents(trees)
-            if data["level"].max() > _MOST_LEVELS:
+            if max(accumulate(step for tree in trees for _, step in tree.walk())) > _MOST_LEVELS:
                 print(f"{title}: not drawn, as it has more than {_MOST_LEVELS} levels", file=sys.stderr)
-                continue
-            yield Picture(name, title, "The parse, by nltk.", data, drawings.constituents(trees), _cut(len(words)))
+            else:
+                data = DataFrame({"trees": [format_brackets(trees).strip()]})
+                yield Picture(name, title, "The parse, by nltk.", data, drawings.constituents(trees), _cut(len(words)))
 
 
 def _attention(inputs: Inputs, sentence: int) -> Iterator[Picture]:
@@ -113,20 +119,20 @@ def _attention(inputs: Inputs, sentence: int) -> Iterator[Picture]:
     notes = {note for dump in dumps.values() for note in _cut(len(dump.tokens(sentence)))}
     notes |= {f"{s}: the first of {len(seeds)} dumps." for s, seeds in inputs.dumps.items() if len(seeds) > 1}
     for kind, (title, key, caption) in _MATRICES.items():
-        by_system = {s: picture_data.matrices(s, d, sentence, kind, most_tokens=MOST_TOKENS) for s, d in dumps.items()}
-        pictures = [(kind, title, [m for found in by_system.values() for m in found], 3)]
-        if kind == "heads":
-            pictures = [
-                (f"heads-{i}-{s}", f"heads of {s}", found, len(found) // max(1, len(dumps[s].layers)))
-                for i, (s, found) in enumerate(by_system.items(), start=1)
-            ]
-        for name, title, found, columns in pictures:
+        pictures = [(kind, title, [*dumps])]
+        if kind == "heads":  # a picture a system, a row a layer
+            pictures = [(f"heads-{i}-{system}", f"heads of {system}", [system]) for i, system in enumerate(dumps, 1)]
+        for name, of, systems in pictures:
+            found = [m for s in systems for m in picture_data.matrices(s, dumps[s], sentence, kind, MOST_TOKENS)]
             if found:
                 top = 1.0 if kind == "masks" else max(float(abs(m.values).max()) for m in found)
-                options: Any = {"columns": columns, "top": top, "style": "bare" if kind == "heads" else "named"}
-                drawing = drawings.matrices(found, key, axes_of=("query", "key"), **options)
-                name, title = _file_name(f"sentence-{sentence}-{name}"), f"Sentence {sentence}: {title}"
-                yield Picture(name, title, caption, picture_data.cells(found), drawing, tuple(sorted(notes)))
+                columns, style = 3, "named"
+                if kind == "heads":
+                    columns, style = len(found) // len(dumps[systems[0]].layers), "bare"
+                axes_of = ("query", "key")
+                drawing = drawings.matrices(found, key, columns=columns, top=top, axes_of=axes_of, style=style)
+                name, data = _file_name(f"sentence-{sentence}-{name}"), picture_data.cells(found)
+                yield Picture(name, f"Sentence {sentence}: {of}", caption, data, drawing, tuple(sorted(notes)))
 
 
 def _file_name(text: str) -> str:

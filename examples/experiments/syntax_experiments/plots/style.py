@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,13 +29,13 @@ _SETTINGS: Any = {
 
 
 def looks(systems: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    """Return colour, marker and dashes of each system, as arguments of matplotlib's ``plot``."""
-    return {system: _LOOKS[i % len(_LOOKS)] for i, system in enumerate(systems)}
+    """Return colour, marker and dashes of each system, for matplotlib's ``plot``."""
+    return dict(zip(systems, itertools.cycle(_LOOKS), strict=False))
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Set matplotlib up while pictures are drawn and written, without the user's own settings."""
+    """Draw and write with these settings, without the user's own of matplotlib."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
@@ -65,6 +66,6 @@ def svg(figure: Figure) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace what neither XML nor UTF-8 can hold: control characters by their pictures (``␀``), others by ``�``."""
+    """Replace what XML or UTF-8 lacks: control characters by ``␀`` …, others by ``�``."""
     controls = re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", lambda match: chr(0x2400 + ord(match[0])), text)
     return re.sub("[\ud800-\udfff\ufffe\uffff]", "�", controls)

@@ -1,1 +1,1 @@
-"""Probing: the syntax of a sentence that a linear classifier reads off frozen encoder states."""
+"""Probing: the syntax that linear classifiers read from frozen encoder states."""

@@ -1,16 +1,16 @@
-"""Probes of scikit-learn: standardised logistic regressions, and their scores on sentences held out.
+"""Probes: logistic regressions of scikit-learn, and their scores on sentences held out.
 
-Scores are numbers from 0 to 1 by name: ``accuracy``,
-``balanced_accuracy`` where there are classes, and for distances ``spearman``.
+Scores are numbers by name: ``accuracy``, ``balanced_accuracy`` where there are classes, ``spearman`` for distances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pandas import factorize
 from scipy.stats import spearmanr
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
@@ -33,61 +33,49 @@ _STEPS = 10
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """How probes are trained.
+    """How probes are trained."""
 
-    Attributes:
-        c: scikit-learn's C.
-        repeats: the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words.
-        seed: the first of them.
-        most_pairs: of words, in training.
-    """
-
-    c: float
-    repeats: int
-    seed: int
-    most_pairs: int
+    c: float  # scikit-learn's C, the inverse of the strength of the L2 penalty
+    repeats: int  # the number of seeds, which divide the sentences, draw the control tasks and sample pairs of words
+    seed: int  # the first of them; of a probe, its own
+    most_pairs: int  # of words, in training
 
 
 class Corpus:
-    """S sentences with W words together.
+    """S sentences with W words together; :data:`NO_LABEL` where there is no label.
 
     Attributes:
         starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
         sentence_of: the sentence of each word, ``(W,)``.
         types: numbers of the words' types, ``(W,)``.
+        pair_types: of each word and the next, ``(W,)``.
         sentence_types: numbers of the sentences' types, those of their last words, ``(S,)``.
-        heads: of each word in the row, the index of its head there, ``(W,)``.
-        distances: of each word in the row, the distance to the next, ``(W,)``.
+        depths: of the sentences' trees, ``(S,)``.
+        tops: the sentences' top constituents or ``None``, ``(S,)``.
+        heads: of each word, the index of its head in the row, ``(W,)``.
+        distances: of each word, the distance to the next, ``(W,)``.
         lengths: the number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
     """
 
     def __init__(self, sentences: Sequence[Sentence]):
-        self.sentences = sentences
         counts = np.array([(len(s.words), len(s.word_of)) for s in sentences])
         self.lengths = np.concatenate([counts, np.log(counts)], axis=1)
         self.starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
         self.sentence_of = np.repeat(np.arange(len(sentences)), counts[:, 0])
-        self.types = _numbered(w.casefold() for s in sentences for w in s.words)
-        self.sentence_types = _numbered(last_word(s.words) for s in sentences)
+        self.types = factorize(np.array([w.casefold() for s in sentences for w in s.words], dtype=object))[0]
+        self.pair_types = np.unique([self.types, np.roll(self.types, -1)], axis=1, return_inverse=True)[1]
+        self.sentence_types = factorize(np.array([last_word(s.words) for s in sentences], dtype=object))[0]
+        self.depths = np.array([s.labels.depth for s in sentences])
+        self.tops = np.array([s.labels.top for s in sentences], dtype=object)
         heads = np.concatenate([s.labels.heads for s in sentences])
         self.heads = np.where(heads == NO_LABEL, NO_LABEL, heads + self.starts[self.sentence_of])
         self.distances = np.concatenate([s.labels.distances for s in sentences])
 
 
-def _numbered(names: Iterable[str]) -> np.ndarray:
-    number: dict[str, int] = {}
-    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
-
-
 def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
-    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``; with one class, it always answers that.
-
-    Args:
-        c: scikit-learn's C, the inverse of the strength of the L2 penalty.
-    """
-    several = len(np.unique(y)) > 1
+    """Return a classifier of `y`, ``(examples,)``, from `x`, ``(examples, k)``."""
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
-    return (regression if several else DummyClassifier()).fit(x, y)
+    return (regression if len(np.unique(y)) > 1 else DummyClassifier()).fit(x, y)
 
 
 def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
@@ -97,11 +85,10 @@ def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
 
 
 def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: float) -> Scores:
-    """Probe a class of each sentence.
+    """Probe a class of each sentence with a label: `x` is ``(sentences, k)``.
 
     Args:
-        x: ``(sentences, k)``.
-        labels: ``(sentences,)``; sentences with :data:`NO_LABEL` take no part.
+        labels: ``(sentences,)``; :data:`NO_LABEL` for none.
         train: which are for training, ``(sentences,)``; the others are for testing.
     """
     there = labels != NO_LABEL
@@ -110,7 +97,7 @@ def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: 
 
 
 def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
-    """Return the scores of the most frequent label in training; arguments as for :func:`probe_sentences`."""
+    """Return the scores of the most frequent label in training."""
     there = labels != NO_LABEL
     classes, counts = np.unique(labels[there & train], return_counts=True)
     true = labels[there & ~train]
@@ -118,7 +105,7 @@ def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
 
 
 def probe_distances(
-    features: PairFeatures, corpus: Corpus, classes: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+    features: PairFeatures, corpus: Corpus, classes: np.ndarray, train: np.ndarray, settings: ProbeSettings
 ) -> Scores:
     """Probe a class of the distance from each word to the next.
 
@@ -131,7 +118,7 @@ def probe_distances(
         train: which words are for training, ``(W,)``.
     """
     there = classes != NO_LABEL
-    learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([seed, 2]))
+    learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([settings.seed, 2]))
     test = np.flatnonzero(there & ~train)
     probe = fit(features(learn, learn + 1), classes[learn], c=settings.c)
     probabilities = probe.predict_proba(features(test, test + 1))
@@ -148,19 +135,19 @@ def probe_distances(
 
 
 def probe_heads(
-    features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings, seed: int
+    features: PairFeatures, corpus: Corpus, heads: np.ndarray, train: np.ndarray, settings: ProbeSettings
 ) -> Scores:
-    """Probe the head of each word among the other words of its sentence: the accuracy is UAS, roots left out.
+    """Probe the head of each word among the other words of its sentence.
 
-    A binary regression learns pairs of a word and its head from pairs of a word and :data:`WRONG_HEADS` other words;
-    the head is the word with the greatest log-odds.
+    The accuracy is UAS, roots left out. A binary regression learns pairs of a word and its head from pairs of a word
+    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds.
 
     Args:
         features: of pairs of a word and a candidate.
         heads: of each word, the index of its head in the row of all words, ``(W,)``; :data:`NO_LABEL` for none.
         train: which words are for training, ``(W,)``.
     """
-    starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([seed, 2])
+    starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([settings.seed, 2])
     lengths = np.diff(starts)
     there = (heads != NO_LABEL) & (lengths[sentence_of] > 1)
     learn = _some(np.flatnonzero(there & train), settings.most_pairs // (1 + WRONG_HEADS), random)
@@ -183,13 +170,13 @@ def probe_heads(
 
 
 def most_frequent_step(heads: np.ndarray, train: np.ndarray) -> Scores:
-    """Return the UAS of the most frequent step from word to head in training; arguments as for :func:`probe_heads`."""
+    """Return the UAS of the most frequent step from word to head in training."""
     steps = np.where(heads == NO_LABEL, NO_LABEL, heads - np.arange(len(heads)) + len(heads))  # none is NO_LABEL
     return {"accuracy": majority(steps, train)["accuracy"]}
 
 
 def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
-    """Return the states h_i and h_j of two words and their product, entry by entry: ``(pairs, 3 d)``.
+    """Return states h_i and h_j of two words and their product, ``(pairs, 3 d)``.
 
     Args:
         states: of all words in a row, ``(words, d)``; standardised first, so that the product is a correlation.
@@ -200,10 +187,11 @@ def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
 
 
 def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> PairFeatures:
-    """Return h_i, h_j, and all products of their first `rank` principal components: ``(pairs, 2 d + rank²)``.
+    """Return h_i, h_j, and products of principal components, ``(pairs, 2 d + rank²)``.
 
-    A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix W: what depends on both words, such as a place
-    relative to the other or an agreement, is within its reach. Arguments as for :func:`pairs_of_states`.
+    These are all products of the first `rank` ones. A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix
+    W: what depends on both words, such as a relative position or an agreement, is within its reach. Arguments
+    as for :func:`pairs_of_states`.
     """
     h = StandardScaler().fit(states[train]).transform(states)
     p = PCA(min(rank, *h[train].shape), whiten=True).fit(h[train]).transform(h)
@@ -214,16 +202,18 @@ def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> Pai
     return features
 
 
-def pairs_of_places(starts: np.ndarray) -> PairFeatures:
-    """Return the surface of two words: the step between them, one-hot, and their places in the sentence."""
+def pairs_of_positions(starts: np.ndarray) -> PairFeatures:
+    """Return the step between two words, one-hot, and their positions in the sentence."""
     lengths = np.diff(starts)
     first, length = np.repeat(starts[:-1], lengths), np.repeat(lengths, lengths)
 
     def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
         one_hot = np.clip(j - i, -_STEPS, _STEPS)[:, None] == np.arange(-_STEPS, _STEPS + 1)
-        places = np.stack([i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1)
+        positions = np.stack(
+            [i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1
+        )
         logarithms = np.log1p(np.stack([i - first[i], first[i] + length[i] - 1 - i, abs(j - i)], axis=1))
-        return np.concatenate([one_hot, places, logarithms], axis=1).astype(np.float32)
+        return np.concatenate([one_hot, positions, logarithms], axis=1).astype(np.float32)
 
     return features
 

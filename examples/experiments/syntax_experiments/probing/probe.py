@@ -1,4 +1,4 @@
-"""fairseq-syntax-probe: the syntax of sentences that a linear classifier reads off the frozen states of an encoder.
+"""fairseq-syntax-probe: the syntax that linear classifiers read from encoder states.
 
     fairseq-syntax-probe data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset train \\
         --parses raw/train.en --output probes.json
@@ -12,9 +12,9 @@ give the labels:
     head                of a word, its head among the words of its sentence
 
 Each is asked with labels that are random by word type, or by a sentence's last word, too (control tasks), and of
-lengths and places alone. A fifth of the sentences is held out for testing, another one for each seed. A table of means
-over seeds (± standard deviation) is printed in percent, ρ as it is; the JSON file has the scores of each seed. Needs
-scikit-learn and pandas: pip install 'fairseq-syntax[analysis]'.
+lengths and positions alone. A fifth of the sentences is held out for testing, another one for each seed. A table of
+means over seeds (± standard deviation) is printed in percent, ρ as it is; the JSON file has the scores of each seed.
+Needs scikit-learn and pandas: pip install 'fairseq-syntax[analysis]'.
 """
 
 from __future__ import annotations
@@ -32,19 +32,13 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from fairseq_syntax.commands.trained import (
-    build_trained,
-    build_untrained,
-    files_of_data_bin,
-    load_split,
-    read_checkpoint,
-)
-from syntax_data.commands.main import command_line, run
+from fairseq_syntax.commands import trained
+from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.text.alignment import SUBWORDS
-from syntax_data.trees.bad_parses import ON_BAD_PARSE
+from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
 from syntax_experiments.probing.sentences import read_sentences
 from syntax_experiments.probing.states import encoder_layers, states_of
@@ -75,62 +69,37 @@ def get_parser() -> argparse.ArgumentParser:
     add("--tasks", metavar="LIST", help="some of depth,top-constituents,distance,head (default: all with parses)")
     add("--layers", metavar="LIST", help="such as 0,2,6; 0: the embeddings (default: 0 and the last)")
     add("--random-encoder", action="store_true", help="probe the model with random weights, as before training, too")
-    add("--seed", type=_integer(0), default=1, metavar="N", help="the first seed (default: 1)")
-    add("--repeats", type=_integer(1), default=5, metavar="N", help="the number of seeds (default: 5)")
-    add(
-        "--max-sentences", type=_integer(3), default=5000, metavar="N",
-        help="drawn at random if the split has more (default: 5000)",
-    )  # fmt: skip
-    add(
-        "--max-pairs", type=_integer(100), default=30000, metavar="N",
-        help="pairs of words that a probe of distance or head learns (default: 30000)",
-    )  # fmt: skip
-    add(
-        "--inverse-l2", type=_above_zero, default=0.1, metavar="C",
-        help="scikit-learn's C: the smaller, the stronger the probes' L2 penalty (default: 0.1)",
-    )  # fmt: skip
-    add(
-        "--subwords", choices=sorted(SUBWORDS), default="subword_nmt",
-        help="how the text marks subwords (default: subword_nmt)",
-    )  # fmt: skip
+    numbers: list[tuple[str, Any, float, str]] = [
+        ("--seed", int, 1, "the first seed"),
+        ("--repeats", int, 5, "the number of seeds"),
+        ("--max-sentences", int, 5000, "drawn at random if the split has more"),
+        ("--max-pairs", int, 30000, "pairs of words that a probe of distance or head learns"),
+        ("--inverse-l2", float, 0.1, "scikit-learn's C: the smaller, the stronger the probes' L2 penalty"),
+        ("--batch-size", int, 32, "sentences in a batch"),
+    ]
+    for flag, kind, default, about in numbers:
+        add(flag, type=kind, default=default, metavar="N", help=f"{about} (default: %(default)s)")
+    marks = "how the text marks subwords (default: %(default)s)"
+    add("--subwords", choices=sorted(SUBWORDS), default="subword_nmt", help=marks)
     add("--symbols", default="", metavar="LIST", help="words that parses do not have, as fairseq-syntax-binarize's")
-    add(
-        "--on-bad-parse", choices=ON_BAD_PARSE, default="error",
-        help="a parse that is broken, or of another text: an error, or skip it (default: error)",
-    )  # fmt: skip
-    add("--batch-size", type=_integer(1), default=32, metavar="N", help="sentences in a batch (default: 32)")
+    bad_parses.add_option(parser)
     add("--cpu", action="store_true", help="use no GPU")
     add("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks, as in training")
     return parser
 
 
-def _integer(least: int) -> Any:
-    def integer(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or not least <= int(text) < 2**31:
-            raise argparse.ArgumentTypeError(f"expected an integer from {least}, found {text[:20]!r}")
-        return int(text)
-
-    return integer
-
-
-def _above_zero(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a finite number above 0, found {text[:20]!r}")
-    return value
-
-
 def probe_model(args: argparse.Namespace) -> dict[str, Any]:
     """Return the content of the file: options, model, sentences, and records of scores.
 
-    Raises:
-        ValueError: an option does not fit the parses or the model.
-        InputError: the checkpoint, the data-bin or the parses cannot be used.
+    Raises :class:`ValueError` for an option that does not fit the parses or the model, and :class:`InputError` for
+    a checkpoint, data-bin or parses that cannot be used.
     """
-    paths = {kind: FORMATS[kind].path(args.parses) for kind in FORMATS}
+    for name, least in {"seed": 0, "repeats": 1, "max_sentences": 3, "max_pairs": 100, "batch_size": 1}.items():
+        if getattr(args, name) < least:
+            raise UsageError(f"--{name.replace('_', '-')}: expected {least} or more, found {getattr(args, name)}")
+    if not 0 < args.inverse_l2 < math.inf:
+        raise UsageError(f"--inverse-l2: expected a finite number above 0, found {args.inverse_l2}")
+    paths = {name: kind.path(args.parses) for name, kind in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
     if not parses:
         raise InputError(args.parses, None, f"expected {' or '.join(paths.values())}, found neither")
@@ -140,19 +109,23 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"--tasks: expected some of {','.join(TASKS)}, found {name!r}")
         if TASKS[name] not in parses:
             raise ValueError(f"--tasks: expected {paths[TASKS[name]]} for {name}, found no file")
-    state, task = read_checkpoint(args.path, args.data, truncate_source=False)
+    state, task = trained.read_checkpoint(args.path, args.data, truncate_source=False)
     # Other JSON than signatures in a data-bin may be what an earlier run wrote there.
-    in_data = [path for path in files_of_data_bin(args.data) if not re.search(r"(^|/)(?!syntax\.)[^/]*\.json$", path)]
+    in_data = [
+        path for path in trained.files_of_data_bin(args.data) if not re.search(r"(^|/)(?!syntax\.)[^/]*\.json$", path)
+    ]
     refuse_to_overwrite(args.output, [args.path, *parses.values(), *in_data])
-    models = {"": build_trained(args.path, state, task, cpu=args.cpu)}
+    models = {"": trained.build_trained(args.path, state, task, cpu=args.cpu)}
     if args.random_encoder:
-        models[", random encoder"] = build_untrained(args.path, args.data, state, task, seed=args.seed, cpu=args.cpu)
+        models[", random encoder"] = trained.build_untrained(
+            args.path, args.data, state, task, seed=args.seed, cpu=args.cpu
+        )
     last = encoder_layers(models[""])
     layers = f"0,{last}" if args.layers is None else args.layers
     for part in layers.split(","):
-        if not part.isdecimal() or int(part) > last:
+        if part not in map(str, range(last + 1)):
             raise ValueError(f"--layers: expected numbers from 0 to {last}, such as 0,{last}, found {part!r}")
-    dataset, dictionary = load_split(task, args.data, args.gen_subset), task.source_dictionary
+    dataset, dictionary = trained.load_split(task, args.data, args.gen_subset), task.source_dictionary
     drawn = np.sort(np.random.default_rng([args.seed, 3]).permutation(len(dataset))[: args.max_sentences]).tolist()
     most_tokens = getattr(models[""].encoder, "max_positions", lambda: 1 << 30)()
     tokens: dict[int, list[str]] = {}
@@ -187,16 +160,15 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
 def markdown(records: Sequence[Mapping[str, Any]]) -> str:
     """Return a table of means over seeds, and ± their standard deviations, in percent; ρ as it is."""
     frame = DataFrame(records).reindex(columns=["task", "states", *_SCORES])
-    scale = {name: 1.0 if name == "spearman" else 100.0 for name in _SCORES}
 
     def cell(values: Any) -> str:
-        of, digits = scale[values.name], 3 if values.name == "spearman" else 1
+        scale, digits = (1, 3) if values.name == "spearman" else (100, 1)
         if values.isna().all():
             return ""
-        deviation = f" ± {of * values.std():.{digits}f}" if len(values) > 1 else ""
-        return f"{of * values.mean():.{digits}f}{deviation}"
+        deviation = f" ± {scale * values.std():.{digits}f}" if len(values) > 1 else ""
+        return f"{scale * values.mean():.{digits}f}{deviation}"
 
-    table = frame.groupby(["task", "states"], sort=False).agg({name: cell for name in _SCORES}).reset_index()
+    table = frame.groupby(["task", "states"], sort=False).agg(cell).reset_index()
     heads = ["task", "states", "accuracy", "control", "selectivity", "balanced accuracy", "ρ"]
     align = ("left", "left", *["right"] * len(_SCORES))
     return str(table.to_markdown(index=False, headers=heads, disable_numparse=True, colalign=align))
@@ -218,8 +190,8 @@ def _work(args: argparse.Namespace) -> None:
         file.write("\n")
     print(markdown(results["records"]))
     about = results["sentences"]
-    said = ", ".join(f"{count} {reason}" for reason, count in about["left_out"].items()) or "none"
-    print(f"{about['drawn']} of {about['of']} sentences drawn, {about['probed']} probed; left out: {said}")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in about["left_out"].items()) or "none"
+    print(f"{about['drawn']} of {about['of']} sentences drawn, {about['probed']} probed; left out: {reasons}")
     print(f"{args.output}: {len(results['records'])} records")
 
 

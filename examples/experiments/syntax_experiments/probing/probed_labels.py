@@ -1,4 +1,4 @@
-"""Labels of sentences and words from their parses, and the labels of control tasks.
+"""Labels of sentences and words from their parses, and those of control tasks.
 
 A control task gives each type the task's labels at random: of words, of pairs of them, and of sentences by their last
 word (Hewitt and Liang 2019, §2). What a probe gets right there, it has learned by heart, type by type. Classes, and the
@@ -26,21 +26,13 @@ DEPTHS, DISTANCES, TOPS = 5, 8, 19
 
 @dataclass(frozen=True)
 class ProbeLabels:
-    """The labels of a line of m words; :data:`NO_LABEL` where its parses give none.
+    """The labels of a line of m words; :data:`NO_LABEL` where its parses give none."""
 
-    Attributes:
-        depth: the height of the constituency tree less 1, unary chains collapsed.
-        top: the labels of the constituents below the topmost node that has several; ``None`` for several sentences, and
-            for one word.
-        distances: the syntactic distance between each word and the next (Hou 2024, §3.1), ``(m,)``; none between two
-            sentences, nor after the last word.
-        heads: of each word, its head's index from 0, ``(m,)``; none of a root.
-    """
-
-    depth: int
-    top: str | None
+    depth: int  # the height of the constituency tree less 1, unary chains collapsed
+    top: str | None  # as top_constituents returns it
+    #: The syntactic distance between each word and the next in a sentence (Hou 2024, §3.1), ``(m,)``.
     distances: np.ndarray
-    heads: np.ndarray
+    heads: np.ndarray  # of each word, its head's index from 0, ``(m,)``; none of a root
 
 
 def labels_of(count: int, trees: Sequence[Tree] | None, dependencies: DependencyTree | None) -> ProbeLabels:
@@ -55,9 +47,10 @@ def labels_of(count: int, trees: Sequence[Tree] | None, dependencies: Dependency
 
 
 def top_constituents(trees: Sequence[Tree]) -> str | None:
-    """Return the labels below the topmost node with several children, such as ``NP VP .``, without functions.
+    """Return the labels below the topmost node with several children, such as ``NP VP .``.
 
-    ``None`` unless there is one tree, with such a node. A word without a part of speech is ``_``.
+    They are without functions. ``None`` unless there is one tree, with such a node. A word without a part of speech
+    is ``_``.
     """
     node: Tree | str = trees[0] if len(trees) == 1 else ""
     while isinstance(node, Tree) and len(node.children) == 1:
@@ -72,9 +65,10 @@ def _category(label: str) -> str:
 
 
 def balanced_classes(values: np.ndarray, most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return up to `most` classes of consecutive values, as equal in size as can be in training, and their names.
+    """Return up to `most` classes of consecutive values, and their names.
 
-    The sum of their squared sizes is the least. Values beyond those of training are of the first or last class.
+    They are as equal in size in training as possible: the sum of their squared sizes is the least. Values beyond those
+    of training are of the first or last class.
 
     Args:
         values: ``(items,)``; the class is :data:`NO_LABEL` where they are.
@@ -102,9 +96,9 @@ def balanced_classes(values: np.ndarray, most: int, train: np.ndarray) -> tuple[
 
 
 def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return classes of labels, the `most` most frequent in training and one of all others, and their names.
+    """Return the `most` most frequent labels in training and one of all others as classes.
 
-    The class is :data:`NO_LABEL` for ``None``.
+    With their names. The class is :data:`NO_LABEL` for ``None``.
 
     Args:
         train: which labels are for training, ``(labels,)``.
@@ -117,17 +111,18 @@ def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray)
 
 
 def last_word(words: Sequence[str]) -> str:
-    """Return the type of a sentence in control tasks: its last word with a letter or a digit, in lower case.
+    """Return the type of a sentence in control tasks: its last word, in lower case.
 
-    First words would be a few types of most sentences, whose labels then would not be as frequent as the task's.
+    Words without a letter or digit do not count. First words would be a few types of most sentences, whose labels then
+    would not be as frequent as those of the task.
     """
     return next((w for w in reversed(words) if any(map(str.isalnum, w))), words[-1]).casefold()
 
 
 def by_type(labels: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Draw a label for each type, as often as the labels occur in training, and return the items' labels: ``(items,)``.
+    """Draw a label for each type, and return the items' labels, ``(items,)``.
 
-    A type that occurs in testing alone has a label too, which nobody can know.
+    Labels are drawn as often as they occur in training, also for types that occur in testing alone.
 
     Args:
         labels: of sentences, words or pairs of words, :data:`NO_LABEL` for none.
@@ -142,7 +137,7 @@ def by_type(labels: np.ndarray, types: np.ndarray, train: np.ndarray, random: np
 def heads_by_word_type(
     heads: np.ndarray, starts: np.ndarray, types: np.ndarray, train: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Draw for each word type one of the steps from word to head in training, and return its words' heads.
+    """Draw a step from word to head in training for each word type; return words' heads.
 
     A step that leads out of the sentence is taken to the other side, one that does so there too to the end that is
     farther away. So a head is another word of the sentence.

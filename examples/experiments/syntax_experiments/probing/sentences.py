@@ -20,18 +20,11 @@ from syntax_experiments.probing.probed_labels import ProbeLabels, labels_of
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that can be probed.
+    """A sentence that can be probed, with m words and n - 1 subwords."""
 
-    Attributes:
-        number: its id in the split, from 0.
-        words: its m words.
-        word_of: for each of its n - 1 subwords the index of its word, never falling; every word has one.
-        labels: from its parses.
-    """
-
-    number: int
+    number: int  # its id in the split, from 0
     words: list[str]
-    word_of: np.ndarray
+    word_of: np.ndarray  # for each subword the index of its word, never falling; every word has one
     labels: ProbeLabels
 
 
@@ -47,13 +40,10 @@ def read_sentences(
         parses: by format, the file that has a parse for each sentence of the split.
         count: the number of sentences of the split.
         settings: how subwords are marked, and which words are symbols; a sentence with some is left out.
-        on_bad_parse: ``error``, or ``skip`` the sentence.
+        on_bad_parse: ``skip`` leaves out sentences with a bad parse or with subwords that make no words.
 
-    Raises:
-        InputError: a file has not as many parses as there are sentences.
-        BadParse: a parse is broken, or of another text.
-        ValueError: the subwords are not marked so. Neither this nor a bad parse is an error to ``skip``, unless all
-            subwords are sentencepiece's.
+    Raises :class:`InputError` for another number of parses than sentences, and for a parse that is broken or of
+    another text; :class:`ValueError` for subwords that are not marked so.
     """
     if (marked := first_marked_line(tokens.items(), settings.subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
