@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,17 +9,7 @@ import torch
 
 from fairseq_syntax.commands import average_checkpoints, dump
 from syntax_data.commands import score
-
-
-@contextmanager
-def limited(size: int) -> Iterator[None]:
-    """No file grows above `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+from time_limit import small_files
 
 
 @pytest.fixture
@@ -37,20 +24,20 @@ def test_average(tmp_path, size):
     (tmp_path / "full").mkdir()
     torch.save({"model": {str(i): torch.zeros(30_000) for i in range(4)}}, tmp_path / "x.pt")
     output = tmp_path / "full/a.pt"
-    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {output}: File too large$"), limited(size):
+    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {output}: File too large$"), small_files(size):
         average_checkpoints.main([f"--inputs={tmp_path}/x.pt", f"--output={output}"])
     assert not list(output.parent.iterdir())
 
 
 def test_dump(trained, tmp_path):
     options = ["--path", str(trained.checkpoint), "--cpu", f"--output={tmp_path}/x.npz"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), limited(1000):
+    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), small_files(1000):
         dump.main([str(trained.data), *options])
     assert not list(tmp_path.iterdir())
 
 
 def test_score(text, tmp_path):
     files = [f"--hypotheses={text}", f"--references={tmp_path}/reference", f"--output={tmp_path}/out"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/out: File too large$"), limited(1000):
+    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/out: File too large$"), small_files(1000):
         score.main(files)
     assert {path.name for path in tmp_path.iterdir()} == {"text", "reference"}

@@ -135,7 +135,8 @@ class FileParser(Parser, Generic[T]):
         while True:
             wanted = f"expected {'the rest' if tokens else 'a parse'} of {self.text}:{line.number}"
             if self._next is None:
-                raise InputError(self.path, None, f"{wanted}, found the end of the file")
+                message = f"{wanted}, found the end of the file"
+                raise BadParse(self.path, None, message, "mismatch") if tokens else InputError(self.path, None, message)
             number, entry = self._next
             self._advance()
             if isinstance(entry, NoParse):
