@@ -21,7 +21,7 @@ from fake_parser import FakeParser
 from places import TESTS
 from syntax_data.commands import parse
 from syntax_data.errors import InputError
-from syntax_data.parsers import parser_names
+from syntax_data.parsers import Line, Parse, parser_names
 from syntax_data.parsers.record import check_unchanged
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import NoParse, Tree
@@ -71,13 +71,13 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def outputs(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Those that are neither batches nor locks."""
+    """Files that are neither batches nor locks."""
     return {path: content for path, content in files.items() if ".parts/" not in path}
 
 
 @pytest.fixture
 def one_run(tmp_path) -> dict[str, bytes]:
-    """What one undisturbed process makes of TEXT in a folder of its own."""
+    """Files that one undisturbed process makes of TEXT in a folder of its own."""
     run(write(tmp_path / "one/x", TEXT))
     return snapshot(tmp_path / "one")
 
@@ -92,14 +92,13 @@ def no_work(monkeypatch) -> None:
 def seen(monkeypatch) -> list[str]:
     """The lines that the fake parser has been given."""
     lines: list[str] = []
-    original = FakeParser.parse
-
-    def parse(self, given):
-        lines.extend(line.text for line in given)
-        return original(self, given)
-
-    monkeypatch.setattr(FakeParser, "parse", parse)
+    hook(monkeypatch, lambda line, parse: lines.append(line.text) or parse)
     return lines
+
+
+def hook(monkeypatch: pytest.MonkeyPatch, function: Callable[[Line, Parse], Any]) -> None:
+    """The fake parser returns what `function` makes of each line and its parse."""
+    monkeypatch.setattr(FakeParser, "hook", staticmethod(function))
 
 
 # Lines, and why they have no parse
@@ -155,14 +154,13 @@ def test_the_parser_never_sees_a_line_that_is_too_long(tmp_path, seen, options, 
 
 def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """The fake parser raises `error` for a line BAD."""
-    original = FakeParser._parse
 
-    def parse(self, line, call):
+    def bad(line: Line, parse: Parse) -> Parse:
         if line.text == "BAD":
             raise error
-        return original(self, line, call)
+        return parse
 
-    monkeypatch.setattr(FakeParser, "_parse", parse)
+    hook(monkeypatch, bad)
 
 
 @pytest.mark.parametrize("error", [MemoryError("x" * 10**6), StopIteration()])
@@ -225,16 +223,11 @@ BROKEN_PARSES: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("damage", BROKEN_PARSES)
 def test_parses_are_checked_so_that_what_is_written_can_be_read(tmp_path, damage, monkeypatch, capsys):
-    original = FakeParser._parse
+    def broken(line: Line, parse: Parse) -> Any:
+        changed = BROKEN_PARSES[damage](parse) if line.number == 2 else parse
+        return changed if damage in ("none", "a reason on two lines") else parse
 
-    def parse(self, line, call):
-        made = original(self, line, call)
-        if line.number != 2:
-            return made
-        changed = BROKEN_PARSES[damage](made)
-        return changed if damage in ("none", "a reason on two lines") else made
-
-    monkeypatch.setattr(FakeParser, "_parse", parse)
+    hook(monkeypatch, broken)
     text = write(tmp_path / "x.en", "a b\nc d\ne\n")
     run(text)
     assert tokens(text) == [["a", "b"], NoParse("failed"), ["e"]]
@@ -263,16 +256,14 @@ def test_shards_and_workers_make_what_one_process_makes(tmp_path, how, capfd):
 
 
 def test_what_several_processes_have_done_stays_when_one_is_killed(tmp_path, monkeypatch, one_run, capsys):
-    parse_lines = FakeParser.parse
-
-    def parse_or_die(self, lines):
-        if lines[0].number == 7:
+    def die(line: Line, parse: Parse) -> Parse:
+        if line.number == 7:
             os.kill(os.getpid(), signal.SIGKILL)
-        return parse_lines(self, lines)
+        return parse
 
     text = write(tmp_path / "x", TEXT)
     with monkeypatch.context() as patch:
-        patch.setattr(FakeParser, "parse", parse_or_die)
+        hook(patch, die)
         refused(r"a worker process died \(by SIGKILL\)", text, "--workers", "2")
     capsys.readouterr()
     run(text, "--workers", "3")
@@ -343,15 +334,13 @@ def at_work() -> Iterator[Callable[..., Process]]:
 
 
 def _wait_and_parse(text: Path, *more: str) -> None:
-    original = FakeParser._parse
-
-    def parse(self, line, call):
+    def wait(line: Line, parse: Parse) -> Parse:
         (text.parent / f"begun.{os.getpid()}").touch()
         while not (text.parent / "go").exists():
             time.sleep(0.01)
-        return original(self, line, call)
+        return parse
 
-    FakeParser._parse = parse
+    FakeParser.hook = staticmethod(wait)
     run(text, *more)
 
 

@@ -31,7 +31,7 @@ SECONDS = 2.5
 
 
 def timed(work: Callable[[], Any]) -> Any:
-    """What `work` returns or raises, in time."""
+    """Result or error of `work`, in time."""
 
     def stop(*_: object) -> None:
         raise TimeoutError
