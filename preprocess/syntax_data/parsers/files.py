@@ -63,7 +63,7 @@ class FileParser(Parser, Generic[T]):
             if not os.path.isfile(needed):  # a pipe cannot be read several times
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
-        lines = [bool(fold(line)[0]) for _, line in read_lines(text)]
+        lines = [any(fold(word)[0] for word in line.split()) for _, line in read_lines(text)]
         entries = [not self.format.blank(entry) for _, entry in self._entries()]
         one_for_words = sum(entries) == sum(lines)
         #: Whether blank entries count.
