@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import runpy
+import signal
 import sys
+import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import entry_points
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO, Any
 
 import commands
 
 
-def fork(function: Callable[[], object], *streams: IO[Any]) -> BaseProcess:
-    """A copy of this process that runs `function` with these streams as its stdin, stdout and stderr."""
+def fork(function: Callable[[], object], *streams: IO[Any]) -> int:
+    """The process number of a copy of this process that runs `function` and ends as Python does.
 
-    def work() -> None:
-        for number, stream in enumerate(streams):
-            os.dup2(stream.fileno(), number)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115
-        sys.stdout, sys.stderr = (open(n, "w", buffering=1, closefd=False) for n in (1, 2))  # noqa: SIM115
-        function()
-
-    process = get_context("fork").Process(target=work)
-    process.start()
-    return process
+    Args:
+        streams: its stdin, stdout and stderr.
+    """
+    sys.stdout.flush()
+    ours = multiprocessing.active_children()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            for number, stream in enumerate(streams):
+                os.dup2(stream.fileno(), number)
+            with (
+                open(0, closefd=False) as sys.stdin,
+                open(1, "w", buffering=1, closefd=False) as sys.stdout,
+                open(2, "w", buffering=1, closefd=False) as sys.stderr,
+            ):
+                status = _run(function)
+                for process in set(multiprocessing.active_children()).difference(ours):
+                    process.terminate()
+                    process.join()
+        finally:
+            os._exit(status)
+    return pid
 
 
 class Forked:
@@ -38,17 +53,20 @@ class Forked:
     def __init__(self, function: Callable[[], object], log: Path):
         self._log = log
         with open(os.devnull) as nothing, open(log, "w") as out:
-            self._process = fork(function, nothing, out, out)
-        self.pid = self._process.pid
+            self.pid = fork(function, nothing, out, out)
 
-    def end(self, seconds: float = 30) -> int | None:
+    def end(self, seconds: float = 30) -> int:
         """Its exit status, or minus the number of the signal that ended it; kills it after that many seconds."""
-        self._process.join(seconds)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-            raise TimeoutError(f"not at its end after {seconds} seconds: {self.said}")
-        return self._process.exitcode
+        end = time.monotonic() + seconds
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > end:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                raise TimeoutError(f"not at its end after {seconds} seconds: {self.said}")
+            time.sleep(0.005)
 
     @property
     def said(self) -> str:
@@ -69,12 +87,11 @@ class ForkedCommand:
         env: Mapping[str, str],
         close_fds: bool,
     ):
-        self._process = fork(partial(_command, words, env), stdin, stdout, stderr)
+        self._pid = fork(partial(_command, words, env), stdin, stdout, stderr)
 
-    def wait(self) -> int | None:
+    def wait(self) -> int:
         """Its exit status, or minus the number of the signal that ended it."""
-        self._process.join()
-        return self._process.exitcode
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
 
 def _command(words: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -93,3 +110,16 @@ def _command(words: Sequence[str], environment: Mapping[str, str]) -> None:
         sys.argv = list(words)
         (entry,) = entry_points(group="console_scripts", name=Path(words[0]).name)
         sys.exit(entry.load()())
+
+
+def _run(function: Callable[[], object]) -> int:
+    try:
+        function()
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            print(stop.code)
+        return stop.code if isinstance(stop.code, int) else int(bool(stop.code))
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
