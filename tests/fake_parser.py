@@ -10,11 +10,12 @@ from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 
 class FakeParser(Parser):
-    """Fails on a call with the word FAIL in it; a call takes `seconds`."""
+    """Fails on a call with the word FAIL in it; a call takes `seconds`; tests may replace `hook`."""
 
     kinds = ("conllu", "trees")
     pretokenized = True
     restartable = True
+    hook = staticmethod(lambda line, parse: parse)
 
     def __init__(self, seconds: float):
         self.seconds = seconds
@@ -46,4 +47,4 @@ class FakeParser(Parser):
             return NoParse("empty")
         columns = [["_"] * 7 + [call, "_", "_"] for _ in words]
         tree = DependencyTree(words, list(range(len(words))), columns)
-        return Parse(dependencies=tree, trees=[Tree("S", [Tree(call, [word]) for word in words])])
+        return self.hook(line, Parse(dependencies=tree, trees=[Tree("S", [Tree(call, [word]) for word in words])]))

@@ -1,7 +1,8 @@
-"""A limit for what might never end."""
+"""Limits of time, for what might never end, and of files, as on a full disk."""
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -25,3 +26,14 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - begin), 1e-6))
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file grows above `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,17 +10,7 @@ import torch
 import commands
 from fairseq_syntax.commands import average_checkpoints, dump
 from syntax_data.commands import parse, score
-
-
-@contextmanager
-def limited(size: int) -> Iterator[None]:
-    """No file grows above `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+from time_limit import small_files
 
 
 @pytest.fixture
@@ -38,14 +25,14 @@ def test_average(tmp_path, size):
     (tmp_path / "full").mkdir()
     torch.save({"model": {str(i): torch.zeros(30_000) for i in range(4)}}, tmp_path / "x.pt")
     output = tmp_path / "full/a.pt"
-    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {output}: File too large$"), limited(size):
+    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {output}: File too large$"), small_files(size):
         average_checkpoints.main([f"--inputs={tmp_path}/x.pt", f"--output={output}"])
     assert not list(output.parent.iterdir())
 
 
 def test_dump(trained, tmp_path):
     options = ["--path", str(trained.checkpoint), "--cpu", f"--output={tmp_path}/x.npz"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), limited(1000):
+    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), small_files(1000):
         dump.main([str(trained.data), *options])
     assert not list(tmp_path.iterdir())
 
@@ -53,7 +40,7 @@ def test_dump(trained, tmp_path):
 def test_parse(text, tmp_path):
     (tmp_path / "parses").write_text("(S so many words)\n" * 2000)
     given = ["--parser=trees", f"--parse-file={tmp_path}/parses", f"--input={text}"]
-    with pytest.raises(SystemExit, match=rf": error: {text}\S+: File too large$"), limited(5000):
+    with pytest.raises(SystemExit, match=rf": error: {text}\S+: File too large$"), small_files(5000):
         parse.main(given)
     assert not list(tmp_path.glob("text.trees"))
 
@@ -61,13 +48,13 @@ def test_parse(text, tmp_path):
 def test_binarize(corpus, plain_data_bin, tmp_path):
     data = commands.copy(plain_data_bin, tmp_path / "bin")
     before = {path.name for path in data.iterdir()}
-    with pytest.raises(SystemExit, match=rf": error: {data}/\S+: File too large$"), limited(2000):
+    with pytest.raises(SystemExit, match=rf": error: {data}/\S+: File too large$"), small_files(2000):
         commands.binarize(corpus, data)
     assert {path.name for path in data.iterdir() if not path.name.endswith(".lock")} == before
 
 
 def test_score(text, tmp_path):
     files = [f"--hypotheses={text}", f"--references={tmp_path}/reference", f"--output={tmp_path}/out"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/out: File too large$"), limited(1000):
+    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/out: File too large$"), small_files(1000):
         score.main(files)
     assert {path.name for path in tmp_path.iterdir()} == {"text", "reference"}

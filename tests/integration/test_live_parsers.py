@@ -57,7 +57,10 @@ def run(text: Path, name: str, model: Path, *more: str) -> list:
     return [tree for _, tree in CONLLU.read(f"{text}.conllu")]
 
 
-@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+BOTH = pytest.mark.parametrize("name", ["spacy", "udpipe"])
+
+
+@BOTH
 def test_each_line_has_an_entry(tmp_path, models, name, capsys):
     text = tmp_path / "x.de"
     text.write_text("".join(f"{line}\n" for line in ODD), encoding="utf-8")
@@ -69,45 +72,25 @@ def test_each_line_has_an_entry(tmp_path, models, name, capsys):
     assert "3 parsed" in capsys.readouterr().out
     record = json.loads((tmp_path / "x.de.parse.json").read_text())
     assert record["parses"]["conllu"]["parser"]["name"] == name
+    written = Path(f"{text}.conllu").read_bytes()
+    Path(f"{text}.conllu").unlink()
+    run(text, name, models[name], "--max-tokens", "40", "--max-characters", "250", "--workers", "2")
+    assert Path(f"{text}.conllu").read_bytes() == written
 
 
-def test_a_folder_of_a_pipeline_may_be_called_as_a_package_is(models, monkeypatch):
-    folder = models["spacy"]
-    assert folder.name == "spacy"
-    monkeypatch.chdir(folder.parent)
-    assert SpacyParser(model="spacy").describe() == SpacyParser(model=str(folder)).describe()
-
-
-@pytest.mark.parametrize("name", ["spacy", "udpipe"])
-def test_shards_of_the_work_make_what_one_process_makes(tmp_path, models, name):
-    contents = []
-    for folder, more in (("one", []), ("two", ["--workers", "2"])):
-        (tmp_path / folder).mkdir()
-        text = tmp_path / folder / "x.de"
-        text.write_text("Die Frau kauft das Buch.\n" * 3 + "Er wohnt im Haus.\n" * 4, encoding="utf-8")
-        run(text, name, models[name], *more)
-        contents.append({p.name: p.read_bytes() for p in (tmp_path / folder).iterdir()})
-    assert contents[0] == contents[1]
-
-
-@pytest.mark.parametrize("name", ["spacy", "udpipe"])
-def test_tokens_that_are_given_are_kept_as_one_sentence(models, name):
-    (found,) = made(name, models[name], pretokenized=True).parse([Line(1, "Er wohnt im Haus . &apos;s ist gut .")])
-    assert isinstance(found, Parse)
-    assert found.tokens == ["Er", "wohnt", "im", "Haus", ".", "&apos;s", "ist", "gut", "."]
-    assert found.sentences == 1
-    assert made(name, models[name], max_tokens=3).parse([Line(1, "Er wohnt im Haus .")]) == [NoParse("too_long")]
-
-
-@pytest.mark.parametrize("name", ["spacy", "udpipe"])
-def test_new_text_is_parsed_as_the_training_data_was(models, name):
+@BOTH
+def test_tokens_that_are_given_are_kept_and_new_text_is_parsed_as_the_training_data_was(models, name):
+    lines = [Line(1, "Er wohnt im Haus . &apos;s ist gut .")]
     parser = made(name, models[name], pretokenized=True, max_tokens=30)
+    (found,) = parser.parse(lines)
+    assert isinstance(found, Parse)
+    assert (found.tokens, found.sentences) == (lines[0].text.split(), 1)
+    assert made(name, models[name], max_tokens=3).parse(lines) == [NoParse("too_long")]
     description = {**parser.describe(), "settings": {"max_tokens": 30}}
     folder = models[name] if name == "spacy" else models[name].parent
     again = type(parser).from_description(description, kinds=["conllu"], models=str(folder), device="cpu")
     assert again.describe() == parser.describe()
-    lines = [Line(1, "Die Stadt liegt am Meer .")]
-    assert again.parse(lines) == parser.parse(lines)
+    assert again.parse(lines) == [found]
 
 
 def test_spacys_heads_are_those_that_it_says(models, grammar):
@@ -189,7 +172,7 @@ def test_a_head_in_another_sentence_is_no_root(models):
 
 
 @pytest.mark.parametrize("pretokenized", [True, False])
-@pytest.mark.parametrize("name", ["spacy", "udpipe"])
+@BOTH
 def test_no_character_is_lost(models, name, pretokenized):
     parser = made(name, models[name], pretokenized=pretokenized)
     for odd in "\x00\x01\x1b\x7f\x80\x9f\u200b\ufeff\ufffd\uffff":
@@ -200,26 +183,21 @@ def test_no_character_is_lost(models, name, pretokenized):
             assert "".join(found.tokens) == "".join(line.text.split())
 
 
-def test_udpipe_that_finds_nothing_is_an_error(models, monkeypatch):
-    parser = UdpipeParser(model=str(models["udpipe"]))
-    monkeypatch.setattr(parser, "_of_text", lambda line: ([], []))
-    with pytest.raises(RuntimeError, match="UDPipe found no sentence"):
-        parser.parse([Line(1, "Er wohnt im Haus.")])
-
-
 def test_udpipes_model_of_new_text(models):
     model = models["udpipe"]
     record = {"model": {"file": model.name}}
-    for description, place in ((record, model.parent), (record, model), ({}, model)):
-        found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(place), device=None)
+    for description in (record, {}):  # whose file is given itself
+        found = UdpipeParser.from_description(description, kinds=["conllu"], models=str(model), device=None)
         assert found.describe()["model"]["file"] == model.name
     for description, place in (({}, str(model.parent)), (record, None)):
         with pytest.raises(ValueError, match="--parser-models: expected UDPipe's model"):
             UdpipeParser.from_description(description, kinds=["conllu"], models=place, device=None)
 
 
-def test_what_cannot_parse_is_refused(tmp_path, models, monkeypatch):
+def test_what_is_a_model_and_what_is_not(tmp_path, models, monkeypatch):
     spacy = pytest.importorskip("spacy")
+    monkeypatch.chdir(models["spacy"].parent)  # where a folder is called as a package is
+    assert SpacyParser(model="spacy").describe() == SpacyParser(model=str(models["spacy"])).describe()
     with pytest.raises(ValueError, match="parses neither dependencies nor"):
         SpacyParser(model="blank", pipeline=spacy.blank("en"))
     with pytest.raises(ValueError, match=r"cannot load the pipeline 'xx_none': .* python -m spacy download xx_none"):

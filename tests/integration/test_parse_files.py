@@ -19,22 +19,10 @@ def write(path: Path, content: str) -> Path:
 
 
 def run(text: Path, kind: str, parses: str, *more: str, size: int = 3) -> str:
-    """What is written of the text `text` and a file with these parses."""
+    """The parses that are written for a text and a file with these parses."""
     file = write(text.with_name("p"), parses)
-    parse.main(
-        [
-            "--input",
-            str(text),
-            "--parser",
-            kind,
-            "--parse-file",
-            str(file),
-            "--batch-size",
-            str(size),
-            "--overwrite",
-            *more,
-        ]
-    )
+    files = [f"--input={text}", f"--parser={kind}", f"--parse-file={file}"]
+    parse.main([*files, f"--batch-size={size}", "--overwrite", *more])
     return Path(f"{text}.{kind}").read_text()
 
 
@@ -67,10 +55,10 @@ def test_conllu_files_are_checked_and_normalised(tmp_path, capsys):
         "4\t.\t.\tPUNCT\t_\t_\t3\tpunct\t_\t_\n"
         "\n# no_parse = empty\n\n1\tX\tx\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
     )
-    assert "3 lines: 2 parsed (66.67%), without a parse: 1 empty; 5 tokens (1 of several words) in 3 sentences " in (
-        report := capsys.readouterr().out
+    report = (
+        "3 lines: 2 parsed (66.67%), without a parse: 1 empty; 5 tokens (1 of several words) in 3 sentences (1 lines"
     )
-    assert "(1 lines have several)" in report
+    assert report in capsys.readouterr().out
     assert not (tmp_path / "x.de.trees").exists()
     assert record(text, "conllu")["parser"]["name"] == "UDPipe 2"
     # What was written passes the same check, and the other kind may come from somewhere else.
@@ -81,27 +69,29 @@ def test_conllu_files_are_checked_and_normalised(tmp_path, capsys):
     assert record(text, "conllu")["sha256"]
 
 
+NOT_MORE = "expected no parse after the last line"
+
+
 @pytest.mark.parametrize(
     ("kind", "content", "expected"),
     [
         ("conllu", CONLLU.replace("Haus\tHaus", "Haut\tHaut"), r"p:1: .*x\.de:1: .*has 'Haus' .*, the parse 'Haut'"),
-        ("conllu", CONLLU + "1\tX\t_\t_\t_\t_\t0\t_\t_\t_\n", r"p:12: expected no parse after the last line"),
-        ("conllu", CONLLU[: CONLLU.index("1\tX")], r"p: expected a parse of .*x\.de:3, found none of it"),
-        ("conllu", CONLLU[: CONLLU.index("1\tJa")], r"p: expected a parse of .*x\.de:1, found none of the rest of it"),
+        ("conllu", CONLLU + "1\tX\t_\t_\t_\t_\t0\t_\t_\t_\n", f"p:12: {NOT_MORE}"),
+        ("conllu", CONLLU[: CONLLU.index("1\tX")], r"p: expected a parse of .*x\.de:3, found the end"),
+        ("conllu", CONLLU[: CONLLU.index("1\tJa")], r"p: expected the rest of .*x\.de:1, found the end"),
         ("conllu", CONLLU.replace("\t3\tcase", "\t9\tcase"), r"p:3: .*out of range"),
         ("conllu", CONLLU.replace("1\tJa", "# no_parse = x\n\n1\tJa"), r"p:7: expected the rest of .*x\.de:1"),
+        ("conllu", f"{CONLLU}#\n\n# no_parse = x\n\n", f"p:14: {NOT_MORE}"),
         ("trees", "(S Im Haus)\n(S ja . x)\n", r"p:2: .*x\.de:1: .*the text has nothing, the parse 'x'"),
         ("trees", "(S Im Haus) (S ja .)\n\n(S x\n", r"p:3: expected 1 more '\)'"),
-        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n(S y)\n", r"p:4: expected no parse after the last line"),
-        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n\n(S y)\n", r"p:6: expected no parse after the last line"),
-        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n(())\n", r"p:5: expected no parse after the last line"),
-        ("conllu", f"{CONLLU}#\n\n# no_parse = x\n\n", r"p:14: expected no parse after the last line"),
-        ("trees", "\n\n(S x)\n", r"p:3: .*x\.de:1: .*; .*p:1 has no parse: .* failed there, write '\(\(\)\) failed'"),
-        ("trees", "(S Im Haus) (S ja .)\n\n\n", r"p: expected a parse of .*; .*p:3 has no parse: if the parser failed"),
-        ("conllu", f"#\n\n{CONLLU}".replace("Haus", "Haut"), r"p:3: .*p:1 has no parse: .*'# no_parse = failed'"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n\n(S y)\n", f"p:6: {NOT_MORE}"),
+        ("trees", "(S Im Haus) (S ja .)\n\n(S x)\n\n(())\n", f"p:5: {NOT_MORE}"),
+        ("trees", "(()) empty\n\n(S x)\n", r"p:1: expected a parse of .*x\.de:1, found that of an empty line"),
+        ("trees", "\n\n(S x)\n", r"p:1: .*x\.de:1, found a blank entry: .* failed, write '\(\(\)\) failed'"),
+        ("trees", "(S Im Haus) (S ja .)\n\n\n", r"p:3: .*x\.de:3, found a blank entry"),
         ("trees", "(S Im Haus (-NONE- *)) (S ja .)\n\n(S x)\n", r"p:1: .*x\.de:1: .*--parser trees --drop-traces"),
     ],
-)  # fmt: skip
+)
 def test_broken_files_are_refused_with_file_and_line(tmp_path, kind, content, expected):
     text = write(tmp_path / "x.de", "Im Haus ja.\n\nx\n")
     with pytest.raises(SystemExit, match=expected):
@@ -159,13 +149,6 @@ def test_conllu_blocks_that_are_no_sentences(tmp_path):
     assert record(text, "conllu")["parser"]["name"] == "a parser 2"
 
 
-def test_tokens_of_white_space_are_kept(tmp_path):
-    text = write(tmp_path / "x.en", "One  two\n")
-    for form in ("", " ", "\u00a0"):
-        expected = row(1, "One", 2) + row(2, " ", 3) + row(3, "two", 0) + "\n"
-        assert run(text, "conllu", expected.replace("\t \t", f"\t{form}\t")) == expected
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     blank=st.lists(st.sampled_from(["\n", " \t\n", "\x0b\r\n"]), max_size=5).map("".join),
@@ -174,26 +157,10 @@ def test_tokens_of_white_space_are_kept(tmp_path):
     between=st.integers(0, 2),
     size=st.integers(1, 3),
 )
-def test_blank_lines_and_comments_after_the_last_parse_are_none(
-    tmp_path_factory, blank, comments, empty, between, size
-):
-    folder = tmp_path_factory.mktemp("blank")
-    text = write(folder / "x.en", "a b\nc\n" + "\n" * empty)
+def test_blank_lines_and_comments_are_no_parses(tmp_path_factory, blank, comments, empty, between, size):
+    text = write(tmp_path_factory.mktemp("blank") / "x.en", "a b\nc\n" + "\n" * empty)
     trees = f"(ROOT\n  (S a))\n{between * chr(10)}(S b)\n{between * chr(10)}(()) x\n"
     conllu = row(1, "a", 0) + row(2, "b", 1) + "\n# no_parse = x\n\n"
-    for kind, content, expected in (
-        ("trees", trees + blank, "(ROOT (S a)) (S b)\n(()) x\n" + "(()) empty\n" * empty),
-        ("conllu", conllu + comments, conllu + "# no_parse = empty\n\n" * empty),
-    ):
-        assert run(text, kind, content, size=size) == expected
-
-
-def test_traces_are_dropped_and_counted(tmp_path, capsys):
-    text = write(tmp_path / "x.en", "The dog was seen .\nSo ?\n")
-    tree = "( (S \n  (NP-SBJ-1 (DT The) (NN dog) )\n  (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1) )))\n  (. .) ))\n"
-    content = f"{tree}(S (NP (-NONE- *T*-2) (-NONE- 0)) (RB So) (. ?))\n"
-    assert run(text, "trees", content, "--drop-traces", size=1) == (
-        "( (S (NP-SBJ-1 (DT The) (NN dog)) (VP (VBD was) (VP (VBN seen))) (. .)))\n(S (RB So) (. ?))\n"
-    )
-    assert f"{tmp_path}/p: 3 traces were dropped\n" in capsys.readouterr().out
-    assert record(text, "trees")["parser"]["drop_traces"] is True
+    expected = "(ROOT (S a)) (S b)\n(()) x\n" + "(()) empty\n" * empty
+    assert run(text, "trees", trees + blank, size=size) == expected
+    assert run(text, "conllu", conllu + comments, size=size) == conllu + "# no_parse = empty\n\n" * empty

@@ -32,13 +32,14 @@ def at_step(number: int, when: str, act: Callable[[], object], command: Callable
         def called(*args: object, **kwargs: object) -> object:
             nonlocal step
             step += 1
-            mine = step == number
-            if mine and when == "before":
+            now = when if step == number else ""
+            if now == "before":
                 act()
-            result = function(*args, **kwargs)
-            if mine and when == "after":
-                act()
-            return result
+            try:
+                return function(*args, **kwargs)
+            finally:  # also where there is no file to delete
+                if now == "after":
+                    act()
 
         return called
 

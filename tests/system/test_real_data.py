@@ -22,10 +22,8 @@ from experiment import experiment
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import EXPERIMENTS
 from syntax_data.commands import binarize, parse
-from syntax_data.text.lines import read_lines
-from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.conllu import conllu_entries, parse_conllu
-from syntax_data.trees.tree import DependencyTree, NoParse
+from syntax_data.trees.formats import FORMATS
+from syntax_data.trees.tree import NoParse
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import text as tokenising
@@ -59,22 +57,17 @@ def test_raw_multi30k_becomes_the_authors_words(tmp_path):
     assert others == {"en": 0, "de": 1}
 
 
-@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
-def test_treebanks_collapse_to_their_surface(tmp_path, treebank):
-    path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "x.conllu")
-    texts = [line[9:].rstrip("\n") for line in path.read_text().split("\n") if line.startswith("# text = ")]
-    trees = [parse_conllu(block, path=str(path), line=line) for line, block in conllu_entries(read_lines(str(path)))]
-    assert len(trees) == len(texts) > 400
-    for text, tree in zip(texts, trees, strict=True):
-        assert isinstance(tree, DependencyTree)
-        assert "".join("".join(tree.tokens).split()) == "".join(text.split())
-        assert tree.heads.count(0) == 1
-        for token in range(1, len(tree.tokens) + 1):  # every token reaches the root
-            steps = 0
-            while token:
-                token = tree.heads[token - 1]
-                steps += 1
-                assert steps <= len(tree.tokens)
+def binarized(text: Path, parses: Path, size: int) -> str:
+    """The subwords of a text, after fairseq-preprocess and fairseq-syntax-binarize with its parses."""
+    folder, lang = text.parent, text.suffix[1:]
+    codes, bpe = folder / "codes", folder / f"bpe.{lang}"
+    subprocess.run(["subword-nmt", "learn-bpe", "-s", str(size), "-i", text, "-o", codes], check=True)
+    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
+    common = ["-s", lang, "-t", "xx", "--destdir", f"{folder}/data-bin", f"--testpref={folder}/bpe"]
+    preprocess = ["fairseq-preprocess", *common, f"--trainpref={folder}/bpe", "--only-source"]
+    subprocess.run(preprocess, check=True, capture_output=True)
+    binarize.main([*common, f"--testparse={parses.with_suffix('')}", "--workers", "2"])
+    return bpe.read_text()
 
 
 @pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
@@ -89,18 +82,12 @@ def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsy
     words = [moses.tokenize(text, aggressive_dash_splits=True, return_str=True) for text in texts]
     tokenised = tmp_path / f"tok.{lang}"
     tokenised.write_text("".join(f"{line.lower()}\n" for line in words))
-    codes, bpe = tmp_path / "codes", tmp_path / f"bpe.{lang}"
-    subprocess.run(["subword-nmt", "learn-bpe", "-s", "8000", "-i", tokenised, "-o", codes], check=True)
-    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", tokenised, "-o", bpe], check=True)
     parse.main(["--input", str(raw), "--parser", "conllu", "--parse-file", str(path), "--max-tokens", "1000"])
     assert f"{len(texts)} lines: {len(texts)} parsed (100.00%), without a parse: 0" in capsys.readouterr().out
-    prefixes = ["--testpref", f"{tmp_path}/bpe", "--testparse", f"{tmp_path}/raw"]
-    tokens = ["-s", lang, "-t", "xx", "--destdir", f"{tmp_path}/data-bin", "--testpref", f"{tmp_path}/bpe"]
-    preprocess = ["fairseq-preprocess", *tokens, "--trainpref", f"{tmp_path}/bpe", "--only-source"]
-    subprocess.run(preprocess, check=True, capture_output=True)
-    binarize.main(["-s", lang, "-t", "xx", *prefixes, "--destdir", f"{tmp_path}/data-bin"])
+    subwords = binarized(tokenised, raw, 8000)
     report = capsys.readouterr().out
-    assert f"{len(bpe.read_text().split())} subwords" in report
+    assert len(texts) > 400
+    assert f"{len(subwords.split())} subwords" in report
     assert f"conllu: {len(texts)} parsed (100.00%), without a parse: 0" in report
 
 
@@ -126,6 +113,12 @@ def one_nightly(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("name", "options"), found)
 
 
+def read(text: Path) -> tuple[list, list]:
+    """The parses of a text: dependencies and trees."""
+    conllu, trees = ([entry for _, entry in FORMATS[kind].read(f"{text}.{kind}")] for kind in ("conllu", "trees"))
+    return conllu, trees
+
+
 STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device", "cpu", "--batch-size", "200"]
 
 
@@ -136,15 +129,10 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     text = unpack(f"multi30k/{name}", tmp_path / "val.en")
     parse.main(["--input", str(text), *STANZA, *options])
     lines = text.read_text().splitlines()
-    conllu, trees = (Path(f"{text}.{kind}") for kind in ("conllu", "trees"))
-    blocks = list(conllu_entries(read_lines(str(conllu))))
-    assert len(blocks) == len(trees.read_text().splitlines()) == len(lines) == 1014
-    for (number, block), line, brackets in zip(blocks, lines, read_lines(str(trees)), strict=True):
-        tree = parse_conllu(block, path=str(conllu), line=number)
-        assert isinstance(tree, DependencyTree)
-        constituents = parse_brackets(brackets[1], path=str(trees), line=brackets[0])
-        assert isinstance(constituents, list)
-        assert [leaf for tree in constituents for leaf in tree.leaves()] == tree.tokens
+    conllu, trees = read(text)
+    assert len(conllu) == len(trees) == len(lines) == 1014
+    for line, tree, constituents in zip(lines, conllu, trees, strict=True):
+        assert [leaf for sentence in constituents for leaf in sentence.leaves()] == tree.tokens
         assert len(constituents) == tree.sentences == tree.heads.count(0)
         if options:
             assert tree.tokens == line.split()
@@ -154,24 +142,20 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
 
 @one_nightly("pretokenized")
 def test_stanzas_parses_do_not_depend_on_shards_and_kills(tmp_path, name, options):
-    lines = unpack(f"multi30k/{name}", tmp_path / "val.en").read_text().splitlines(keepends=True)[:150]
+    lines = unpack(f"multi30k/{name}", tmp_path / "val.en").read_text().splitlines(keepends=True)[:60]
     commands = {}
     for run in ("one", "shards", "killed"):
         (tmp_path / run).mkdir()
         text = tmp_path / run / "val.en"
         text.write_text("".join(lines))
-        commands[run] = ["--input", str(text), *STANZA, "--batch-size", "30", *options]
+        commands[run] = ["--input", str(text), *STANZA, "--batch-size", "12", *options]
     parse.main(commands["one"])
     for shard in range(3):
         parse.main([*commands["shards"], "--num-shards", "3", "--shard-id", str(shard)])
     parse.main([*commands["shards"], "--merge"])
 
-    command = [
-        sys.executable,
-        "-c",
-        f"{OFFLINE}\nfrom syntax_data.commands import parse\nparse.main()",
-        *commands["killed"],
-    ]
+    program = f"{OFFLINE}\nfrom syntax_data.commands import parse\nparse.main()"
+    command = [sys.executable, "-c", program, *commands["killed"]]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     shard = tmp_path / "killed/val.en.parts/0-of-1.jsonl"
     while not shard.exists() or shard.read_bytes().count(b"\n") < 3:  # two batches
@@ -198,19 +182,14 @@ def test_stanza_in_raw_mode(tmp_path):
     ]
     text.write_text("\n".join(lines))
     parse.main(["--input", str(text), *STANZA])
-    conllu, trees = f"{text}.conllu", f"{text}.trees"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
-    constituents = [parse_brackets(line, path=trees, line=n) for n, line in read_lines(trees)]
+    units, constituents = read(text)
     assert units[1] == units[3] == constituents[1] == constituents[3] == NoParse("empty")
     assert units[4] == constituents[4] == NoParse("too_long")
     first, third = units[0], units[2]
-    assert isinstance(first, DependencyTree)
-    assert isinstance(third, DependencyTree)
     assert first.tokens == ["I", "don't", "know", ".", "The", "man's", "dog", "isn't", "here", "!"]
     assert first.sentences == first.heads.count(0) == 2
     for sentence in (range(1, 5), range(5, 11)):  # heads stay in their sentence
         assert all(first.heads[i - 1] in (0, *sentence) for i in sentence)
-    assert isinstance(constituents[0], list)
     assert [tree.leaves() for tree in constituents[0]] == [first.tokens[:4], first.tokens[4:]]
     assert "".join(third.tokens) == "".join(lines[2].split())  # the escapes are back
     assert "(" in third.tokens
@@ -223,13 +202,12 @@ def test_stanza_and_words_without_end(tmp_path, name, options):
     short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
     text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
     parse.main(["--input", str(text), *STANZA, *options])
-    conllu = f"{text}.conllu"
-    units = [parse_conllu(block, path=conllu, line=n) for n, block in conllu_entries(read_lines(conllu))]
+    units, _ = read(text)
     assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
     assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
     if options:
         text.write_text("".join(f"{line}\n" for line in short))
-        command = [sys.executable, "-c", PARSE_AND_PRINT_MEMORY, "--input", text, *STANZA, *options]
+        command = [sys.executable, "-c", PARSE_AND_PRINT_MEMORY, "--input", text, *STANZA, *options, "--overwrite"]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
 
@@ -247,19 +225,12 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
     for kind in ("trees", "conllu"):
         unpack(f"multi30k/parsed/val.en.{kind}.gz", tmp_path / f"val.en.{kind}")
-    codes, bpe = tmp_path / "codes", tmp_path / "bpe.en"
-    subprocess.run(["subword-nmt", "learn-bpe", "-s", "500", "-i", text, "-o", codes], check=True)
-    subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
-    prefixes = ["--validpref", f"{tmp_path}/bpe", "--validparse", f"{tmp_path}/val"]
-    tokens = ["-s", "en", "-t", "de", "--destdir", f"{tmp_path}/data-bin", "--validpref", f"{tmp_path}/bpe"]
-    preprocess = ["fairseq-preprocess", *tokens, "--trainpref", f"{tmp_path}/bpe", "--only-source"]
-    subprocess.run(preprocess, check=True, capture_output=True)
-    binarize.main(["-s", "en", "-t", "de", *prefixes, "--destdir", f"{tmp_path}/data-bin", "--workers", "2"])
+    subwords = binarized(text, text, 500)
     report = capsys.readouterr().out
     words = len(text.read_text().split())
-    assert f"1014 sentences; {words} words; {len(bpe.read_text().split())} subwords" in report
-    assert "trees: 1014 parsed (100.00%), without a parse: 0" in report
-    assert "conllu: 1014 parsed (100.00%), without a parse: 0" in report
+    assert f"1014 sentences; {words} words; {len(subwords.split())} subwords" in report
+    for kind in ("trees", "conllu"):
+        assert f"{kind}: 1014 parsed (100.00%), without a parse: 0" in report
 
 
 @pytest.mark.nightly

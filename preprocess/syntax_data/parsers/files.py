@@ -8,7 +8,6 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tqdm import tqdm
@@ -19,7 +18,6 @@ from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, align, plain_words
 from syntax_data.text.folding import fold, marks_in_order
 from syntax_data.text.lines import read_lines
-from syntax_data.text.ranges import line_ranges
 from syntax_data.trees import bad_parses
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import still_open
@@ -40,13 +38,11 @@ class _Broken:
 class FileParser(Parser, Generic[T]):
     """A parser that reads the parses of a text from a file, and checks them.
 
-    A line of text has one entry of the file, or, if lines were split into sentences, as many as its characters need. An
-    empty line may have an empty entry or none; an entry without a parse belongs to it if its reason is ``empty``, or if
-    there are as many entries as lines.
+    A line takes entries until they have its characters: one, or several of sentences. Blank entries are passed over,
+    unless the file has an entry for each line: then they, and those without a parse, may be those of empty lines.
 
-    A bad parse can be skipped where the entries of the later lines are known: if there are as many entries with words
-    as lines with words, or as many entries as lines, they belong together in their order; else the words of the broken
-    entry must be the next words of the text.
+    Where there is one entry for each line, or one that is not blank for each line with words, a bad parse that is
+    skipped costs its line alone. Elsewhere this is so if its words, as far as they can be read, are those of the line.
 
     Args:
         path: of the file.
@@ -67,10 +63,14 @@ class FileParser(Parser, Generic[T]):
             if not os.path.isfile(needed):  # a pipe cannot be read several times
                 raise InputError(needed, None, "expected a file, found none")
         self._bad = bad
-        self._lines = sum(lines.count for lines in line_ranges(text, 1 << 20))
-        self._paired = self._count() == self._lines
-        self._entries = self._parsed()
-        self._next = next(self._entries, None)
+        lines = [any(fold(word)[0] for word in line.split()) for _, line in read_lines(text)]
+        entries = [not self.format.blank(entry) for _, entry in self._entries()]
+        one_for_words = sum(entries) == sum(lines)
+        #: Whether blank entries count.
+        self._paired = not one_for_words and len(entries) >= len(lines) and not any(entries[len(lines) :])
+        self._one_a_line = bad.skips and (one_for_words or self._paired)
+        self._parses = self._parsed()
+        self._advance()
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -83,14 +83,9 @@ class FileParser(Parser, Generic[T]):
         return [args.parse_file]
 
     @classmethod
-    def from_arguments(cls, args: argparse.Namespace) -> FileParser[T]:
+    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser[T]:
         bad = BadParses(args.on_bad_parse, lambda error: tqdm.write(f"skipped ({error.reason}): {error}", sys.stderr))
-        return cls(args.parse_file, args.input, args.parser_name, bad=bad, **cls._own_options(args))
-
-    @classmethod
-    def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
-        """Return further arguments of a format's parser, by name."""
-        return {}
+        return cls(args.parse_file, args.input, args.parser_name, bad=bad, **options)
 
     def describe(self) -> dict[str, Any]:
         name = self.name or self.format.maker(read_lines(self.path)) or f"not stated ({self.kinds[0]} file)"
@@ -101,173 +96,102 @@ class FileParser(Parser, Generic[T]):
 
     def finish(self) -> None:
         """Raise :class:`InputError` if there are more parses after those of the text."""
-        in_order = self._bad.skips and self._order == "words"
-        while self._next and not (self._has_words(self._next[1]) if in_order else self._has_content(self._next[1])):
+        self._paired = False
+        while self._next and self._is_blank(self._next[1]):
             self._advance()
         if self._next is not None:
-            raise InputError(
-                self.path, self._next[0], f"expected no parse after the last line of {self.text}, found one"
-            )
+            message = f"expected no parse after the last line of {self.text}, found one"
+            raise InputError(self.path, self._next[0], message)
 
     def _parse(self, line: Line) -> Parse | NoParse:
-        if self._bad.skips and self._order is not None:
-            return self._parse_in_order(line)
-        expected, _ = fold(line.text)
-        try:
-            if expected:
-                return self._parse_words(line, marks_in_order(expected))
-            if self._next and self._is_empty(entry := self._next[1]):
-                self._advance()
-                if isinstance(entry, _Broken):
-                    raise entry.error
+        expected = marks_in_order(fold(line.text)[0])
+        if not expected and not self._is_of_empty_line():
             return NoParse("empty")
+        try:
+            parse = self._join_entries(line, expected)
         except BadParse as error:
-            if self._bad.skips:
+            if self._bad.skips and not self._one_a_line:
                 why = f"the file has not one for each line of {self.text}"
                 message = f"{error.message}; it is not known which parses are those of the lines after it, since {why}"
                 raise InputError(error.path, error.line, message) from None
             return self._bad.no_parse(error)
+        return parse if expected else NoParse("empty")
 
-    def _parse_in_order(self, line: Line) -> Parse | NoParse:
-        """Return the parse of a line that has an entry of its own."""
-        has_words = bool(fold(line.text)[0])
-        if self._order == "words":
-            if not has_words:
-                return NoParse("empty")
-            while self._next and not self._has_words(self._next[1]):
-                self._advance()
-        assert self._next is not None  # as they were counted
-        number, entry = self._next
-        self._advance()
-        try:
-            if isinstance(entry, _Broken):
-                raise entry.error
-            if not has_words and (isinstance(entry, NoParse) or self._is_empty(entry)):
-                return NoParse("empty")
-            if isinstance(entry, NoParse):
-                return self._no_parse(entry, line, number)
-            self._compare(line, self.format.tokens(entry), number, [entry], None)
-        except BadParse as error:
-            return self._bad.no_parse(error)
-        return self._join([entry])
+    def _is_of_empty_line(self) -> bool:
+        """Return whether the next entry is that of a line without words."""
+        if self._next is None or (self._one_a_line and self._paired):
+            return self._next is not None
+        _, entry = self._next
+        if isinstance(entry, NoParse):
+            return self._paired or entry.reason == "empty"
+        return not isinstance(entry, _Broken) and not _folded(self.format.tokens(entry))
 
-    def _parse_words(self, line: Line, expected: str) -> Parse | NoParse:
-        """Return the parse of a line, whose folded characters are `expected`."""
+    def _join_entries(self, line: Line, expected: str) -> Parse | NoParse:
+        """Return the parse of a line, whose folded characters are `expected`, from its entries."""
         entries: list[T] = []
         tokens: list[str] = []
-        blank = None  # line of a blank entry before them
         broken: BadParse | None = None
         found = 0  # number of expected characters
-        while found < len(expected):
+        while True:
+            wanted = f"expected {'the rest' if tokens else 'a parse'} of {self.text}:{line.number}"
             if self._next is None:
-                missing = "the rest of it" if tokens else "it"
-                message = f"expected a parse of {self.text}:{line.number}, found none of {missing}"
-                message += self._blank_hint(blank)
+                message = f"{wanted}, found the end of the file"
                 raise BadParse(self.path, None, message, "mismatch") if tokens else InputError(self.path, None, message)
             number, entry = self._next
-            if tokens and isinstance(entry, NoParse):
-                message = f"expected the rest of {self.text}:{line.number}, found no parse"
-                raise BadParse(self.path, number, message, "mismatch")
             self._advance()
             if isinstance(entry, NoParse):
-                return self._no_parse(entry, line, number)
+                if tokens or (expected and entry.reason == "empty"):
+                    what = "no parse" if tokens else "that of an empty line"
+                    raise BadParse(self.path, number, f"{wanted}, found {what}", "mismatch")
+                return entry
             if isinstance(entry, _Broken):
                 broken = broken or entry.error
-                if not (self._bad.skips and entry.words):
+                if self._one_a_line or not (self._bad.skips and entry.words):
                     raise broken
                 more = entry.words
             else:
-                more = self.format.tokens(entry)
-                if not more:  # comments
-                    blank = blank or (None if tokens else number)
-                    continue
                 entries.append(entry)
+                more = self.format.tokens(entry)
+                if expected and self._is_blank(entry):
+                    failed = self.format.write(NoParse("failed")).strip()
+                    message = f"{wanted}, found a blank entry: where the parser failed, write {failed!r}"
+                    raise BadParse(self.path, number, message, "mismatch")
             tokens += more
             folded = _folded(more)
-            if expected.startswith(folded, found) and found + len(folded) < len(expected):
+            if not self._one_a_line and expected.startswith(folded, found) and found + len(folded) < len(expected):
                 found += len(folded)
                 continue
             # The end, a difference, or an escape that goes over from one sentence to the next.
             folded = _folded(tokens)
             found = len(folded)
-            if found >= len(expected) or not expected.startswith(folded):
-                try:
-                    self._compare(line, tokens, number, entries, blank)
-                except BadParse as error:
-                    raise broken or error from None
-        return self._bad.no_parse(broken) if broken else self._join(entries)
-
-    def _no_parse(self, entry: NoParse, line: Line, number: int) -> NoParse:
-        """Return the lack of a parse. Raises :class:`BadParse` for that of an empty line."""
-        if entry.reason == "empty":
-            message = f"expected a parse of {self.text}:{line.number}, found that of an empty line"
-            raise BadParse(self.path, number, message, "mismatch")
-        return entry
-
-    def _compare(self, line: Line, tokens: list[str], number: int, entries: list[T], blank: int | None) -> None:
-        """Raise :class:`BadParse` unless the tokens are those of the line."""
-        try:
-            align(plain_words(line.text.split()), tokens)
-        except AlignmentError as error:
-            message = f"{self.text}:{line.number}: {error}{self._hint(entries)}{self._blank_hint(blank)}"
-            raise BadParse(self.path, number, message, "mismatch") from None
-
-    def _blank_hint(self, number: int | None) -> str:
-        """Return a hint for a blank entry where the parser perhaps failed."""
-        if number is None:
-            return ""
-        expected = self.format.write(NoParse("failed")).strip()
-        return f"; {self.path}:{number} has no parse: if the parser failed there, write {expected!r}"
+            if not self._one_a_line and found < len(expected) and expected.startswith(folded):
+                continue
+            try:
+                align(plain_words(line.text.split()), tokens)
+            except AlignmentError as error:
+                message = f"{self.text}:{line.number}: {error}{self._hint(entries)}"
+                raise broken or BadParse(self.path, number, message, "mismatch") from None
+            return self._bad.no_parse(broken) if broken else self._join(entries)
 
     def _hint(self, entries: list[T]) -> str:
         """Return a hint for entries of another text."""
         return ""
 
     def _advance(self) -> None:
-        self._next = next(self._entries, None)
+        self._next = next(self._parses, None)
+        while self._next and not self._paired and self._is_blank(self._next[1]):
+            self._next = next(self._parses, None)
 
-    @cached_property
-    def _order(self) -> str | None:
-        """What corresponds by order: entries with ``words``, all ``lines``, or ``None``."""
-        if sum(self._has_words(entry) for _, entry in self._parsed()) == self._lines_with_words:
-            return "words"
-        return "lines" if self._paired else None
+    def _is_blank(self, entry: T | NoParse | _Broken) -> bool:
+        return not isinstance(entry, NoParse | _Broken) and not self.format.tokens(entry)
 
-    @cached_property
-    def _lines_with_words(self) -> int:
-        return sum(bool(fold(text)[0]) for _, text in read_lines(self.text))
-
-    def _has_words(self, entry: T | NoParse | _Broken) -> bool:
-        """Return whether an entry can only belong to a line with words."""
-        if isinstance(entry, NoParse):
-            return entry.reason != "empty"
-        return isinstance(entry, _Broken) or bool(self.format.tokens(entry))
-
-    def _has_content(self, entry: T | NoParse | _Broken) -> bool:
-        return isinstance(entry, NoParse) or not self._is_empty(entry)
-
-    def _is_empty(self, entry: T | NoParse | _Broken) -> bool:
-        if isinstance(entry, _Broken):
-            return self._paired and not entry.words
-        if isinstance(entry, NoParse):
-            return self._paired or entry.reason == "empty"
-        return not fold("".join(self.format.tokens(entry)))[0]
-
-    def _count(self) -> int:
-        """Return the number of entries, without blank ones after the last line."""
-        count = needed = 0
-        for count, (_, entry) in enumerate(self._raw_entries(), start=1):
-            if not self.format.blank(entry):
-                needed = count
-        return min(count, max(needed, self._lines))
-
-    def _raw_entries(self) -> Iterator[tuple[int, Any]]:
+    def _entries(self) -> Iterator[tuple[int, Any]]:
         """Yield the entries as they are in the file, each with the number of its first line."""
         return self.format.entries(read_lines(self.path))
 
     def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
         """Yield the parses of the entries, each with the number of its first line."""
-        for number, entry in self._raw_entries():
+        for number, entry in self._entries():
             try:
                 yield number, self.format.parse(entry, path=self.path, line=number)
             except BadParse as error:
@@ -290,24 +214,27 @@ class ConlluParser(FileParser[DependencyTree]):
 
     def _join(self, entries: list[DependencyTree]) -> Parse:
         whole = DependencyTree([], [], sentences=sum(entry.sentences for entry in entries))
-        multiword = 0
         for entry in entries:
             first = len(whole.tokens)
             whole.tokens += entry.tokens
             whole.heads += [head and head + first for head in entry.heads]
             whole.columns += entry.columns
-            multiword += entry.multiword
-        return Parse(dependencies=whole, multiword=multiword)
+        return Parse(dependencies=whole, multiword=sum(entry.multiword for entry in entries))
 
 
 class TreesParser(FileParser[list[Tree]]):
-    """Bracketed trees, one or several on a line, or one over several lines."""
+    """Bracketed trees, one or several on a line, or one over several lines.
+
+    A tree ends where its brackets are closed, before an empty line, and before a line with a bracket that is indented
+    no more than the file's first tree.
+    """
 
     format = TREES
     kinds = (TREES.name,)
 
     def __init__(self, *args: Any, drop_traces: bool = False, **options: Any):
         self._drops_traces = drop_traces
+        self._dropped = 0
         super().__init__(*args, **options)
 
     @classmethod
@@ -321,69 +248,34 @@ class TreesParser(FileParser[list[Tree]]):
         )
 
     @classmethod
-    def _own_options(cls, args: argparse.Namespace) -> dict[str, Any]:
-        return {"drop_traces": args.drop_traces}
+    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser[list[Tree]]:
+        return super().from_arguments(args, drop_traces=args.drop_traces)
 
-    def _count(self) -> int:
-        # A tree ends where its brackets are closed, or, in a file with an unbalanced one, where the next one begins.
-        joined, apart = (self._balanced(apart) for apart in (False, True))
-        if joined == apart:
-            self._apart = False
-        elif False in joined:
-            self._apart = self._one_a_line(apart) or apart.count(True) > joined.count(True)
-        else:
-            self._apart = self._one_a_line(apart) and not self._one_a_line(joined)
-        return len(apart if self._apart else joined)
-
-    def _balanced(self, apart: bool) -> list[bool | None]:
-        """Return :func:`_is_balanced` of each tree, without blank ones after the last line."""
-        found = [_is_balanced(entry) for entry in self._trees(apart)]
-        while len(found) > self._lines and found[-1] is None:
-            found.pop()
-        return found
-
-    def _one_a_line(self, entries: list[bool | None]) -> bool:
-        return len(entries) == self._lines or len(entries) - entries.count(None) == self._lines_with_words
-
-    def _trees(self, apart: bool) -> Iterator[tuple[int, str]]:
-        """Yield lines, joined until all brackets are closed.
-
-        Brackets after a backslash count only if nothing else closes a tree, which then ends before a line that is not
-        indented.
-
-        Args:
-            apart: a tree also ends before an empty line, and before a line that begins as the first tree does.
-        """
+    def _entries(self) -> Iterator[tuple[int, str]]:
         held: list[str] = []
-        first = opened = without_escaped = 0
+        first = opened = 0
         margin: int | None = None
         for number, line in read_lines(self.path):
             inside = line.lstrip()
             indent = len(line) - len(inside)
             if inside and margin is None:
                 margin = indent
-            closed = opened <= 0 and not (inside and indent)
-            if held and (closed or (apart and (not inside or (inside[0] == "(" and indent == margin)))):
+            begins = not inside or (inside[0] == "(" and margin is not None and indent <= margin)
+            if held and (begins or opened <= 0):
                 yield first, " ".join(held)
-                held, opened, without_escaped = [], 0, 0
+                held, opened = [], 0
             first = first if held else number
             held.append(line)
-            more, more_without_escaped = still_open(line)
-            opened += more
-            without_escaped += more_without_escaped
-            if without_escaped <= 0:
-                yield first, " ".join(held)
-                held, opened, without_escaped = [], 0, 0
+            # Brackets after a backslash do not count; where it ends a word, the next tree's beginning ends this one.
+            opened += still_open(line)[1]
         if held:
             yield first, " ".join(held)
-
-    def _raw_entries(self) -> Iterator[tuple[int, str]]:
-        return self._trees(self._apart)
 
     def _parsed(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
         for number, trees in super()._parsed():
             if self._drops_traces and not isinstance(trees, NoParse | _Broken):
-                trees, _ = without_traces(trees)
+                trees, dropped = without_traces(trees)
+                self._dropped += dropped
             yield number, trees
 
     def describe(self) -> dict[str, Any]:
@@ -392,17 +284,10 @@ class TreesParser(FileParser[list[Tree]]):
     def finish(self) -> None:
         super().finish()
         if self._drops_traces:
-            read = (trees for _, trees in super()._parsed() if not isinstance(trees, NoParse | _Broken))
-            print(f"{self.path}: {sum(without_traces(trees)[1] for trees in read)} traces were dropped")
+            print(f"{self.path}: {self._dropped} traces were dropped")
 
     def _hint(self, entries: list[list[Tree]]) -> str:
         return trace_hint([tree for entry in entries for tree in entry])
 
     def _join(self, entries: list[list[Tree]]) -> Parse:
         return Parse(trees=[tree for entry in entries for tree in entry])
-
-
-def _is_balanced(entry: tuple[int, str]) -> bool | None:
-    """Return whether a tree's brackets are balanced; ``None`` without a tree."""
-    _, text = entry
-    return 0 in still_open(text) if text.strip() else None

@@ -169,10 +169,7 @@ class StanzaParser(Parser):
         return parses
 
     def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
-        kept = {}
-        for i, line in enumerate(lines):
-            if tokens := line.text.split():
-                kept[i] = tokens
+        kept = {i: tokens for i, line in enumerate(lines) if (tokens := line.text.split())}
         if not kept:
             return
         kept = dict(sorted(kept.items(), key=lambda item: len(item[1])))  # stanza's tagger does not batch by length

@@ -72,9 +72,10 @@ class UdpipeParser(Parser):
         )
 
     def describe(self) -> dict[str, Any]:
+        version = self._udpipe.Version.current()
         return {
             "name": "udpipe",
-            "version": ".".join(str(part) for part in _version(self._udpipe)),
+            "version": f"{version.major}.{version.minor}.{version.patch}",
             "model": {"file": os.path.basename(self._path), "sha256": file_hash(self._path)},
             "pretokenized": self.pretokenized,
         }
@@ -115,7 +116,7 @@ class UdpipeParser(Parser):
             sentences.append(sentence)
         if error.occurred():
             raise RuntimeError(f"UDPipe: {error.message}")
-        spans = [[(t.getTokenRangeStart(), t.getTokenRangeEnd()) for t in _tokens(s)] for s in sentences]
+        spans = [[(t.getTokenRangeStart(), t.getTokenRangeEnd()) for t, _, _ in _spans(s)] for s in sentences]
         return sentences, [[text.surface(*span) for span in of_sentence] for of_sentence in spans]
 
     def _of_tokens(self, line: str) -> tuple[list[Any], list[list[str]]]:
@@ -129,11 +130,6 @@ class UdpipeParser(Parser):
         return [sentence], [tokens]
 
 
-def _version(udpipe: Any) -> tuple[int, int, int]:
-    version = udpipe.Version.current()
-    return version.major, version.minor, version.patch
-
-
 def _spans(sentence: Any) -> list[tuple[Any, int, int]]:
     """Return each token of a sentence, and the numbers of its first and last word."""
     first_of = {token.idFirst: token for token in sentence.multiwordTokens}
@@ -144,10 +140,6 @@ def _spans(sentence: Any) -> list[tuple[Any, int, int]]:
         found.append((sentence.words[number] if token is None else token, number, last))
         number = last + 1
     return found
-
-
-def _tokens(sentence: Any) -> list[Any]:
-    return [token for token, _, _ in _spans(sentence)]
 
 
 def _words_of_tokens(sentence: Any) -> list[list[Word]]:

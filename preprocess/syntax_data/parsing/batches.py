@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from tqdm import tqdm
 
@@ -23,14 +23,8 @@ from syntax_data.trees.counts import ParseCounts, TextCounts, short_reason
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import NoParse
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-class ParserMap(Protocol):
-    """Like map(), of a function whose first argument is a parser."""
-
-    def __call__(self, function: Callable[[Parser, T], R], items: Iterable[T], /) -> Iterator[R]: ...
+#: Like map(), of a function whose first argument is a parser.
+ParserMap = Callable[[Callable[[Parser, Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 @contextmanager
@@ -47,7 +41,7 @@ def open_parser(workers: int, make: Callable[[], Parser]) -> Iterator[ParserMap]
 _parser_of_worker: list[Parser] = []
 
 
-def _in_worker(make: Callable[[], Parser], function: Callable[[Parser, T], R], item: T) -> R:
+def _in_worker(make: Callable[[], Parser], function: Callable[[Parser, Any], Any], item: Any) -> Any:
     if not _parser_of_worker:
         _parser_of_worker.append(make())
     return function(_parser_of_worker[0], item)
@@ -111,9 +105,8 @@ def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], 
         for kind, written in entries.items():
             entry = parse if isinstance(parse, NoParse) else getattr(parse, FORMATS[kind].attribute)
             written.append(FORMATS[kind].write(entry))
-    batch = ParsedBatch(
-        given[0].number, counts, no_parse, {kind: "".join(written) for kind, written in entries.items()}
-    )
+    parses = {kind: "".join(written) for kind, written in entries.items()}
+    batch = ParsedBatch(given[0].number, counts, no_parse, parses)
     if strict:
         batch.check_strictly(lines.path)
     return batch
@@ -163,9 +156,9 @@ class ShardFile:
                 file.seek(self._end)
                 line = file.readline()
             content = line.partition(b" ")[2].removesuffix(b"\n")
-            if line and line != self._line(content):
-                print(f"{self.path}: a line from byte {self._end} on is torn or damaged", file=sys.stderr)
             if line != self._line(content):
+                if line:
+                    print(f"{self.path}: a line from byte {self._end} on is torn or damaged", file=sys.stderr)
                 return
             self._lines += 1
             self._end += len(line)

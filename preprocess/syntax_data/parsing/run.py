@@ -116,11 +116,12 @@ class ParseRun:
         with self._locked(f"{shard or 0}-of-{self.shards}"):
             (described,) = parsers(_describe, [None])
             work = {**described, **self.source}
+            conflict = self._conflict(work)
             if self._is_finished(work):
-                if not any(self._describe_conflicts(work)):
+                if conflict is None:
                     self._delete_parts()  # of a run that was killed while it deleted them
                 return None
-            for conflict in self._describe_conflicts(work):
+            if conflict:
                 raise conflict
             counts = self._parse_shard(parsers, shard or 0, work, sequential=sequential)
             return counts if shard is not None else self._merge(work)
@@ -148,7 +149,7 @@ class ParseRun:
             if work is None:
                 raise nothing
             work |= self.source
-            for conflict in self._describe_conflicts(work):
+            if conflict := self._conflict(work):
                 raise conflict
             if self._is_finished(work):
                 self._delete_parts()
@@ -267,8 +268,8 @@ class ParseRun:
         for name in filter(_PART.fullmatch, os.listdir(self.folder)):
             os.unlink(os.path.join(self.folder, name))
 
-    def _describe_conflicts(self, work: Mapping[str, Any]) -> Iterator[InputError]:
-        """Yield an error for each shard of other work, or of another number of shards."""
+    def _conflict(self, work: Mapping[str, Any]) -> InputError | None:
+        """Return an error for a shard of other work, or of another number of shards."""
         for path, count in self._shard_files().items():
             if count != self.shards:
                 differences = f"it is of {count} shards, now there are {self.shards}"
@@ -276,7 +277,8 @@ class ParseRun:
                 differences = _differences(next(ShardFile(path).read(), work), work)
             if differences:
                 hint = f"give the options and text of its beginning, or delete {self.folder}"
-                yield InputError(path, None, f"expected batches of this run, found others: {differences}; {hint}")
+                return InputError(path, None, f"expected batches of this run, found others: {differences}; {hint}")
+        return None
 
     def _is_finished(self, work: Mapping[str, Any]) -> bool:
         """Return whether all outputs of some work exist.

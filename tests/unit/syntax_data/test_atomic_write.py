@@ -30,11 +30,8 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
 
 
 def test_a_full_disk_is_named(tmp_path):
-    with (
-        pytest.raises(OSError, match=r"No space left on device: '.*/out'"),
-        atomic_write(str(tmp_path / "out")),
-        open("/dev/full", "w") as file,
-    ):
+    full = pytest.raises(OSError, match=r"No space left on device: '.*/out'")
+    with full, atomic_write(str(tmp_path / "out")), open("/dev/full", "w") as file:
         file.write("x")
     assert not os.listdir(tmp_path)
 
@@ -57,10 +54,8 @@ def test_an_input_is_not_overwritten_by_any_of_its_names(tmp_path, monkeypatch):
 def test_only_a_file_is_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in (".", "pipe", "none/x"):
-        with (
-            pytest.raises(InputError, match=r"expected (a file|the folder .*) to write to, found"),
-            atomic_write(str(tmp_path / name)),
-        ):
+        refused = pytest.raises(InputError, match=r"expected (a file|the folder .*) to write to, found")
+        with refused, atomic_write(str(tmp_path / name)):
             pass
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
     assert not (tmp_path / "pipe").is_file()

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import threading
-import time
 
 import pytest
 
@@ -16,24 +15,16 @@ from syntax_data.io.locks import locked
 
 def test_the_second_is_refused_or_waits(tmp_path):
     path = str(tmp_path / "lock")
-    held = threading.Event()
-
-    def hold() -> None:
-        with locked(path, seconds=0, expected="to be first"):
-            held.set()
-            time.sleep(0.3)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(10)
-    with (
-        pytest.raises(InputError, match="lock: expected to be alone, found this lock held by another process"),
-        locked(path, seconds=0, expected="to be alone"),
-    ):
-        pass
-    with locked(path, seconds=20, expected="to be alone"):
-        thread.join(1)
-        assert not thread.is_alive()
+    with locked(path, seconds=0, expected="to be first"):
+        message = "lock: expected to be alone, found this lock held by another process"
+        with pytest.raises(InputError, match=message), locked(path, seconds=0, expected="to be alone"):
+            pass
+        waits = threading.Thread(target=lambda: locked(path, seconds=20, expected="to be alone").__enter__())
+        waits.start()
+        waits.join(0.1)
+        assert waits.is_alive()
+    waits.join(10)
+    assert not waits.is_alive()
 
 
 def test_a_lock_is_for_everybody_and_no_link_is_followed(tmp_path):

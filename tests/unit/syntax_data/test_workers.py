@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -34,37 +36,28 @@ def threads(_: int) -> tuple[str | None, int]:
     return os.environ.get("OMP_NUM_THREADS"), sys.modules["torch"].get_num_threads()
 
 
-class Broken:
-    def __init__(self, after: int):
-        self.after = after
-
-    def __iter__(self):
-        yield from range(self.after)
-        raise InputError("y", None, "expected more")
+def broken(after: int) -> Iterator[int]:
+    yield from range(after)
+    raise InputError("y", None, "expected more")
 
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize(
     ("items", "results", "error"),
     [
-        (range(7), 7, None),
-        ([], 0, None),
-        (range(20), 7, "x:7: expected another number"),
-        (Broken(5), 5, "y: expected more"),
-        (Broken(9), 7, "x:7: expected another number"),
+        (partial(range, 7), 7, None),
+        (list, 0, None),
+        (partial(range, 20), 7, "x:7: expected another number"),
+        (partial(broken, 5), 5, "y: expected more"),
+        (partial(broken, 9), 7, "x:7: expected another number"),
     ],
 )
 def test_results_and_errors_come_in_order(count, items, results, error):
     found = []
-    failure = None
-    with Workers(count) as workers:
-        try:
-            for result in workers.map_ordered(half, items):
-                found.append(result)
-        except InputError as raised:
-            failure = str(raised)
+    with Workers(count) as workers, nullcontext() if error is None else pytest.raises(InputError, match=error):
+        for result in workers.map_ordered(half, items()):
+            found.append(result)
     assert found == [half(i) for i in range(results)]
-    assert failure == error
 
 
 def test_maps_follow_one_another_and_idle_workers_may_die():
