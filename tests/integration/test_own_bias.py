@@ -13,7 +13,7 @@ from places import EXAMPLES
 USER_DIR = EXAMPLES / "own_bias/own_bias"
 RUN = ["--user-dir", str(USER_DIR), "--task", "syntax_translation"]
 
-#: What is said of it without its --user-dir.
+#: The error without its --user-dir.
 UNKNOWN_HERE = f"--syntax-masks: expected some of {','.join(bias_names())}, each once, found 'slr,neighbours'"
 
 
