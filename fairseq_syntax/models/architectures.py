@@ -20,15 +20,15 @@ def architecture(name: str, **defaults: Any) -> None:
         base_architecture(args)
 
 
+def _sizes(embed: int, ffn: int, heads: int, layers: int = 6) -> dict[str, int]:
+    """Return as many layers on either side, of these widths and heads."""
+    of_encoder = {"embed_dim": embed, "ffn_embed_dim": ffn, "attention_heads": heads, "layers": layers}
+    of_decoder = {"attention_heads": heads, "layers": layers}
+    return {**{f"encoder_{k}": v for k, v in of_encoder.items()}, **{f"decoder_{k}": v for k, v in of_decoder.items()}}
+
+
 #: For tests and first steps.
-_TINY = {
-    "encoder_embed_dim": 64,
-    "encoder_ffn_embed_dim": 128,
-    "encoder_attention_heads": 4,
-    "encoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_layers": 2,
-}
+_TINY = _sizes(64, 128, 4, layers=2)
 
 # docs/systems.md describes the systems of papers, and differences from the papers. These defaults fit any size,
 # fairseq's base sizes (512/2048/8, 6+6 layers) among them; the heads that a paper chose for a data set are in the rows
@@ -67,18 +67,6 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 for _name, _row in _SYSTEMS.items():
     architecture(_name, **_row)
     architecture(f"{_name}_tiny", **_row, **_TINY)
-
-
-def _sizes(embed: int, ffn: int, heads: int) -> dict[str, int]:
-    """Return six layers on either side, of these widths and heads."""
-    return {
-        "encoder_embed_dim": embed,
-        "encoder_ffn_embed_dim": ffn,
-        "encoder_attention_heads": heads,
-        "encoder_layers": 6,
-        "decoder_attention_heads": heads,
-        "decoder_layers": 6,
-    }
 
 
 #: The five data sets of Hou 2024: syntax dropout ("ignore rate") and pre-warmup ("locking epochs") of its Table 2.

@@ -5,7 +5,7 @@
 import argparse
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -38,8 +38,6 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
     options, so the command line is written here and read back by the configuration's ``from_namespace``.
     """
-
-    encoder: SyntaxTransformerEncoder
 
     @classmethod
     def add_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -136,9 +134,8 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             model_name_or_path: folder of checkpoints.
             checkpoint_file: its name there; several, with ``:`` between them, are an ensemble.
             data_name_or_path: folder of the dictionaries and the features' signature, that is a data-bin.
-            **kwargs: options that replace the checkpoint's, such as ``tokenizer="moses"``, ``bpe="subword_nmt"``,
-                ``bpe_codes=...``, ``parser``, ``parser_models``, ``parser_device``. A tokenizer is by default that of
-                the model's languages.
+            **kwargs: options that replace the checkpoint's, such as ``bpe="subword_nmt"``, ``bpe_codes=...``,
+                ``parser``, ``parser_models``; ``tokenizer="moses"`` is by default of the model's languages.
 
         Raises:
             InputError: there is no such folder, checkpoint or data-bin, or it is of other languages.
@@ -169,26 +166,3 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
                 what = part.replace("\\", "").removeprefix("self_attn.")
                 logger.info("the checkpoint has no %s; these start fresh: %s", what, ", ".join(fresh))
                 state_dict.update(fresh)
-
-    def make_generation_fast_(
-        self, *, retain_dropout_modules: str | Sequence[str] | None = None, **kwargs: Any
-    ) -> None:
-        """As fairseq's. A name in `retain_dropout_modules` means the class of that name, with or without fairseq's
-        ``Base``, and its subclasses: ``TransformerEncoderLayer`` means all layers of the encoder."""
-        if retain_dropout_modules is not None:
-            if isinstance(retain_dropout_modules, str):  # as fairseq's command line hands it on
-                retain_dropout_modules = re.findall(r"\w+", retain_dropout_modules)
-            kinds = {type(module) for module in self.modules()}
-            found = {name: {kind for kind in kinds if name in _names(kind)} for name in retain_dropout_modules}
-            for name in (name for name, matching in found.items() if not matching):
-                logger.warning("--retain-dropout-modules: the model has no module %s", name)
-            matching = set().union(*found.values())
-            called = {kind.__name__ for kind in matching} | {kind.__name__.removesuffix("Base") for kind in matching}
-            kwargs["retain_dropout_modules"] = sorted(called)
-        super().make_generation_fast_(**kwargs)
-
-
-def _names(kind: type) -> set[str]:
-    """Return the names of a class and of its bases, with and without ``Base``."""
-    names = {base.__name__ for base in kind.__mro__}
-    return names | {name.removesuffix("Base") for name in names}

@@ -37,36 +37,6 @@ class _ZeroGrad(torch.autograd.Function):
         return torch.zeros_like(gradient)
 
 
-class _AmaxFast(torch.autograd.Function):
-    """As ``amax(dim=0)``, also in that equal entries share the gradient; its backward pass is faster."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return x.amax(dim=0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0] == output)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (is_maximum,) = ctx.saved_tensors
-        shares = is_maximum.to(gradient.dtype)
-        return shares.mul_(gradient / shares.sum(dim=0))
-
-
-def fast_amax(x: Tensor) -> Tensor:
-    """Return the maximum over the first axis, in the fastest way for the device.
-
-    A CPU finds indices slowly; on a GPU torch's own gradient takes the fewest launches.
-    """
-    if not torch.is_grad_enabled():
-        return x.amax(dim=0)
-    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _AmaxFast.apply(x)
-
-
 class Gate(nn.Module):
     """Base class of gates: weights G of the syntax experts, and 1 - ΣG of global attention, by the layer's input."""
 
@@ -103,9 +73,8 @@ class Gate(nn.Module):
 class SyntaxGate(Gate):
     """Weights of syntax experts, one a head and expert (Hou 2024, eq. 4-6).
 
-    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
-    expert G = σ(BatchNorm(O)); with k experts G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
-    is the same σ.
+    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With k experts
+    G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1 is the paper's σ(BatchNorm(O)).
 
     Args:
         embed_dim: width of the input.
@@ -135,15 +104,16 @@ class SyntaxGate(Gate):
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
         self.layer_norm = nn.LayerNorm(hidden_dim)
         self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads, bias=output_bias)
-        self.batch_norm = (
-            GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
-        )
+        if batch_norm:
+            self.batch_norm = GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps)
 
     def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
         if padding_bias is not None:
             x = x + padding_bias[:, 0, 0].t().unsqueeze(2)
-        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, fast_amax(x))))
+        # On a GPU the gradient of max takes fewer launches; on a CPU indices are found slowly.
+        pooled = x.max(dim=0).values if numerics.is_asynchronous(x.device) else x.amax(dim=0)
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
             weight, bias = _ZeroGrad.apply(weight), None if bias is None else _ZeroGrad.apply(bias)
@@ -158,8 +128,8 @@ class SyntaxGate(Gate):
 class TokenGate(Gate):
     """Weights of syntax experts, one a token and expert, the same for all heads (Li et al. 2021).
 
-    With one expert G_i = σ(w·h_i + b); with k experts the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for
-    k = 1 is the same σ. h is the attention's input.
+    With k experts G_i = softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], for k = 1 σ(w·h_i + b); h is the
+    attention's input.
 
     Args:
         embed_dim: width of the input.

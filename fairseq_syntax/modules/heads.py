@@ -83,13 +83,9 @@ class Prediction:
 
 
 def parent_targets(word: Tensor, head: Tensor) -> Tensor:
-    """Return the first position of each position's head, ``(batch, n)``.
+    """Return the first position of each position's head, ``(batch, n)``, by the features ``word`` and ``head``.
 
     :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
-
-    Args:
-        word: index of each position's word, ``(batch, n)``.
-        head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
     """
     return head_positions(word, head, first_subwords(word)).masked_fill(~_is_predicted(word, head), UNKNOWN)
 
@@ -141,7 +137,7 @@ def corrupt_distances(depths: Tensor, word: Tensor, head: Tensor, *, rate: float
 
     Args:
         depths: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
-        word, head: see :func:`parent_targets`.
+        word, head: the features, ``(batch, n)`` each.
         rate: the share of the pairs that is chosen.
     """
     first = first_subwords(word)

@@ -7,7 +7,6 @@ import torch
 
 from places import ROOT
 
-
 LAYERS = 6
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import small
-from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
-from fairseq_syntax.modules.gates import SyntaxGate, TokenGate, fast_amax
+from fairseq_syntax.modules.gates import SyntaxGate, TokenGate
 from pairwise import pairwise
 
 
@@ -34,20 +33,6 @@ def test_gates_are_the_papers_formula(num_masks):
     weights = net(x, small.hides(padding))
     torch.testing.assert_close(weights[:, 1:], logits.exp() / (1 + logits.exp().sum(1, keepdim=True)))
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(4, 3))
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_the_maximum_has_torchs_gradient(asynchronous, monkeypatch):
-    monkeypatch.setattr(numerics, "is_asynchronous", lambda device: asynchronous)
-    x, incoming = torch.randn(7, 3, 8, requires_grad=True), torch.randn(3, 8)
-    found, expected = fast_amax(x), x.max(dim=0).values
-    assert torch.equal(found, expected)
-    assert torch.equal(*(torch.autograd.grad(pooled, x, incoming)[0] for pooled in (found, expected)))
-    if not asynchronous:  # on a CPU equal positions share it
-        x = torch.tensor([1.0, 3.0, 3.0, 2.0]).view(4, 1, 1)
-        for maximum in (fast_amax, lambda x: x.amax(dim=0)):
-            gradient = torch.func.grad(lambda x, f=maximum: f(x).sum())(x)
-            assert gradient.flatten().tolist() == [0.0, 0.5, 0.5, 0.0]
 
 
 def test_by_batch_statistics_it_is_torchs():

@@ -30,8 +30,8 @@ def test_descendant_weights_by_hand():
 def test_the_mixture_by_hand(activation, expected):
     states = torch.arange(1.0, 8).view(7, 1, 1)  # H = 1 … 6, and </s>
     mixing = DescendantMixing(1, layers=1, weight=0.1, activation=activation)
-    torch.nn.init.constant_(mixing.layers[0].own.weight, 0.5)
-    torch.nn.init.constant_(mixing.layers[0].descendants.weight, -0.25)
+    torch.nn.init.constant_(mixing.layers[0]["own"].weight, 0.5)
+    torch.nn.init.constant_(mixing.layers[0]["descendants"].weight, -0.25)
     weights = descendant_weights(descendant_depths(*features(WHOLE, HEADS)))
     found = mixing(states, 1, Descendants(weights, torch.tensor([True])))
     mixed = 0.9 * states[:6, 0, 0] + 0.1 * torch.tensor(expected)
