@@ -244,11 +244,7 @@ class SyntaxEncoderOptions:
         return replace(self, embeddings=replace(self.embeddings, **written))
 
     def recorded(self) -> dict[str, Any]:
-        """Return all options by their keys, as a checkpoint records them.
-
-        Those with their defaults are there, too, since a later version may have others; layers are spelled out, masks
-        in the order of the gates.
-        """
+        """Return all options by their keys, as a checkpoint records them: also defaults, which may change."""
         parts = [self, *(getattr(self, name) for name in PARTS)]
         found = {o.key: getattr(part, o.field) for part in parts for o in options_of(type(part))}
         found |= {o.key: getattr(bias, o.field) for bias in self.biases for o in bias_options(bias.name)}

@@ -78,9 +78,9 @@ _HOU_2024 = {
     "wmt18_en_tr": (0.1, 70),
 }
 
-# Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/hou-2024.md).
+# Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/systems.md).
 # The paper does not name ReLU dropout: it is the Distance Transformer's, as most settings are. Gates are normalised by
-# running statistics: under the batch's, as in eq. (6), evaluation differs from training (docs/gate-evaluation.md).
+# running statistics: under the batch's, as in eq. (6), evaluation differs from training (docs/results.md).
 # Names that end in _paper have the batch's.
 for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
     for _suffix, _statistics in (("", "running"), ("_paper", "batch")):

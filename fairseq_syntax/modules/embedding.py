@@ -98,12 +98,7 @@ class InfusedEmbedding(nn.Embedding):
             self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
 
     def forward(self, tokens: Tensor, features: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Embed tokens and features, ``(batch, n, embed_dim)``.
-
-        Args:
-            tokens: ``(batch, n)``.
-            features: each ``(batch, n)``; :data:`~fairseq_syntax.modules.numerics.UNKNOWN` where there is none.
-        """
+        """Embed tokens and features, ``(batch, n)`` each: ``(batch, n, embed_dim)``."""
         embedded = super().forward(tokens)
         if features is None:
             raise ValueError("embeddings of features need features")

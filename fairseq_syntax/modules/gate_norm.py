@@ -18,7 +18,7 @@ class GateBatchNorm(nn.Module):
     """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
 
     Gate logits vary little between sentences, and plain batch normalisation divides by that little spread: gates in
-    evaluation, by running statistics, differ from those in training (docs/research.md). Here training normalises by
+    evaluation, by running statistics, differ from those in training (docs/results.md). Here training normalises by
     the running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the
     batch, and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch
     renormalisation (Ioffe 2017) without clipping. ``statistics="batch"`` is :class:`torch.nn.BatchNorm1d`.

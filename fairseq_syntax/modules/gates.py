@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
 
@@ -49,17 +48,12 @@ class Gate(nn.Module):
         self.frozen = False
 
     def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
-        """Compute the weights.
+        """Return 1 - ΣG, and G of each expert: ``(batch, 1 + num_masks, num_heads)``, or with n queries after them.
 
         Args:
             x: the attention's input, ``(n, batch, embed_dim)``.
-            padding_bias: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where
-                there is no padding.
+            padding_bias: of :meth:`~fairseq_syntax.modules.biases.BatchBiases.padding_bias`.
             statistics: see :class:`~fairseq_syntax.modules.gate_norm.GateBatchNorm`.
-
-        Returns:
-            1 - ΣG, and G of each expert, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or
-            with n queries after them.
         """
         raise NotImplementedError
 
@@ -111,8 +105,8 @@ class SyntaxGate(Gate):
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
         if padding_bias is not None:
             x = x + padding_bias[:, 0, 0].t().unsqueeze(2)
-        # On a GPU the gradient of max takes fewer launches; on a CPU indices are found slowly.
-        pooled = x.max(dim=0).values if numerics.is_asynchronous(x.device) else x.amax(dim=0)
+        # The gradient of max is the faster one, and without gradients amax, which finds no indices.
+        pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
         inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:

@@ -178,14 +178,9 @@ class PredictionOptions:
 
 
 class Predictor(nn.Module):
-    """Predictor of parses from an encoder's output, for losses alone.
+    """Predictor of parses from an encoder's output, `embed_dim` wide, for losses alone.
 
     Heads are predicted by a :class:`ParentScorer`, classes of distances by a linear function of two words' states.
-
-    Args:
-        embed_dim: width of the output.
-        hidden_dim: hidden width of the scorer.
-        options: what is predicted.
     """
 
     def __init__(self, embed_dim: int, hidden_dim: int, options: PredictionOptions):
@@ -198,7 +193,7 @@ class Predictor(nn.Module):
     def forward(
         self, x: Tensor, targets: Tensor, corrupted: CorruptedDistances | None, padding: Tensor | None
     ) -> dict[str, list[Prediction]]:
-        """Predict; the predictions by name.
+        """Return the predictions by name.
 
         Args:
             x: the encoder's output, ``(n, batch, embed_dim)``.

@@ -20,8 +20,7 @@ CONTENTS = ("gates", "attention", "scores", "prediction")
 class SyntaxTrace:
     """Intermediate results of a forward pass: the argument ``trace`` of a model or encoder, which fills it.
 
-    Tensors are in the graph of the pass: without need of gradients, run it under ``no_grad`` or detach them. A second
-    pass with the same trace replaces the results of the first one.
+    Tensors are in the graph of the pass. A second pass with the same trace replaces the first one's results.
 
     Args:
         contents: which of :data:`CONTENTS` to keep. ``attention`` and ``scores`` take the time and memory of the

@@ -29,9 +29,7 @@ class SyntaxBias:
     label_features: ClassVar[tuple[str, ...]] = ()
 
     def log_mask(self, *features: Tensor) -> Tensor:
-        """Return the logarithm of a mask, ``(batch, n, n)`` in float32.
-
-        Values at positions that lack a feature are ignored: these see, and are seen, as without the mask.
+        """Return the logarithm of a mask, ``(batch, n, n)`` in float32; ignored at positions that lack a feature.
 
         Args:
             features: :attr:`features`, in their order, each ``(batch, n)``. Without any, the indices of positions,
@@ -40,11 +38,10 @@ class SyntaxBias:
         raise NotImplementedError
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Any:
-        """Return what all layers share, once a batch.
+        """Return what all layers share, once a batch; its tensors may have a gradient.
 
-        That is an :class:`AttentionBias`; or, as the first argument of the module of :meth:`build_layer_module`,
-        :class:`~fairseq_syntax.modules.biases.bias.Buckets`, or anything if the bias needs no features. Tensors of an
-        :class:`AttentionBias`, and a tensor by itself, may have a gradient.
+        That is an :class:`AttentionBias`; or, for the module of :meth:`build_layer_module`,
+        :class:`~fairseq_syntax.modules.biases.bias.Buckets`, or anything if the bias needs no features.
 
         Args:
             features: see :meth:`log_mask`.
@@ -56,12 +53,7 @@ class SyntaxBias:
         """Return a module with this bias's parameters in one syntax layer; ``None`` if it has none.
 
         The module is called with the result of :meth:`bias` and the attention's input, ``(n, batch, embed_dim)``, and
-        returns the :class:`AttentionBias` of that layer.
-
-        Args:
-            heads: the number of heads that it biases.
-            head_dim: the width of each.
-            embed_dim: the width of the layer's input.
+        returns the :class:`AttentionBias` of that layer for `heads` heads, each `head_dim` wide.
         """
         return None
 

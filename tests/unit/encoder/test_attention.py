@@ -9,7 +9,6 @@ from random import Random
 import pytest
 import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
-from torch import nn
 
 import small
 from fairseq_syntax.encoder import attention as encoder_attention
@@ -20,7 +19,6 @@ from fairseq_syntax.modules.biases import (
     AttentionBias,
     BatchBiases,
     BiasBuilder,
-    Buckets,
     ParentScaling,
     PredictedParent,
     RelativePosition,
@@ -70,55 +68,14 @@ class Slopes(SyntaxBias):
         return AttentionBias(bias=(-slopes * offsets(word).abs()).expand(len(word), -1, -1, -1))
 
 
-class OwnTable(SyntaxBias):
-    """A table of biases a layer, by a module of its own."""
-
-    name = "own_table"
-    features = ("word",)
-
-    def bias(self, word):
-        return Buckets((offsets(word).clamp(-2, 2) + 2).expand(len(word), -1, -1))
-
-    def build_layer_module(self, *, heads, head_dim, embed_dim):
-        return Table(heads)
-
-
-class Table(nn.Module):
-    def __init__(self, heads: int):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(heads, 5))
-
-    def forward(self, buckets, query=None):
-        bias = self.weight[:, buckets.numbers.clamp(min=0)].transpose(0, 1)
-        return AttentionBias(bias=bias).where(buckets.numbers.ge(0).unsqueeze(1))
-
-
-class QueryGate(nn.Module):
-    """Weights of each query, (batch, 1 + masks, heads, n)."""
-
-    def __init__(self, masks: int, heads: int):
-        super().__init__()
-        self.linear = nn.Linear(16, masks * heads)
-        self.shape = masks, heads
-
-    def forward(self, x, padding_bias, statistics=None):
-        logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
-        weights = logits.sigmoid() / self.shape[0]
-        return torch.cat([1 - weights.sum(1, keepdim=True), weights], dim=1)
-
-
 def attention(masks=MASKS, **options) -> SyntaxAttention:
-    """Tables of biases are random; ``combination="query-gate"`` is a gate for each query and head."""
+    """Tables of biases are random."""
     torch.manual_seed(2)
-    gated = options.get("combination") == "query-gate"
-    options |= {"combination": "gate"} if gated else {}
     net = small.attention(masks, **options)
     generator = torch.Generator().manual_seed(8)
     for name, weight in net.state_dict().items():
         if name.startswith("experts.") or "position_bias" in name:
             weight.copy_(torch.randn(weight.shape, generator=generator))
-    if gated:
-        net.gate = QueryGate(len(masks), net.syntax_heads)
     return net
 
 
@@ -164,8 +121,7 @@ def real(output: torch.Tensor, syntax: BatchBiases) -> torch.Tensor:
 KINDS = {
     "factor": [Gaussian()],
     "bias of each head": [Slopes()],
-    "parameters": [OwnTable()],
-    "all": [Gaussian(), Slopes(), OwnTable(), SyntacticLocalRange()],
+    "all": [Gaussian(), Slopes(), TreePath(), SyntacticLocalRange()],
     "relative position": [RelativePosition()],
     "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
     "trees": [TreeHeight(), TreePath()],
@@ -176,7 +132,7 @@ KINDS = {
     "papers": [SyntacticLocalRange(), PredictedParent(), ParentScaling(), SyntaxAwareLocalAttention()],
     "none": [],
 }
-COMBINATIONS = ["gate", "token-gate", "query-gate", "average", "pure", "product"]
+COMBINATIONS = ["gate", "token-gate", "average", "pure", "product"]
 
 
 def can_be(kind: str, combination: str, implementation: str, heads: int, position_bias: bool) -> bool:
@@ -513,7 +469,7 @@ def test_the_first_implementation_that_supports_a_mixture_is_chosen(expected, op
 
 def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
     syntax = built(MASKS[:1], padded_batch())
-    net = attention(MASKS[:1], combination="query-gate")
+    net = attention(MASKS[:1], combination="token-gate")
     x = torch.randn(8, 3, 16)
     _, gates = net(x, syntax, contents=("gates",))
     of_queries = net.gate(x, None)[:, 1:]

@@ -81,7 +81,7 @@ INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge
         ({**INFUSED, "feature_embeddings": "head"}, "--feature-embeddings: expected some of"),
         ({**INFUSED, "share_all_embeddings": True}, "concatenate: expected without --share-all-embeddings"),
         ({**INFUSED, "feature_embed_dim": 32}, "--feature-embed-dim: expected fewer than"),
-        ({**INFUSED, "encoder_embed_path": "x"}, "concatenate: expected without --encoder-embed-path"),
+        ({**INFUSED, "encoder_embed_path": "x"}, "concatenate: expected without .*--encoder-embed-path"),
         ({**INFUSED, "upos_labels": "A B"}, "--upos-labels: expected </s> and then labels, each once"),
         ({**INFUSED, "upos_labels": "</s> A A"}, "--upos-labels: expected </s> and then labels, each once"),
         ({**INFUSED, "upos_labels": None}, "--upos-labels: expected labels, or --task syntax_translation"),

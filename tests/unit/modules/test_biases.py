@@ -10,6 +10,7 @@ import pytest
 import torch
 from test_dependency import visible
 
+import small
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
     AttentionBias,
@@ -29,7 +30,6 @@ from fairseq_syntax.modules.biases import (
 )
 from fairseq_syntax.options import option
 from fairseq_syntax.testing import random_features, random_tree
-from small import padded
 from syntax_data.features import INFINITE
 from syntax_data.features.distance import distance_feature, syntactic_distances
 from syntax_data.trees.tree import Tree
@@ -226,9 +226,8 @@ def matrix(bias: AttentionBias | Buckets) -> tuple[torch.Tensor, float]:
 def test_biases_do_not_depend_on_padding_and_are_neutral_there_and_without_a_parse(kind, left):
     random = Random(4)
     lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
-    unparsed = {name: [0] * 5 if name == "word" else [UNKNOWN] * 5 for name in lines[0]}
-    width = 12
-    features = padded([*lines, unparsed], ("word", "head", "distance"), width=width, left=left)
+    features = small.batch([*lines, 6], left_pad=left)["src_syntax"]  # the last one has no parse
+    width = features["word"].shape[1]
     built = BiasBuilder([kind])(features)
     assert built.has_parse.tolist() == [[True]] * 3 + [[not kind.features]]
     found, neutral = matrix(built.biases[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import pytest
 import torch
@@ -113,22 +112,15 @@ def test_a_batch_of_one_is_normalised_by_running_statistics(statistics):
     assert norm.weight.grad.abs().sum() > 0
 
 
-def test_statistics_move_only_where_gradients_are_computed():
-    norm = GateBatchNorm(2)
-    logits = torch.randn(50, 2) + 3
-    with torch.no_grad():
-        quiet = norm(logits)
-    assert norm.running_mean.eq(0).all()
-    torch.testing.assert_close(norm(logits), quiet)
-    assert norm.running_mean.ne(0).all()
-
-
 @pytest.mark.parametrize("broken", [torch.inf, torch.nan])
 def test_statistics_survive_a_step_that_overflows(broken):
     norm = GateBatchNorm(3)
     norm(torch.randn(8, 3) + 3)
     before = norm.running_mean.clone()
     logits = torch.randn(8, 3)
+    with torch.no_grad():
+        norm(logits)  # moves nothing
+    assert torch.equal(norm.running_mean, before)
     logits[2, 1] = broken
     norm(logits)
     assert norm.running_mean[1] == before[1]
@@ -226,13 +218,6 @@ def test_statistics_stay_float32_and_there_is_no_integer_buffer():
     assert all(buffer.is_floating_point() for buffer in norm.buffers())
 
 
-COPIES = {
-    "itself": lambda net: net,
-    "deepcopy": copy.deepcopy,
-    "pickle": lambda net: pickle.loads(pickle.dumps(net)),
-    "assigned": lambda net: (net.load_state_dict(net.state_dict(), assign=True), net)[1],
-    "other precision": lambda net: net.double().float(),
-}
 FROZEN = {
     **{f"statistics {kind}": lambda kind=kind: gate(batch_norm=kind) for kind in ("running", "batch", None)},
     "of tokens": lambda: TokenGate(embed_dim=8, num_heads=3, num_masks=1),
@@ -240,18 +225,15 @@ FROZEN = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "copied", "upstream", "dtype"),
-    pairwise(list(FROZEN), list(COPIES), [1.0, torch.inf, torch.nan], [torch.float32, torch.bfloat16]),
+    ("kind", "upstream", "dtype"), pairwise(list(FROZEN), [1.0, torch.inf, torch.nan], [torch.float32, torch.bfloat16])
 )
-def test_a_frozen_gate_gives_the_same_weights_and_its_parameters_get_gradients_of_exactly_zero(
-    kind, copied, upstream, dtype
-):
-    """With mixed precision, any gradient that comes in, and in copies; later they learn again."""
+def test_a_frozen_gate_gives_the_same_weights_and_its_parameters_get_gradients_of_exactly_zero(kind, upstream, dtype):
+    """With mixed precision, any gradient that comes in, and after a copy; later they learn again."""
     torch.manual_seed(1)
-    net = FROZEN[kind]()
-    free = copy.deepcopy(net)
+    free = FROZEN[kind]()
+    net = copy.deepcopy(free)
     net.frozen = True
-    net = COPIES[copied](net)
+    net = copy.deepcopy(net)
     x = torch.randn(6, 4, 8, requires_grad=True)
     with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
         expected, frozen = free(x, None), net(x, None)
