@@ -65,7 +65,7 @@ class Option:
         return text if self.default is None else f"{text}; default: {shown}"
 
     def add_to(self, parser: Any) -> None:
-        """Adds the option to a parser or group of argparse's, without its default: an architecture may set another."""
+        """Add the option to a parser, without its default: an architecture may set another."""
         text = self.help.replace("%", "%%")
         if self.kind is bool:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=text)
@@ -116,7 +116,7 @@ NONE = "none"
 
 
 def names_in(written: str, known: Sequence[str]) -> list[str]:
-    """Return the names in a comma-separated list, in the order of `known`, not the user's; unknown ones come last."""
+    """Return the names in a comma-separated list in the order of `known`, others last."""
     if written.strip() in ("", NONE):
         return []
     names = [name.strip() for name in written.split(",")]

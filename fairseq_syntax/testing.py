@@ -44,7 +44,7 @@ def random_tree(random: Random, words: int) -> Tree:
 
 
 def random_features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
-    """The features ``word``, ``distance`` and ``head`` of a random parse of N words, `subwords` + 1 values each."""
+    """``word``, ``distance`` and ``head`` of a random parse, `subwords` + 1 values each."""
     word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
     heads = [random.randint(1, i) if i else 0 for i in range(words)]
     return {
@@ -59,7 +59,7 @@ LABELS = ("</s>", "A", "B", "C")
 
 
 def random_labels(random: Random, subwords: int) -> dict[str, list[int]]:
-    """Random values of features that index labels, `subwords` + 1 each; features of parses index :data:`LABELS`."""
+    """Random indices of labels, `subwords` + 1 a feature; of parses into :data:`LABELS`."""
     numbers = {name: len(feature.labels or LABELS) for name, feature in FEATURES.items() if feature.labels is not None}
     return {name: [*(random.randrange(1, n) for _ in range(subwords)), 0] for name, n in numbers.items()}
 

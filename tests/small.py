@@ -106,5 +106,5 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
 
 
 def hides(padding: torch.Tensor) -> torch.Tensor:
-    """What gates add to their input so that padding is not seen."""
+    """The bias of padding, as gates get it."""
     return padding_bias(padding, torch.float32)[:, None, None]

@@ -105,7 +105,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
 
     @property
     def _numbered_layers(self) -> dict[int, nn.Module]:
-        """All layers by their number from 1, the one on top the last; iterating over :attr:`layers` drops some."""
+        """All layers by number from 1, that on top the last; layer drop leaves none out."""
         layers = dict(enumerate((self.layers[i] for i in range(len(self.layers))), start=1))
         return layers if self.top is None else {**layers, len(layers) + 1: self.top}
 

@@ -57,7 +57,7 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class SyntaxEncoderOptions:
-    """Options of an encoder with syntax, of any model: they do not depend on fairseq's configuration of the model.
+    """Options of an encoder with syntax, apart from fairseq's of any model.
 
     Attributes:
         biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
@@ -257,7 +257,7 @@ class SyntaxEncoderOptions:
         return ",".join([*map(str, sorted(numbers)), *([TOP] if self.has_top else [])])
 
     def semantics(self, activation: str) -> dict[str, Any]:
-        """Return the options that give weights a meaning beyond their names and shapes, and have an effect.
+        """Return the options in effect that give weights a meaning beyond their shapes.
 
         Args:
             activation: that of the feed-forward networks.

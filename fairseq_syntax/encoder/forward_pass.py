@@ -1,4 +1,4 @@
-"""One forward pass through an encoder: what its layers share, and what they return beside hidden states."""
+"""One forward pass through an encoder: what its layers share and return."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from fairseq_syntax.models import transformer as gated_syntax_transformer  # noq
 
 
 def architecture(name: str, **defaults: Any) -> None:
-    """Registers an architecture: `defaults`, and then fairseq's, for options that the command line does not have."""
+    """Register an architecture: `defaults`, and then fairseq's, where none is given."""
 
     @register_model_architecture("gated_syntax_transformer", name)
     def set_defaults(args: Any) -> None:

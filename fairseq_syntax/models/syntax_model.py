@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class SyntaxModel(BaseFairseqModel):
-    """Base of models with a :class:`~fairseq_syntax.encoder.encoder.SyntaxTransformerEncoder`, as tasks see them."""
+    """Base of models with a syntax encoder, as tasks see them."""
 
     encoder: SyntaxTransformerEncoder
 
@@ -67,7 +67,7 @@ class SyntaxModel(BaseFairseqModel):
         return self.encoder.options.gate.warmup_epochs if self.gates else 0
 
     def check_backend(self, ddp_backend: str) -> None:
-        """Raises :class:`ValueError`: under fairseq's ``--ddp-backend fully_sharded`` there is no pre-warmup."""
+        """Refuse pre-warmup under fairseq's ``--ddp-backend fully_sharded``."""
         if ddp_backend == "fully_sharded" and self._warmup_epochs:
             raise ValueError(
                 "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot "
@@ -127,7 +127,7 @@ class SyntaxModel(BaseFairseqModel):
         return SyntaxTrace(("gates",)) if self.gates else None
 
     def validation_sums(self, trace: SyntaxTrace) -> tuple[Mapping[str, float], int]:
-        """Return what validation logs of a batch: sums over its sentences, by name, and the number of sentences.
+        """Return sums over a batch's sentences, by name, for validation, and their number.
 
         Of each mask's gates in a layer the mean over heads, ``gate_MASK_lLAYER``; and each, ``_gate_…_hHEAD``.
         """
@@ -143,7 +143,7 @@ class SyntaxModel(BaseFairseqModel):
 
 
 def syntax_of(model: nn.Module) -> SyntaxModel | None:
-    """Return the model itself, or that within what data parallel training wraps around it; ``None``: a stock one."""
+    """Return the model within wrappers of data parallel training; ``None``: a stock one."""
     while not isinstance(model, SyntaxModel):
         wrapped = getattr(model, "module", None)
         if not isinstance(wrapped, nn.Module):

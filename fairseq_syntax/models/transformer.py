@@ -33,7 +33,7 @@ _ADDED = (
 
 @register_model("gated_syntax_transformer")
 class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
-    """Transformer with the source sentence's parse in its encoder, above all in its self-attention (Hou 2024).
+    """Transformer with the source sentence's parse in its encoder (Hou 2024).
 
     Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
     options, so the command line is written here and read back by the configuration's ``from_namespace``.
@@ -157,7 +157,7 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """As fairseq's. Parameters that a stock Transformer's state (``--finetune-from-model``) lacks start fresh."""
+        """As fairseq's; parameters that a stock Transformer's state lacks start fresh."""
         super().upgrade_state_dict(state_dict)
         for part in _ADDED:
             of_part = re.compile(rf"encoder\.(layers\.\d+\.(module\.)*)?{part}\.")

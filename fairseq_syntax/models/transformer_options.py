@@ -140,7 +140,7 @@ _SEMANTICS = (
 
 
 def option_names() -> list[str]:
-    """Return the names of our options, and of those of fairseq's that are not the encoder's or decoder's."""
+    """Return the names of our options, and fairseq's that are of no side."""
     return [*(field.name for field in fields(TransformerConfig)), *(o.key for o in encoder_options())]
 
 

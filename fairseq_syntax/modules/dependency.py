@@ -39,7 +39,7 @@ def first_subwords(word: Tensor) -> Tensor:
 
 
 def word_starts(word: Tensor, first: Tensor) -> Tensor:
-    """Return the first position of each word by its number, from 1, as in ``head``: ``(batch, n + 2)``.
+    """Return the first position of each word, ``(batch, n + 2)``, by number, from 1.
 
     It is n for a number that no word has; `first` is of :func:`first_subwords`.
     """
@@ -51,13 +51,13 @@ def word_starts(word: Tensor, first: Tensor) -> Tensor:
 
 
 def head_positions(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
-    """Return the first position of the head of each position's word, ``(batch, n)``; for a root, of its own word."""
+    """Return the first position of each word's head, ``(batch, n)``; of a root its own."""
     position = word_starts(word, first).gather(1, head.clamp(min=0))
     return torch.where(position < word.shape[1], position, first)
 
 
 def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:
-    """Return A: `yes` where a word is i's word or an ancestor of it, else `no`, a value of the same type.
+    """Return A: `yes` where a word is i's word or an ancestor of it, else `no`.
 
     Returns:
         ``(batch, n, n)``; rows are positions, columns are words, from 0.
@@ -72,12 +72,12 @@ def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = Fals
 
 
 def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:
-    """Turn a matrix whose columns are words into one whose columns are positions, ``(batch, n, n)`` both."""
+    """Turn columns of words into columns of positions, ``(batch, n, n)`` both."""
     return of_words.gather(2, word.clamp(min=0).unsqueeze(1).expand_as(of_words))
 
 
 def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
-    """Return the numbers of each position's word, its head, that word's head, up to a root, and then zeros.
+    """Return the numbers of each position's word and its ancestors, and then zeros.
 
     Each iteration doubles the length of the paths, so that few are enough for any tree. Numbers are those of ``head``,
     ``(batch, n, steps)``. On a GPU there are as many steps as subwords, or up to twice as many.
@@ -105,9 +105,9 @@ def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
 
 
 def common_ancestors(above: Tensor) -> Tensor:
-    """Return C: how many ancestors, themselves included, two words have in common; 0: no path joins them.
+    """Return C: the number of ancestors, themselves included, that two words share.
 
-    From `above`, A of :func:`ancestors`; ``(batch, n, n)``, integers.
+    From `above`, A of :func:`ancestors`; ``(batch, n, n)``, integers; 0: no path joins the words.
     """
     counted = above.float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
@@ -115,7 +115,9 @@ def common_ancestors(above: Tensor) -> Tensor:
 
 
 def tree_distances(word: Tensor, head: Tensor) -> Tensor:
-    """Return T: the number of steps from i's word to j's, up and down, ``(batch, n, n)``; above n where no path is.
+    """Return T: the number of steps from i's word to j's, up and down.
+
+    ``(batch, n, n)``; above n where no path is.
 
     Raises:
         ValueError: the heads of a sentence form a cycle; see :func:`ancestors`.

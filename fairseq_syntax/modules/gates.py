@@ -37,7 +37,7 @@ class _ZeroGrad(torch.autograd.Function):
 
 
 class Gate(nn.Module):
-    """Base class of gates: weights G of the syntax experts, and 1 - ΣG of global attention, by the layer's input."""
+    """Base class of gates: weights of experts by the layer's input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,9 @@ class Gate(nn.Module):
         self.frozen = False
 
     def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
-        """Return 1 - ΣG, and G of each expert: ``(batch, 1 + num_masks, num_heads)``, or with n queries after them.
+        """Return 1 - ΣG of global attention, and G of each syntax expert.
+
+        They are ``(batch, 1 + num_masks, num_heads)``, or with n queries after them, in float32 at least.
 
         Args:
             x: the attention's input, ``(n, batch, embed_dim)``.
@@ -146,7 +148,7 @@ class TokenGate(Gate):
 
 
 def uniform_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
-    """Return equal weights of all experts, ``(batch, experts, heads)``; the first is global attention, if it has one.
+    """Return equal weights of all experts, ``(batch, experts, heads)``.
 
     Args:
         combination: one of :data:`COMBINATIONS`.

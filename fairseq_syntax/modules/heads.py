@@ -83,7 +83,7 @@ class Prediction:
 
 
 def parent_targets(word: Tensor, head: Tensor) -> Tensor:
-    """Return the first position of each position's head, ``(batch, n)``, by the features ``word`` and ``head``.
+    """Return the first position of each position's head, ``(batch, n)``.
 
     :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
     """

@@ -18,7 +18,7 @@ CONTENTS = ("gates", "attention", "scores", "prediction")
 
 
 class SyntaxTrace:
-    """Intermediate results of a forward pass: the argument ``trace`` of a model or encoder, which fills it.
+    """Intermediate results of a pass: the argument ``trace`` of a model or encoder.
 
     Tensors are in the graph of the pass. A second pass with the same trace replaces the first one's results.
 
@@ -42,7 +42,7 @@ class SyntaxTrace:
         self.layers[layer] = {name: tensor for name, tensor in named if tensor is not None}
 
     def stacked(self, name: str) -> Tensor:
-        """One of the contents, of all syntax layers that ran: as in :data:`CONTENTS`, layers being the second axis.
+        """One of :data:`CONTENTS` of all syntax layers that ran, layers the second axis.
 
         Raises:
             ValueError: the trace has none of it.

@@ -17,7 +17,7 @@ from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
 
 class BatchBiases:
-    """The attention biases of one batch, with its padding: what all layers share, each part computed once.
+    """The attention biases of one batch, with its padding, each part computed once.
 
     Args:
         biases: of each kind the result of :meth:`SyntaxBias.bias`.
@@ -59,7 +59,7 @@ class BatchBiases:
 
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
-        """The tensors of biases that have a gradient (predicted syntax), which layers get as arguments of their own.
+        """The tensors of biases that have a gradient, which layers get as arguments.
 
         Activation checkpointing keeps gradients of arguments that are tensors, and of nothing within other objects.
         """
@@ -94,7 +94,7 @@ class BatchBiases:
 
     @cached_property
     def product(self) -> BatchBiases:
-        """One bias instead of all, each an :class:`AttentionBias` here: the sum of biases and product of factors."""
+        """One bias instead of all: the sum of biases and the product of factors."""
         biases = [bias.bias for bias in self.biases if bias.bias is not None]
         factors = [bias.factor for bias in self.biases if bias.factor is not None]
         product = AttentionBias(bias=reduce(torch.add, biases) if biases else None,
@@ -103,7 +103,7 @@ class BatchBiases:
 
     @cached_property
     def _of_products(self) -> BatchBiases:
-        """What products in all layers share."""
+        """The parent of products in all layers."""
         return BatchBiases((), lambda: self.has_parse.any(dim=1, keepdim=True), padding=self.padding)
 
     def padding_bias(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor | None:

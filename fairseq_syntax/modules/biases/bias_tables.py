@@ -56,7 +56,7 @@ class BiasTable(nn.Module):
 
 
 class TableBias(SyntaxBias):
-    """Base class of biases by a table, one in each syntax layer; :meth:`bias` finds its buckets, ``(batch, n, n)``."""
+    """Base class of biases by a table in each syntax layer; :meth:`bias` gives buckets."""
 
     #: The number of buckets.
     buckets: ClassVar[int]

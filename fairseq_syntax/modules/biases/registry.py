@@ -14,7 +14,7 @@ from syntax_data.features import FEATURES
 
 
 class SyntaxBias:
-    """A kind of attention bias: a dataclass whose fields are its options; see :func:`register_syntax_bias`.
+    """A kind of attention bias: a dataclass whose fields are its options.
 
     A subclass names its :attr:`features` and implements :meth:`log_mask`; or :meth:`bias`, if it has a factor or a bias
     for each head; or, if it has parameters, :meth:`build_layer_module` as well.
@@ -29,7 +29,7 @@ class SyntaxBias:
     label_features: ClassVar[tuple[str, ...]] = ()
 
     def log_mask(self, *features: Tensor) -> Tensor:
-        """Return the logarithm of a mask, ``(batch, n, n)`` in float32; ignored at positions that lack a feature.
+        """Return the logarithm of a mask, ``(batch, n, n)`` in float32.
 
         Args:
             features: :attr:`features`, in their order, each ``(batch, n)``. Without any, the indices of positions,

@@ -1,4 +1,4 @@
-"""What a GPU is asked: without one, on torch's meta device, which has shapes, types and no numbers."""
+"""Operations and copies that a GPU is asked for, on torch's meta device: shapes and types, no numbers."""
 
 from __future__ import annotations
 
