@@ -28,7 +28,7 @@ from fairseq_syntax.modules.biases import (
     SyntaxBias,
     TreeHeight,
     TreePath,
-)  # fmt: skip
+)
 from fairseq_syntax.testing import random_features
 from pairwise import pairwise
 from syntax_data.features import INFINITE
