@@ -11,7 +11,6 @@ import torch
 from fairseq import utils
 from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerEncoderBase
-from fairseq.modules import FairseqDropout
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
@@ -27,13 +26,6 @@ from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
-
-#: Classes by which fairseq's ``--retain-dropout-modules`` names the dropout of ours.
-_STOCK_CLASSES = {
-    "SyntaxTransformerEncoder": "TransformerEncoder",
-    "SyntaxEncoderLayer": "TransformerEncoderLayerBase",
-    "SyntaxAttention": "MultiheadAttention",
-}
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -79,9 +71,6 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self.predictor: Predictor | None = None
         if options.predictions.parents or options.predictions.distances:
             self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)
-        for module in self.modules():
-            if isinstance(module, FairseqDropout):
-                module.module_name = _STOCK_CLASSES.get(module.module_name, module.module_name)
         #: Of all gates, from the first layer on.
         self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 

@@ -5,7 +5,7 @@
 import argparse
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -166,3 +166,26 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
                 what = part.replace("\\", "").removeprefix("self_attn.")
                 logger.info("the checkpoint has no %s; these start fresh: %s", what, ", ".join(fresh))
                 state_dict.update(fresh)
+
+    def make_generation_fast_(
+        self, *, retain_dropout_modules: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> None:
+        """As fairseq's. A name in `retain_dropout_modules` means the class of that name, with or without fairseq's
+        ``Base``, and its subclasses: ``TransformerEncoderLayer`` means all layers of the encoder."""
+        if retain_dropout_modules is not None:
+            if isinstance(retain_dropout_modules, str):  # as fairseq's command line hands it on
+                retain_dropout_modules = re.findall(r"\w+", retain_dropout_modules)
+            kinds = {type(module) for module in self.modules()}
+            found = {name: {kind for kind in kinds if name in _names(kind)} for name in retain_dropout_modules}
+            for name in (name for name, matching in found.items() if not matching):
+                logger.warning("--retain-dropout-modules: the model has no module %s", name)
+            matching = set().union(*found.values())
+            called = {kind.__name__ for kind in matching} | {kind.__name__.removesuffix("Base") for kind in matching}
+            kwargs["retain_dropout_modules"] = sorted(called)
+        super().make_generation_fast_(**kwargs)
+
+
+def _names(kind: type) -> set[str]:
+    """Return the names of a class and of its bases, with and without ``Base``."""
+    names = {base.__name__ for base in kind.__mro__}
+    return names | {name.removesuffix("Base") for name in names}
