@@ -1,5 +1,7 @@
-"""What translating new text costs beside its two parts: fairseq-interactive of ours with the live parser, side by side
-with stanza called directly and then fairseq-interactive of a stock Transformer of the same size.
+"""Time to translate new text, beside that of its two parts.
+
+fairseq-interactive of ours with the live parser, side by side with stanza called directly and then fairseq-interactive
+of a stock Transformer of the same size.
 
     python benchmarks/interactive.py TEXT --stanza-dir DIR [--lang en] [--size 128]
 

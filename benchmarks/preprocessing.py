@@ -1,4 +1,4 @@
-"""What the parse preprocessor costs, side by side with what it adds to.
+"""Cost of the parse preprocessor, beside that of what it adds to.
 
     python benchmarks/preprocessing.py DATA WORK [--stanza-dir DIR]
 

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 
 def option(
-    default: Any,
-    *,
-    help: str,
-    name: str | None = None,
-    choices: Sequence[str] | None = None,
-    above: float | None = None,
-    at_least: float | None = None,
-    below: float | None = None,
-    at_most: float | None = None,
+    default: Any, *, help: str, name: str | None = None, choices: Sequence[str] | None = None, **bounds: float
 ) -> Any:
     """Declare a field of a dataclass that is an option.
 
@@ -30,10 +23,12 @@ def option(
         help: its effect, and its place in the paper.
         name: of the option, where it is not the field's.
         choices: valid strings.
-        above, at_least, below, at_most: bounds of a number.
+        **bounds: bounds of a number: ``above``, ``at_least``, ``below``, ``at_most``.
     """
-    limits = {"choices": choices, "above": above, "at_least": at_least, "below": below, "at_most": at_most}
-    return dataclasses.field(default=default, metadata={"help": help, "name": name, **limits})
+    if unknown := bounds.keys() - _BOUNDS:
+        raise TypeError(f"expected the bounds {', '.join(_BOUNDS)}, found {', '.join(unknown)}")
+    about = {"help": help, "name": name, "choices": choices, "bounds": bounds}
+    return dataclasses.field(default=default, metadata=about)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +65,7 @@ class Option:
         return text if self.default is None else f"{text}; default: {shown}"
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to a parser or group of argparse's, without its default: an architecture may set another."""
+        """Add the option to a parser, without its default: an architecture may set another."""
         text = self.help.replace("%", "%%")
         if self.kind is bool:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=text)
@@ -91,14 +86,10 @@ class Option:
             raise ValueError(f"{self.flag}: expected {_NAMES[self.kind]}, found {value!r}") from None
         if (choices := self.about["choices"]) and plain not in choices:
             raise ValueError(f"{self.flag}: expected one of {', '.join(choices)}, found {value!r}")
-        for bound, word, holds in (
-            ("above", "a number above", lambda limit: plain > limit),
-            ("at_least", "at least", lambda limit: plain >= limit),
-            ("below", "a number below", lambda limit: plain < limit),
-            ("at_most", "at most", lambda limit: plain <= limit),
-        ):
-            if (limit := self.about[bound]) is not None and not holds(limit):
-                raise ValueError(f"{self.flag}: expected {word} {limit}, found {value!r}")
+        for bound, limit in self.about["bounds"].items():
+            words, holds = _BOUNDS[bound]
+            if not holds(plain, limit):
+                raise ValueError(f"{self.flag}: expected {words} {limit}, found {value!r}")
         return plain
 
     def _plain(self, value: Any) -> Any:
@@ -111,6 +102,12 @@ class Option:
         return self.kind(value)
 
 
+_BOUNDS = {
+    "above": ("a number above", operator.gt),
+    "at_least": ("at least", operator.ge),
+    "below": ("a number below", operator.lt),
+    "at_most": ("at most", operator.le),
+}
 _NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
 
 
@@ -119,7 +116,7 @@ NONE = "none"
 
 
 def names_in(written: str, known: Sequence[str]) -> list[str]:
-    """Return the names in a comma-separated list, in the order of `known`, not the user's; unknown ones come last."""
+    """Return the names in a comma-separated list in the order of `known`, others last."""
     if written.strip() in ("", NONE):
         return []
     names = [name.strip() for name in written.split(",")]

@@ -44,12 +44,7 @@ def random_tree(random: Random, words: int) -> Tree:
 
 
 def random_features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
-    """The features ``word``, ``distance`` and ``head`` of a random parse, `subwords` + 1 values each.
-
-    Args:
-        words: number of words.
-        subwords: number of their subwords.
-    """
+    """``word``, ``distance`` and ``head`` of a random parse, `subwords` + 1 values each."""
     word_of = sorted([*range(words), *(random.randrange(words) for _ in range(subwords - words))])
     heads = [random.randint(1, i) if i else 0 for i in range(words)]
     return {
@@ -64,7 +59,7 @@ LABELS = ("</s>", "A", "B", "C")
 
 
 def random_labels(random: Random, subwords: int) -> dict[str, list[int]]:
-    """Random values of features that index labels, `subwords` + 1 each; features of parses index :data:`LABELS`."""
+    """Random indices of labels, `subwords` + 1 a feature; of parses into :data:`LABELS`."""
     numbers = {name: len(feature.labels or LABELS) for name, feature in FEATURES.items() if feature.labels is not None}
     return {name: [*(random.randrange(1, n) for _ in range(subwords)), 0] for name, n in numbers.items()}
 
@@ -102,10 +97,9 @@ def random_source(
 class CopiesOfDevice(TorchFunctionMode):
     """Counter of copies between the host's memory and a device's.
 
-    The host waits for most of these. Counted while it is entered are numbers that come from Python as an index or as a
-    new tensor, tensors that are moved, and tensors that are read as a whole. A single number that is read is not: torch
-    dispatches an operation for it, which can be counted there. A tensor on the CPU cannot be told from one on the
-    device where the model is on the CPU, too: moved tensors are not counted then.
+    Counted are numbers that come from Python as an index or as a new tensor, and tensors that are moved or read as a
+    whole; moved ones only where the device is not the CPU itself. For a single number that is read, torch dispatches an
+    operation, which can be counted.
     """
 
     def __init__(self) -> None:

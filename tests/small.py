@@ -12,12 +12,11 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import build_model
 from omegaconf import OmegaConf
-from torch import nn
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions
-from fairseq_syntax.modules.biases import UNKNOWN, AttentionBias, BatchBiases, SyntaxBias
+from fairseq_syntax.modules.biases import AttentionBias, BatchBiases, SyntaxBias
 from fairseq_syntax.modules.numerics import padding_bias
 from fairseq_syntax.testing import random_source
 
@@ -54,18 +53,6 @@ def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True,
     """A batch of random tokens under these features; a number is a sentence of that length without a parse."""
     source = random_source(Random(seed), sentences, vocabulary=40, left_pad=left_pad)
     return {**source, "prev_output_tokens": torch.tensor([[dictionary().eos(), 5, 6, 7]] * len(sentences))}
-
-
-def padded(
-    lines: list[dict[str, list[int]]], names: tuple[str, ...], *, width: int, left: bool
-) -> dict[str, torch.Tensor]:
-    """Features of sentences as a batch has them, (batch, width) each."""
-
-    def row(values: list[int]) -> list[int]:
-        filling = [UNKNOWN] * (width - len(values))
-        return filling * left + values + filling * (not left)
-
-    return {name: torch.tensor([row(line[name]) for line in lines]) for name in names}
 
 
 def alone(together: dict[str, Any], row: int, features: dict[str, list[int]], *, left_pad: bool) -> dict[str, Any]:
@@ -119,18 +106,5 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
 
 
 def hides(padding: torch.Tensor) -> torch.Tensor:
-    """What gates add to their input so that padding is not seen."""
+    """The bias of padding, as gates get it."""
     return padding_bias(padding, torch.float32)[:, None, None]
-
-
-class ZeroGate(nn.Module):
-    """Gates that are shut."""
-
-    def __init__(self, masks: int, heads: int):
-        super().__init__()
-        self.shape = 1 + masks, heads
-
-    def forward(self, x, hidden, statistics=None):
-        weights = torch.zeros(x.shape[1], *self.shape)
-        weights[:, 0] = 1
-        return weights

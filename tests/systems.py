@@ -28,7 +28,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
 
 #: Systems that need a parse to translate.
-GUIDED = [name for name in SYSTEMS if name != "lisa_transformer"]
+PARSED = [name for name in SYSTEMS if name != "lisa_transformer"]
 
 #: Systems that learn to predict parses.
 SUPERVISED = ["lisa_transformer", "seprem_transformer"]

@@ -65,13 +65,11 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
     to translation's summed loss. fairseq divides the sum of all passes and processes by Σ_s t_s, so λ weighs a weighted
     mean of sentences' mean losses against translation's loss per target token (per sentence).
 
-    Papers have the mean over a batch's predictions, t·(Σ_i l_i / N) with t and N of the whole batch. That is no sum
-    over sentences: N passes under ``--update-freq N``, or N processes, would not be a batch N times as large. For a
-    batch of one sentence the two are equal. In a larger batch a prediction of sentence s has (t_s/N_s) / (t/N) times
-    the weight that it has there. That is 1 where predictions are in proportion to target tokens, as heads of subwords
-    nearly are. Distances are predicted of pairs of words: there long sentences have most of the weight, here each has
-    that of its target tokens. A sentence of which nothing is predicted (it has no parse) adds 0, but its target tokens
-    count in the denominator.
+    Papers have the mean over a batch's predictions, t·(Σ_i l_i / N) with t and N of the whole batch, which is no sum
+    over sentences: N passes under ``--update-freq N``, or N processes, would not be a batch N times as large. Of one
+    sentence the two are equal. Of distances, which are predicted of pairs of words, long sentences have most of the
+    weight there; here each has that of its target tokens. A sentence of which nothing is predicted adds 0, but its
+    target tokens count in the denominator.
 
     A model that predicts nothing has translation's loss alone.
     """
@@ -114,13 +112,10 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
             of_sentences = weights / numbers.clamp(min=1)
             for prediction, of_rows in zip(some, losses, strict=True):
                 loss = loss + self.weights[name] * (of_rows * of_sentences[prediction.sentences]).sum()
-            total, correct = (
-                sum(parts, start=loss.new_zeros(()))
-                for parts in ([of_rows.detach().sum() for of_rows in losses], [p.correct() for p in some])
-            )
+            total = sum((of_rows.detach().sum() for of_rows in losses), start=loss.new_zeros(()))
             logging_output |= {
                 f"{name}_loss": total / (1 if squared else math.log(2)),  # in bits, as fairseq has it
-                f"{name}_correct": correct,
+                f"{name}_correct": sum((p.correct() for p in some), start=loss.new_zeros(())),
                 f"{name}_predictions": numbers.sum(),
             }
         return loss, sample_size, logging_output

@@ -23,15 +23,11 @@ from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, 
 class SyntaxAttention(MultiheadAttention):
     """Self-attention that mixes global attention with attention under syntactic biases.
 
-    :mod:`fairseq_syntax.modules.attention` defines and computes it.
-
-    A sentence without the parse that a bias needs has A_k = A_0 for it, with any gate, and no syntax dropout.
+    :mod:`fairseq_syntax.modules.attention` defines and computes it. A sentence without the parse that a bias needs has
+    A_k = A_0 for it, with any gate, and no syntax dropout.
 
     Parameters have the names of fairseq's :class:`~fairseq.modules.MultiheadAttention`, plus those of the gate
     (``gate``), of biases that have some (``experts``) and of the bias by relative position (``position_bias``).
-
-    Queries, keys and values come from one projection, which takes fewer operations; but not on a CPU, where the copy of
-    the weights costs more than it saves, nor where quant-noise acts on them.
 
     Args:
         embed_dim: width of the model.
@@ -169,7 +165,10 @@ class SyntaxAttention(MultiheadAttention):
         return dropout if dropout.p > 0 and (self.training or dropout.apply_during_inference) else None
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Queries, keys and values of ``(n, batch, embed_dim)``, ``(batch, heads, n, d)`` each."""
+        """Queries, keys and values of ``(n, batch, embed_dim)``, ``(batch, heads, n, d)`` each.
+
+        One projection takes fewer operations, but on a CPU the copy of the weights costs more than it saves.
+        """
         projections = self.q_proj, self.k_proj, self.v_proj
         n, batch, _ = x.shape
         x = x.contiguous()  # once; the first layer gets it transposed

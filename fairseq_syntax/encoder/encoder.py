@@ -32,9 +32,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     """fairseq's Transformer encoder with syntax at up to five places.
 
     Embeddings of features, beside those of tokens; mixtures of words and their descendants, as the input of layers; the
-    self-attention of chosen layers, by biases, one of which may be a parser that is learned; a layer on top, whose
-    output is fused with the encoder's; predictions of parses from its output. The batch's attention biases are built
-    once, on the device of its features, and shared by all layers.
+    self-attention of chosen layers, by biases that are built once a batch; a layer on top, whose output is fused with
+    the encoder's; predictions of parses from its output.
 
     Args:
         cfg: fairseq's configuration of a Transformer.
@@ -94,18 +93,15 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
     @property
-    def _all_layers(self) -> list[nn.Module]:
-        """All layers but that on top; under layer drop, iterating over :attr:`layers` leaves some out."""
-        return [self.layers[i] for i in range(len(self.layers))]
+    def _numbered_layers(self) -> dict[int, nn.Module]:
+        """All layers by number from 1, that on top the last; layer drop leaves none out."""
+        layers = dict(enumerate((self.layers[i] for i in range(len(self.layers))), start=1))
+        return layers if self.top is None else {**layers, len(layers) + 1: self.top}
 
     @property
     def syntax_layers(self) -> dict[int, SyntaxEncoderLayer]:
-        """Layers with attention biases by their number from 1, the one on top the last; without fairseq's wrappers."""
-        modules = (
-            (number, module)
-            for number, layer in enumerate([*self._all_layers, *([] if self.top is None else [self.top])], start=1)
-            for module in layer.modules()
-        )
+        """Layers with attention biases by their number from 1, without fairseq's wrappers."""
+        modules = ((number, module) for number, layer in self._numbered_layers.items() for module in layer.modules())
         return {number: module for number, module in modules if isinstance(module, SyntaxEncoderLayer)}
 
     @property
@@ -169,7 +165,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             traces_stock_layers=trace is not None and "attention" in trace.contents and not self.syntax_layers,
         )
         states, fc_results = [x], []
-        numbers = {id(layer): number for number, layer in enumerate(self._all_layers, start=1)}
+        numbers = {id(layer): number for number, layer in self._numbered_layers.items()}
         for layer in self.layers:  # under layer drop, some of them
             number = numbers[id(layer)]
             if self.tree_mixing is not None and descendants is not None:
@@ -203,9 +199,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """Descendants that layers read, if there are some; corrupted, where their distances are predicted."""
         if self.tree_mixing is None:
             return None
-        options = None if self.predictor is None else self.predictor.options
-        corrupts = options is not None and options.distances and predictions and self.training
-        return Descendants.of(features, corruption_rate=options.rate if options is not None and corrupts else None)
+        options = self.options.predictions
+        corrupts = options.distances and predictions and self.training
+        return Descendants.of(features, corruption_rate=options.rate if corrupts else None)
 
     def _predict(
         self, x: Tensor, features: SyntaxBatch, run: ForwardPass, descendants: Descendants | None
@@ -233,6 +229,6 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         above, _ = run.syntax_layer(self.top, len(self.layers) + 1, x)
         has_parse = run.syntax.has_parse
         # One by one: an index of several numbers would be copied to a GPU, in each pass.
-        columns = [has_parse[:, k] for k in self.bias_builder.parsed_indices]
+        columns = [has_parse[:, k] for k, mask in enumerate(self.bias_builder.masks) if mask.features]
         known = reduce(torch.logical_or, columns) if columns else has_parse.new_ones(len(has_parse))
         return self.fusion(x, above, has_parse=known, padding=run.syntax.padding)

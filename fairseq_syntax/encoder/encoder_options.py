@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,9 +57,7 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class SyntaxEncoderOptions:
-    """Options of an encoder with syntax: attention biases of chosen layers and heads, and other places of syntax.
-
-    They do not depend on fairseq's configuration of the model, so that an encoder of any model can be built from them.
+    """Options of an encoder with syntax, apart from fairseq's of any model.
 
     Attributes:
         biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
@@ -246,11 +244,7 @@ class SyntaxEncoderOptions:
         return replace(self, embeddings=replace(self.embeddings, **written))
 
     def recorded(self) -> dict[str, Any]:
-        """Return all options by their keys, as a checkpoint records them.
-
-        Those with their defaults are there, too, since a later version may have others; layers are spelled out, masks
-        in the order of the gates.
-        """
+        """Return all options by their keys, as a checkpoint records them: also defaults, which may change."""
         parts = [self, *(getattr(self, name) for name in PARTS)]
         found = {o.key: getattr(part, o.field) for part in parts for o in options_of(type(part))}
         found |= {o.key: getattr(bias, o.field) for bias in self.biases for o in bias_options(bias.name)}
@@ -263,7 +257,7 @@ class SyntaxEncoderOptions:
         return ",".join([*map(str, sorted(numbers)), *([TOP] if self.has_top else [])])
 
     def semantics(self, activation: str) -> dict[str, Any]:
-        """Return the options that give weights a meaning beyond their names and shapes, and have an effect.
+        """Return the options in effect that give weights a meaning beyond their shapes.
 
         Args:
             activation: that of the feed-forward networks.
@@ -305,20 +299,9 @@ PARTS: dict[str, type] = {
 
 def encoder_options() -> list[Option]:
     """Return all options: the encoder's, its parts', and each registered mask's."""
-    return list(_declared())
-
-
-def _declared() -> Iterator[Option]:
-    masks = "; ".join(f"{name}: {_summary(bias_type(name))}" for name in bias_names())
+    summaries = {name: (bias_type(name).__doc__ or "").strip().partition("\n")[0] for name in bias_names()}
+    masks = "; ".join(f"{name}: {summary.removesuffix('.')}" for name, summary in summaries.items())
     choice, *others = options_of(SyntaxEncoderOptions)
-    yield replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
-    yield from others
-    for part in PARTS.values():
-        yield from options_of(part)
-    for name in bias_names():
-        yield from bias_options(name)
-
-
-def _summary(mask: type[SyntaxBias]) -> str:
-    """Return the first line of a mask's docstring, without its full stop."""
-    return (mask.__doc__ or "").strip().partition("\n")[0].removesuffix(".")
+    choice = replace(choice, about={**choice.about, "help": f"{choice.about['help']} ({masks})"})
+    of_parts = [o for part in PARTS.values() for o in options_of(part)]
+    return [choice, *others, *of_parts, *(o for name in bias_names() for o in bias_options(name))]

@@ -1,4 +1,4 @@
-"""One forward pass through an encoder: what its layers share, and what they return beside hidden states."""
+"""One forward pass through an encoder: what its layers share and return."""
 
 from __future__ import annotations
 
@@ -35,15 +35,10 @@ class ForwardPass:
     predictions: list[Tensor] = field(default_factory=list)
 
     def syntax_layer(self, layer: nn.Module, number: int, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Run a syntax layer.
-
-        Args:
-            layer: a :class:`~fairseq_syntax.encoder.layer.SyntaxEncoderLayer`, perhaps wrapped.
-            number: its number, from 1.
-            x: ``(n, batch, embed_dim)``.
+        """Run a syntax layer, perhaps wrapped, on ``(n, batch, embed_dim)``.
 
         Returns:
-            the layer's output, in that shape; and of a layer with ``return_fc`` its feed-forward network's.
+            its output, in that shape; and of a layer with ``return_fc`` its feed-forward network's.
         """
         traced = () if self.trace is None else self.trace.contents
         contents = (*traced, "prediction") if self.predicts else traced

@@ -17,8 +17,7 @@ from fairseq_syntax.modules.gate_norm import RunningStatistics
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):
     """fairseq's encoder layer with :class:`SyntaxAttention` instead of its self-attention.
 
-    fairseq's ``forward`` calls the attention with fixed arguments, and has no method between; so the two sublayers are
-    written here again. A test holds them equal to fairseq's.
+    fairseq's ``forward`` calls the attention with fixed arguments, so the two sublayers are written here again.
     """
 
     def __init__(self, cfg: Any, options: SyntaxEncoderOptions, return_fc: bool = False):
@@ -46,16 +45,13 @@ class SyntaxEncoderLayer(TransformerEncoderLayerBase):
 
         Args:
             x: ``(n, batch, embed_dim)``.
-            differentiable: the tensors of `syntax` that have a gradient, :attr:`BatchBiases.differentiable`: activation
-                checkpointing keeps gradients of arguments that are tensors, and of nothing within other objects.
-            syntax: the batch's attention biases and padding.
-            statistics: of the gates in this pass; ``None``: the gate moves its own.
-            contents: of a :class:`~fairseq_syntax.modules.trace.SyntaxTrace`.
+            differentiable: :attr:`BatchBiases.differentiable` of `syntax`.
+            syntax, statistics, contents: see :meth:`SyntaxAttention.forward`.
 
         Returns:
             ``(n, batch, embed_dim)``; with ``return_fc`` the feed-forward network's output after it. With `contents`
-            these two (the second perhaps ``None``) and each of `contents`, as a flat tuple: activation checkpointing
-            keeps the gradients of what a layer returns, and of nothing else.
+            these two (the second perhaps ``None``) and each of `contents`, as a flat tuple, whose gradients activation
+            checkpointing keeps.
         """
         syntax = syntax.with_differentiable(differentiable)
         seen: Sequence[Tensor | None] = ()

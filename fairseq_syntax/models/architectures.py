@@ -11,7 +11,7 @@ from fairseq_syntax.models import transformer as gated_syntax_transformer  # noq
 
 
 def architecture(name: str, **defaults: Any) -> None:
-    """Register an architecture: `defaults`, and then fairseq's, for options that the command line does not have."""
+    """Register an architecture: `defaults`, and then fairseq's, where none is given."""
 
     @register_model_architecture("gated_syntax_transformer", name)
     def set_defaults(args: Any) -> None:
@@ -20,15 +20,15 @@ def architecture(name: str, **defaults: Any) -> None:
         base_architecture(args)
 
 
+def _sizes(embed: int, ffn: int, heads: int, layers: int = 6) -> dict[str, int]:
+    """Return as many layers on either side, of these widths and heads."""
+    of_encoder = {"embed_dim": embed, "ffn_embed_dim": ffn, "attention_heads": heads, "layers": layers}
+    of_decoder = {"attention_heads": heads, "layers": layers}
+    return {**{f"encoder_{k}": v for k, v in of_encoder.items()}, **{f"decoder_{k}": v for k, v in of_decoder.items()}}
+
+
 #: For tests and first steps.
-_TINY = {
-    "encoder_embed_dim": 64,
-    "encoder_ffn_embed_dim": 128,
-    "encoder_attention_heads": 4,
-    "encoder_layers": 2,
-    "decoder_attention_heads": 4,
-    "decoder_layers": 2,
-}
+_TINY = _sizes(64, 128, 4, layers=2)
 
 # docs/systems.md describes the systems of papers, and differences from the papers. These defaults fit any size,
 # fairseq's base sizes (512/2048/8, 6+6 layers) among them; the heads that a paper chose for a data set are in the rows
@@ -69,18 +69,6 @@ for _name, _row in _SYSTEMS.items():
     architecture(f"{_name}_tiny", **_row, **_TINY)
 
 
-def _sizes(embed: int, ffn: int, heads: int) -> dict[str, int]:
-    """Return six layers on either side, of these widths and heads."""
-    return {
-        "encoder_embed_dim": embed,
-        "encoder_ffn_embed_dim": ffn,
-        "encoder_attention_heads": heads,
-        "encoder_layers": 6,
-        "decoder_attention_heads": heads,
-        "decoder_layers": 6,
-    }
-
-
 #: The five data sets of Hou 2024: syntax dropout ("ignore rate") and pre-warmup ("locking epochs") of its Table 2.
 _HOU_2024 = {
     "iwslt_de_en": (0.4, 80),
@@ -90,9 +78,9 @@ _HOU_2024 = {
     "wmt18_en_tr": (0.1, 70),
 }
 
-# Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/hou-2024.md).
+# Sizes and dropout of §5.1; the gate's width and its missing bias follow from the counts of Table 8 (docs/systems.md).
 # The paper does not name ReLU dropout: it is the Distance Transformer's, as most settings are. Gates are normalised by
-# running statistics: under the batch's, as in eq. (6), evaluation differs from training (docs/gate-evaluation.md).
+# running statistics: under the batch's, as in eq. (6), evaluation differs from training (docs/results.md).
 # Names that end in _paper have the batch's.
 for _name, (_syntax_dropout, _gate_warmup_epochs) in _HOU_2024.items():
     for _suffix, _statistics in (("", "running"), ("_paper", "batch")):

@@ -22,21 +22,14 @@ logger = logging.getLogger(__name__)
 
 
 class SyntaxModel(BaseFairseqModel):
-    """Base of models with a :class:`~fairseq_syntax.encoder.encoder.SyntaxTransformerEncoder`.
+    """Base of models with a syntax encoder, as tasks see them."""
 
-    It holds all that a task asks of such a model, for all kinds of models.
-    """
-
-    @property
-    def syntax_encoder(self) -> SyntaxTransformerEncoder:
-        """The encoder with syntax."""
-        encoder: SyntaxTransformerEncoder = self.encoder
-        return encoder
+    encoder: SyntaxTransformerEncoder
 
     @property
     def syntax_attentions(self) -> dict[int, SyntaxAttention]:
         """Self-attentions of the syntax layers, by the layer's number, from 1."""
-        return {number: layer.self_attn for number, layer in self.syntax_encoder.syntax_layers.items()}
+        return {number: layer.self_attn for number, layer in self.encoder.syntax_layers.items()}
 
     @property
     def gates(self) -> dict[int, Gate]:
@@ -51,30 +44,30 @@ class SyntaxModel(BaseFairseqModel):
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """Features that the model's batches must have."""
-        return self.syntax_encoder.syntax_features
+        return self.encoder.syntax_features
 
     @property
     def label_features(self) -> tuple[str, ...]:
         """Features that its auxiliary losses need, in training and validation alone."""
-        return self.syntax_encoder.label_features
+        return self.encoder.label_features
 
     @property
     def feature_labels(self) -> Mapping[str, Sequence[str]]:
         """Labels that the model knows, of features with embeddings, in the order of its numbers."""
-        embedding = self.syntax_encoder.embed_tokens
+        embedding = self.encoder.embed_tokens
         return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Sets the labels that features number in the batches to come, which may come from other data."""
-        if isinstance(self.syntax_encoder.embed_tokens, InfusedEmbedding):
-            self.syntax_encoder.embed_tokens.set_label_vocabulary(labels)
+        if isinstance(self.encoder.embed_tokens, InfusedEmbedding):
+            self.encoder.embed_tokens.set_label_vocabulary(labels)
 
     @property
     def _warmup_epochs(self) -> int:
-        return self.syntax_encoder.options.gate.warmup_epochs if self.gates else 0
+        return self.encoder.options.gate.warmup_epochs if self.gates else 0
 
     def check_backend(self, ddp_backend: str) -> None:
-        """Raises :class:`ValueError`: under fairseq's ``--ddp-backend fully_sharded`` there is no pre-warmup."""
+        """Refuse pre-warmup under fairseq's ``--ddp-backend fully_sharded``."""
         if ddp_backend == "fully_sharded" and self._warmup_epochs:
             raise ValueError(
                 "--ddp-backend fully_sharded makes one parameter of all of a layer's, of which pre-warmup cannot "
@@ -100,14 +93,13 @@ class SyntaxModel(BaseFairseqModel):
     def pass_of_step(self, *, counts: bool) -> Iterator[None]:
         """Context of a training pass, one of perhaps several in an optimizer step.
 
-        It holds back the gates' running statistics until :meth:`end_step`. They go with the gradients: as long as no
-        parameter has one, statistics of passes before were thrown away (loss scaling skipped the step, or the device
-        ran out of memory).
+        It holds back the gates' running statistics until :meth:`end_step`. While no parameter has a gradient, those of
+        earlier passes were thrown away (loss scaling skipped the step, or the device ran out of memory).
 
         Args:
             counts: false for a dummy batch of a process that has none left, which must change nothing.
         """
-        statistics = self.syntax_encoder.gate_statistics
+        statistics = self.encoder.gate_statistics
         if all(parameter.grad is None for parameter in self.parameters()):
             statistics.clear()
         with statistics.within_step(counts=counts):
@@ -116,13 +108,12 @@ class SyntaxModel(BaseFairseqModel):
     def end_step(self, *, stepped: bool) -> None:
         """Moves the gates' running statistics, by all passes and processes of an optimizer step.
 
-        Called by all processes; that takes one small all-reduce. The statistics are the same in all processes, since
-        they begin so: in evaluation, in checkpoints, and in a step that normalises by them.
+        Called by all processes, which takes one small all-reduce: their statistics stay the same.
 
         Args:
             stepped: false if loss scaling skipped the step.
         """
-        statistics = self.syntax_encoder.gate_statistics
+        statistics = self.encoder.gate_statistics
         if not stepped:
             statistics.clear()
         elif distributed_utils.get_data_parallel_world_size() == 1:
@@ -136,7 +127,7 @@ class SyntaxModel(BaseFairseqModel):
         return SyntaxTrace(("gates",)) if self.gates else None
 
     def validation_sums(self, trace: SyntaxTrace) -> tuple[Mapping[str, float], int]:
-        """Return what validation logs of a batch: sums over its sentences, by name, and the number of sentences.
+        """Return sums over a batch's sentences, by name, for validation, and their number.
 
         Of each mask's gates in a layer the mean over heads, ``gate_MASK_lLAYER``; and each, ``_gate_…_hHEAD``.
         """
@@ -145,14 +136,14 @@ class SyntaxModel(BaseFairseqModel):
         names = [
             f"gate_{mask}_l{layer}" if head == 0 else f"_gate_{mask}_l{layer}_h{head}"
             for layer in sorted(trace.layers)
-            for mask in self.syntax_encoder.bias_builder.names
+            for mask in self.encoder.bias_builder.names
             for head in range(gates.shape[3] + 1)
         ]
         return dict(zip(names, means.flatten().tolist(), strict=True)), len(gates)
 
 
 def syntax_of(model: nn.Module) -> SyntaxModel | None:
-    """Return the model itself, or that within what data parallel training wraps around it; ``None``: a stock one."""
+    """Return the model within wrappers of data parallel training; ``None``: a stock one."""
     while not isinstance(model, SyntaxModel):
         wrapped = getattr(model, "module", None)
         if not isinstance(wrapped, nn.Module):

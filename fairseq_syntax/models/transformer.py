@@ -33,13 +33,11 @@ _ADDED = (
 
 @register_model("gated_syntax_transformer")
 class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
-    """Transformer with the source sentence's parse in its encoder, above all in its self-attention (Hou 2024).
+    """Transformer with the source sentence's parse in its encoder (Hou 2024).
 
     Registered without a dataclass: fairseq's registration of subclasses of ``TransformerConfig`` ignores their
     options, so the command line is written here and read back by the configuration's ``from_namespace``.
     """
-
-    encoder: SyntaxTransformerEncoder
 
     @classmethod
     def add_args(cls, parser: argparse.ArgumentParser) -> None:
@@ -136,9 +134,8 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             model_name_or_path: folder of checkpoints.
             checkpoint_file: its name there; several, with ``:`` between them, are an ensemble.
             data_name_or_path: folder of the dictionaries and the features' signature, that is a data-bin.
-            **kwargs: options that replace the checkpoint's, such as ``tokenizer="moses"``, ``bpe="subword_nmt"``,
-                ``bpe_codes=...``, ``parser``, ``parser_models``, ``parser_device``. A tokenizer is by default that of
-                the model's languages.
+            **kwargs: options that replace the checkpoint's, such as ``bpe="subword_nmt"``, ``bpe_codes=...``,
+                ``parser``, ``parser_models``; ``tokenizer="moses"`` is by default of the model's languages.
 
         Raises:
             InputError: there is no such folder, checkpoint or data-bin, or it is of other languages.
@@ -160,7 +157,7 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """As fairseq's. Parameters that a stock Transformer's state (``--finetune-from-model``) lacks start fresh."""
+        """As fairseq's; parameters that a stock Transformer's state lacks start fresh."""
         super().upgrade_state_dict(state_dict)
         for part in _ADDED:
             of_part = re.compile(rf"encoder\.(layers\.\d+\.(module\.)*)?{part}\.")

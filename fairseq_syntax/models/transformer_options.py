@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions, encoder_options
 from fairseq_syntax.modules.biases import bias_names
-from syntax_data.errors import short_repr
 
 
 @dataclass
@@ -44,9 +43,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg: SyntaxTransformerConfig = super().from_namespace(args)
         for side, heads in (("decoder", cfg.decoder.attention_heads), ("encoder", cfg.encoder.attention_heads)):
             if not isinstance(heads, int) or heads < 1:
-                raise ValueError(
-                    f"--{side}-attention-heads: expected a number of at least 1, found {short_repr(heads)}"
-                )
+                raise ValueError(f"--{side}-attention-heads: expected an integer of at least 1, found {heads!r}")
         cfg.syntax = SyntaxEncoderOptions.read(args, encoder_layers=cfg.encoder.layers, encoder_heads=heads)
         cfg._check_encoder()
         return cfg
@@ -58,15 +55,10 @@ class SyntaxTransformerConfig(TransformerConfig):
         embeddings = self.syntax.embeddings
         if not embeddings.names or embeddings.merge != "concatenate":
             return
-        if self.share_all_embeddings or self.merge_src_tgt_embed:
+        if self.share_all_embeddings or self.merge_src_tgt_embed or self.encoder.embed_path:
             raise ValueError(
-                "--feature-merge concatenate: expected without --share-all-embeddings, since the encoder's "
-                "embeddings are narrower than the decoder's; --feature-merge sum has them alike"
-            )
-        if self.encoder.embed_path:
-            raise ValueError(
-                "--feature-merge concatenate: expected without --encoder-embed-path, whose embeddings are wider; "
-                "--feature-merge sum takes them"
+                "--feature-merge concatenate: expected without --share-all-embeddings and --encoder-embed-path, since "
+                "the encoder's embeddings are narrower; use --feature-merge sum"
             )
         if embeddings.dim >= self.encoder.embed_dim:
             raise ValueError(
@@ -127,28 +119,28 @@ class SyntaxTransformerConfig(TransformerConfig):
     @property
     def semantics(self) -> dict[str, Any]:
         """Options, by name, that give weights a meaning beyond their names and shapes, and have an effect."""
+        named = {name: bool(getattr(self, name)) for name in _SEMANTICS}
+        named["share_decoder_input_output_embed"] |= named["share_all_embeddings"]  # as fairseq sets it
+        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+            named[f"{side}_attention_heads"] = part.attention_heads
+            named[f"{side}_normalize_before"] = part.normalize_before
         return {
             **self.syntax.semantics(str(self.activation_fn)),
             "syntax_layers": self.recorded_options["syntax_layers"],
-            "encoder_attention_heads": self.encoder.attention_heads,
-            "decoder_attention_heads": self.decoder.attention_heads,
-            "encoder_normalize_before": self.encoder.normalize_before,
-            "decoder_normalize_before": self.decoder.normalize_before,
             "activation_fn": str(self.activation_fn),
-            "no_scale_embedding": bool(self.no_scale_embedding),
-            "no_token_positional_embeddings": bool(self.no_token_positional_embeddings),
-            "cross_self_attention": bool(self.cross_self_attention),
-            "share_all_embeddings": bool(self.share_all_embeddings),
-            # fairseq sets it with the one above
-            "share_decoder_input_output_embed": bool(
-                self.share_decoder_input_output_embed or self.share_all_embeddings
-            ),
-            "merge_src_tgt_embed": bool(self.merge_src_tgt_embed),
+            **named,
         }
 
 
+#: Switches of fairseq's Transformer that give weights a meaning beyond their names and shapes.
+_SEMANTICS = (
+    "no_scale_embedding", "no_token_positional_embeddings", "cross_self_attention", "share_all_embeddings",
+    "share_decoder_input_output_embed", "merge_src_tgt_embed",
+)  # fmt: skip
+
+
 def option_names() -> list[str]:
-    """Return the names of our options, and of those of fairseq's that are not the encoder's or decoder's."""
+    """Return the names of our options, and fairseq's that are of no side."""
     return [*(field.name for field in fields(TransformerConfig)), *(o.key for o in encoder_options())]
 
 

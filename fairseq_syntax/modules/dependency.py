@@ -39,13 +39,9 @@ def first_subwords(word: Tensor) -> Tensor:
 
 
 def word_starts(word: Tensor, first: Tensor) -> Tensor:
-    """Return the first position of each word, ``(batch, n + 2)``, by its number, from 1, as in ``head``.
+    """Return the first position of each word, ``(batch, n + 2)``, by number, from 1.
 
-    Args:
-        first: of :func:`first_subwords`.
-
-    Returns:
-        n for a number that no word has.
+    It is n for a number that no word has; `first` is of :func:`first_subwords`.
     """
     batch, n = word.shape
     begin = torch.full((batch, n + 2), n, device=word.device)
@@ -55,21 +51,13 @@ def word_starts(word: Tensor, first: Tensor) -> Tensor:
 
 
 def head_positions(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
-    """Return the first position of the head of each position's word, ``(batch, n)``; for a root, of its own word.
-
-    Args:
-        first: of :func:`first_subwords`.
-    """
+    """Return the first position of each word's head, ``(batch, n)``; of a root its own."""
     position = word_starts(word, first).gather(1, head.clamp(min=0))
     return torch.where(position < word.shape[1], position, first)
 
 
 def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:
     """Return A: `yes` where a word is i's word or an ancestor of it, else `no`.
-
-    Args:
-        word, head: see above.
-        yes, no: two values of one type, which the matrix gets.
 
     Returns:
         ``(batch, n, n)``; rows are positions, columns are words, from 0.
@@ -84,12 +72,12 @@ def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = Fals
 
 
 def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:
-    """Turn a matrix whose columns are words into one whose columns are positions, ``(batch, n, n)`` both."""
+    """Turn columns of words into columns of positions, ``(batch, n, n)`` both."""
     return of_words.gather(2, word.clamp(min=0).unsqueeze(1).expand_as(of_words))
 
 
 def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
-    """Return the numbers of each position's word, its head, that word's head, up to a root, and then zeros.
+    """Return the numbers of each position's word and its ancestors, and then zeros.
 
     Each iteration doubles the length of the paths, so that few are enough for any tree. Numbers are those of ``head``,
     ``(batch, n, steps)``. On a GPU there are as many steps as subwords, or up to twice as many.
@@ -108,29 +96,18 @@ def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
         up = up.gather(1, up)
     if asynchronous:
         torch._assert_async(~up.any(), f"{_CYCLE}{_REMEDY}")
-    elif up.any():
-        raise _cycle_error(word, up)
+    elif up.any():  # n steps up from a word end at a number that is not 0
+        row, number = up.nonzero()[0].tolist()
+        at = int((word[row] == up[row, number] - 1).nonzero()[0])
+        where = f"through position {at}, word {int(word[row, at])}, of sentence {row} of the batch (counted from 0)"
+        raise ValueError(f"{_CYCLE} {where}{_REMEDY}")
     return paths
 
 
-def _cycle_error(word: Tensor, up: Tensor) -> ValueError:
-    """The error where n steps up from a word end at a number that is not 0: `up`, ``(batch, 1 + n)``."""
-    row, number = up.nonzero()[0].tolist()
-    there = int(up[row, number]) - 1
-    position = int((word[row] == there).nonzero()[0])
-    return ValueError(
-        f"{_CYCLE} through position {position}, word {there}, of sentence {row} of the batch (counted from 0)" + _REMEDY
-    )
-
-
 def common_ancestors(above: Tensor) -> Tensor:
-    """Return C: how many ancestors two positions' words have in common, themselves included; 0: no path joins them.
+    """Return C: the number of ancestors, themselves included, that two words share.
 
-    Args:
-        above: A of :func:`ancestors`.
-
-    Returns:
-        ``(batch, n, n)``, integers.
+    From `above`, A of :func:`ancestors`; ``(batch, n, n)``, integers; 0: no path joins the words.
     """
     counted = above.float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
@@ -138,7 +115,9 @@ def common_ancestors(above: Tensor) -> Tensor:
 
 
 def tree_distances(word: Tensor, head: Tensor) -> Tensor:
-    """Return T: the number of steps from i's word to j's, up and down, ``(batch, n, n)``; above n where no path is.
+    """Return T: the number of steps from i's word to j's, up and down.
+
+    ``(batch, n, n)``; above n where no path is.
 
     Raises:
         ValueError: the heads of a sentence form a cycle; see :func:`ancestors`.

@@ -59,7 +59,7 @@ class FeatureEmbeddingOptions:
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of each feature, in the order of their indices; without features whose labels are unknown yet."""
+        """The labels of each feature whose labels are known, in the order of indices."""
         known = {"upos": self.upos_labels, "deprel": self.deprel_labels}
         found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in self.names}
         return {name: labels for name, labels in found.items() if labels}
@@ -92,18 +92,13 @@ class InfusedEmbedding(nn.Embedding):
         self._indices: dict[str, Tensor] = {}
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Set the labels of features in other data, by the order of their indices; the model finds them by name."""
+        """Set the order of labels in other data; the model finds its own by name."""
         for name, known in self.labels.items():
             indices = {label: index for index, label in enumerate(known)}
             self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
 
     def forward(self, tokens: Tensor, features: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Embed tokens and features, ``(batch, n, embed_dim)``.
-
-        Args:
-            tokens: ``(batch, n)``.
-            features: each ``(batch, n)``; :data:`~fairseq_syntax.modules.numerics.UNKNOWN` where there is none.
-        """
+        """Embed tokens and features, ``(batch, n)`` each: ``(batch, n, embed_dim)``."""
         embedded = super().forward(tokens)
         if features is None:
             raise ValueError("embeddings of features need features")

@@ -17,19 +17,15 @@ from fairseq_syntax.modules.numerics import at_least_float32
 class GateBatchNorm(nn.Module):
     """Batch normalisation of gate logits (Hou 2024, eq. 6) whose evaluation is what was trained.
 
-    Gate logits vary little between sentences, and fairseq's batches hold sentences of like lengths. Plain batch
-    normalisation divides by that little spread, so that the gates in evaluation, by running statistics, differ from
-    those in training: measured in docs/gate-evaluation.md. Here training normalises by the running statistics too, with
-    the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the batch, and r = σ_batch/σ_running,
-    d = (μ_batch - μ_running)/σ_running count as constants. This is batch renormalisation (Ioffe 2017) without clipping.
-    ``statistics="batch"`` is plain batch normalisation, with the numbers of :class:`torch.nn.BatchNorm1d`.
+    Gate logits vary little between sentences, and plain batch normalisation divides by that little spread: gates in
+    evaluation, by running statistics, differ from those in training (docs/results.md). Here training normalises by
+    the running statistics too, with the gradient of batch normalisation: y = x̂·r + d, where x̂ is normalised by the
+    batch, and r = σ_batch/σ_running, d = (μ_batch - μ_running)/σ_running count as constants. This is batch
+    renormalisation (Ioffe 2017) without clipping. ``statistics="batch"`` is :class:`torch.nn.BatchNorm1d`.
 
-    In any case a batch of one sentence trains, normalised by the running statistics. :class:`StepStatistics` moves
-    these; they stay float32 under ``--fp16``, and there is no integer counter beside them.
-
-    Under ``--update-freq`` and in several processes, running statistics move by all passes of a step. The mean(e) and
-    mean(e·x̂) of the gradient, and under ``statistics="batch"`` the normalisation, are of one pass alone. So N passes
-    train gates nearly, and not exactly, as a batch N times as large.
+    A batch of one sentence is normalised by the running statistics in any case. :class:`StepStatistics` moves these, by
+    all passes of a step; they stay float32 under ``--fp16``. Means in the gradient, and under ``statistics="batch"``
+    the normalisation, are of one pass alone, so N passes train gates nearly as a batch N times as large.
 
     Args:
         num_features: the number of logits.
@@ -103,15 +99,12 @@ class GateBatchNorm(nn.Module):
 class RunningStatistics:
     """Gates' running statistics in one forward pass, and the logits of that pass.
 
-    Statistics are copies: where activation checkpointing runs a layer again, after the buffers have moved, its gate
-    finds them unchanged. Of a layer that runs twice, the first run's logits count.
+    Statistics are copies: a layer that activation checkpointing runs again, after the buffers have moved, finds them
+    unchanged. Of its logits the first run's count.
 
     Args:
         norms: of the gates.
-        dtype: of their logits.
-
-    Attributes:
-        logits: of each gate that ran, ``(batch, num_features)``.
+        dtype: of their logits, ``(batch, num_features)`` each.
     """
 
     def __init__(self, norms: Sequence[GateBatchNorm], dtype: torch.dtype = torch.float32):
@@ -140,11 +133,9 @@ class StepStatistics:
     """Mover of gates' running statistics, once an optimizer step, by all its passes.
 
     With μ and σ² the mean and the unbiased variance over all sentences of a step, of all its passes and processes, and
-    m the momentum, a running mean r becomes r + m·(μ - r), and a running variance v becomes v + m·(σ² - v). So
-    ``--update-freq N`` and N processes are a batch N times as large. A gate that saw one sentence alone in the whole
-    step does not move, nor does a logit that overflowed.
-
-    A pass is a step of its own unless it runs inside :meth:`within_step`.
+    m the momentum, a running mean r becomes r + m·(μ - r), and a running variance v becomes v + m·(σ² - v). A gate that
+    saw one sentence alone in the whole step does not move, nor does a logit that overflowed. A pass is a step of its
+    own unless it runs inside :meth:`within_step`.
 
     Args:
         norms: of the gates.
@@ -207,10 +198,7 @@ class StepStatistics:
         torch._foreach_add_(buffers, parts)
 
     def _moments(self, passes: Sequence[Mapping[GateBatchNorm, Tensor]]) -> dict[GateBatchNorm, _Moments]:
-        """Moments of each gate over these passes.
-
-        Gates that ran in the same passes, mostly all, are taken together: a few operations, not a few a layer.
-        """
+        """Moments of each gate over these passes; gates that ran in the same ones are taken together."""
         groups: dict[tuple[int, ...], list[GateBatchNorm]] = {}
         for norm in self.norms:
             groups.setdefault(tuple(i for i, logits in enumerate(passes) if norm in logits), []).append(norm)
@@ -229,10 +217,7 @@ class StepStatistics:
     def _of_all_processes(
         self, moments: Mapping[GateBatchNorm, _Moments], all_reduce: Callable[[Tensor], object]
     ) -> dict[GateBatchNorm, _Moments]:
-        """Moments of each gate over all processes, by one sum of n, Σx and Σx².
-
-        In float64, since the variance is a small difference of large sums.
-        """
+        """Moments of each gate over all processes, by one sum of n, Σx and Σx² in float64."""
         columns = []
         for norm in self.norms:
             n, mean, var = moments[norm]

@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics
 from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
 
@@ -37,38 +36,8 @@ class _ZeroGrad(torch.autograd.Function):
         return torch.zeros_like(gradient)
 
 
-class _AmaxFast(torch.autograd.Function):
-    """As ``amax(dim=0)``, also in that equal entries share the gradient; its backward pass is faster."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor) -> Tensor:
-        return x.amax(dim=0)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0] == output)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (is_maximum,) = ctx.saved_tensors
-        shares = is_maximum.to(gradient.dtype)
-        return shares.mul_(gradient / shares.sum(dim=0))
-
-
-def fast_amax(x: Tensor) -> Tensor:
-    """Return the maximum over the first axis, in the fastest way for the device.
-
-    A CPU finds indices slowly; on a GPU torch's own gradient takes the fewest launches.
-    """
-    if not torch.is_grad_enabled():
-        return x.amax(dim=0)
-    return x.max(dim=0).values if numerics.is_asynchronous(x.device) else _AmaxFast.apply(x)
-
-
 class Gate(nn.Module):
-    """Base class of gates: weights G of the syntax experts, and 1 - ΣG of global attention, by the layer's input."""
+    """Base class of gates: weights of experts by the layer's input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,17 +48,14 @@ class Gate(nn.Module):
         self.frozen = False
 
     def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
-        """Compute the weights.
+        """Return 1 - ΣG of global attention, and G of each syntax expert.
+
+        They are ``(batch, 1 + num_masks, num_heads)``, or with n queries after them, in float32 at least.
 
         Args:
             x: the attention's input, ``(n, batch, embed_dim)``.
-            padding_bias: -inf at padding, 0 elsewhere, ``(batch, 1, 1, n)`` in the precision of `x`; ``None`` where
-                there is no padding.
+            padding_bias: of :meth:`~fairseq_syntax.modules.biases.BatchBiases.padding_bias`.
             statistics: see :class:`~fairseq_syntax.modules.gate_norm.GateBatchNorm`.
-
-        Returns:
-            1 - ΣG, and G of each expert, float32, or float64 for float64: ``(batch, 1 + num_masks, num_heads)``, or
-            with n queries after them.
         """
         raise NotImplementedError
 
@@ -103,9 +69,8 @@ class Gate(nn.Module):
 class SyntaxGate(Gate):
     """Weights of syntax experts, one a head and expert (Hou 2024, eq. 4-6).
 
-    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With one
-    expert G = σ(BatchNorm(O)); with k experts G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1
-    is the same σ.
+    T = max of the input over the sentence's real positions; O = W2·LayerNorm(ReLU(W1·T + b1)) + b2. With k experts
+    G = softmax over [0, BatchNorm(O)_1 … BatchNorm(O)_k], which for k = 1 is the paper's σ(BatchNorm(O)).
 
     Args:
         embed_dim: width of the input.
@@ -135,15 +100,16 @@ class SyntaxGate(Gate):
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
         self.layer_norm = nn.LayerNorm(hidden_dim)
         self.fc2 = nn.Linear(hidden_dim, num_masks * num_heads, bias=output_bias)
-        self.batch_norm = (
-            GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps) if batch_norm else None
-        )
+        if batch_norm:
+            self.batch_norm = GateBatchNorm(num_masks * num_heads, statistics=batch_norm, eps=batch_norm_eps)
 
     def forward(self, x: Tensor, padding_bias: Tensor | None, statistics: RunningStatistics | None = None) -> Tensor:
         """See :class:`Gate`; ``(batch, 1 + num_masks, num_heads)``."""
         if padding_bias is not None:
             x = x + padding_bias[:, 0, 0].t().unsqueeze(2)
-        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, fast_amax(x))))
+        # The gradient of max is the faster one, and without gradients amax, which finds no indices.
+        pooled = x.max(dim=0).values if torch.is_grad_enabled() else x.amax(dim=0)
+        inner = self._call(self.layer_norm, F.relu(self._call(self.fc1, pooled)))
         weight, bias = self.fc2.weight, self.fc2.bias
         if self.frozen:
             weight, bias = _ZeroGrad.apply(weight), None if bias is None else _ZeroGrad.apply(bias)
@@ -158,8 +124,8 @@ class SyntaxGate(Gate):
 class TokenGate(Gate):
     """Weights of syntax experts, one a token and expert, the same for all heads (Li et al. 2021).
 
-    With one expert G_i = σ(w·h_i + b); with k experts the softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], which for
-    k = 1 is the same σ. h is the attention's input.
+    With k experts G_i = softmax over [0, w_1·h_i + b_1 … w_k·h_i + b_k], for k = 1 σ(w·h_i + b); h is the
+    attention's input.
 
     Args:
         embed_dim: width of the input.
@@ -182,7 +148,7 @@ class TokenGate(Gate):
 
 
 def uniform_weights(combination: str, *, masks: int, heads: int, like: Tensor) -> Tensor:
-    """Return equal weights of all experts, ``(batch, experts, heads)``; the first is global attention, if it has one.
+    """Return equal weights of all experts, ``(batch, experts, heads)``.
 
     Args:
         combination: one of :data:`COMBINATIONS`.

@@ -86,10 +86,6 @@ def parent_targets(word: Tensor, head: Tensor) -> Tensor:
     """Return the first position of each position's head, ``(batch, n)``.
 
     :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
-
-    Args:
-        word: index of each position's word, ``(batch, n)``.
-        head: 0 or 1 + index of the head's word, ``(batch, n)``; see :mod:`syntax_data.features`.
     """
     return head_positions(word, head, first_subwords(word)).masked_fill(~_is_predicted(word, head), UNKNOWN)
 
@@ -141,7 +137,7 @@ def corrupt_distances(depths: Tensor, word: Tensor, head: Tensor, *, rate: float
 
     Args:
         depths: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
-        word, head: see :func:`parent_targets`.
+        word, head: the features, ``(batch, n)`` each.
         rate: the share of the pairs that is chosen.
     """
     first = first_subwords(word)
@@ -182,14 +178,9 @@ class PredictionOptions:
 
 
 class Predictor(nn.Module):
-    """Predictor of parses from an encoder's output, for losses alone.
+    """Predictor of parses from an encoder's output, `embed_dim` wide, for losses alone.
 
     Heads are predicted by a :class:`ParentScorer`, classes of distances by a linear function of two words' states.
-
-    Args:
-        embed_dim: width of the output.
-        hidden_dim: hidden width of the scorer.
-        options: what is predicted.
     """
 
     def __init__(self, embed_dim: int, hidden_dim: int, options: PredictionOptions):
@@ -202,7 +193,7 @@ class Predictor(nn.Module):
     def forward(
         self, x: Tensor, targets: Tensor, corrupted: CorruptedDistances | None, padding: Tensor | None
     ) -> dict[str, list[Prediction]]:
-        """Predict; the predictions by name.
+        """Return the predictions by name.
 
         Args:
             x: the encoder's output, ``(n, batch, embed_dim)``.

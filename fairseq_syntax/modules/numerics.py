@@ -12,12 +12,12 @@ UNKNOWN = -1
 
 
 def is_asynchronous(device: torch.device) -> bool:
-    """True if operations are queued, as on a GPU: each costs a launch, and reading a number waits for all of them."""
+    """Return true if operations are queued, as on a GPU, where reading a number waits."""
     return device.type in ("cuda", "meta")
 
 
 def padding_bias(padding: Tensor, dtype: torch.dtype, *, width: int | None = None) -> Tensor:
-    """Return -inf at padding, 0 elsewhere, in the shape of `padding`: added to scores, it hides padding.
+    """Return -inf at padding, 0 elsewhere, in the shape of `padding`.
 
     Args:
         width: number of columns; those beyond `padding` are 0.
@@ -39,6 +39,5 @@ def no_autocast(device: torch.device) -> AbstractContextManager:
 
 
 def keep_parameters_in_graph(x: Tensor, module: nn.Module) -> Tensor:
-    """Return `x`, with gradients of 0 for a module that has no part in it: data parallel training wants gradients of
-    all parameters."""
+    """Return `x`, with gradients of 0 for a module without a part in it, as DDP wants."""
     return x + sum(parameter.sum() * 0.0 for parameter in module.parameters()).to(x.dtype)  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ class SyntaxBatch(dict[str, Tensor]):
 
     @classmethod
     def of(cls, features: Mapping[str, Tensor] | None) -> SyntaxBatch:
-        """Return these features as a ``SyntaxBatch``, without a copy if they are one; ``None`` has no features."""
+        """Return these features as a ``SyntaxBatch``, without a copy if they are one."""
         return features if isinstance(features, cls) else cls(features or {})
 
     @classmethod

@@ -18,10 +18,9 @@ CONTENTS = ("gates", "attention", "scores", "prediction")
 
 
 class SyntaxTrace:
-    """Intermediate results of a forward pass: the argument ``trace`` of a model or encoder, which fills it.
+    """Intermediate results of a pass: the argument ``trace`` of a model or encoder.
 
-    Tensors are in the graph of the pass: without need of gradients, run it under ``no_grad`` or detach them. A second
-    pass with the same trace replaces the results of the first one.
+    Tensors are in the graph of the pass. A second pass with the same trace replaces the first one's results.
 
     Args:
         contents: which of :data:`CONTENTS` to keep. ``attention`` and ``scores`` take the time and memory of the
@@ -43,7 +42,7 @@ class SyntaxTrace:
         self.layers[layer] = {name: tensor for name, tensor in named if tensor is not None}
 
     def stacked(self, name: str) -> Tensor:
-        """One of the contents, of all syntax layers that ran: as in :data:`CONTENTS`, layers being the second axis.
+        """One of :data:`CONTENTS` of all syntax layers that ran, layers the second axis.
 
         Raises:
             ValueError: the trace has none of it.

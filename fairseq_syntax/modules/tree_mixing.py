@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,12 +55,10 @@ class Descendants:
 
     @classmethod
     def of(cls, syntax: SyntaxBatch, *, corruption_rate: float | None = None) -> Descendants:
-        """Find the descendants in a batch's features.
+        """Find the descendants by the features ``word`` and ``head``, ``(batch, n)`` each.
 
         Args:
-            syntax: the features ``word`` and ``head``, ``(batch, n)`` each.
-            corruption_rate: share of distances to corrupt; see
-                :func:`~fairseq_syntax.modules.heads.corrupt_distances`.
+            corruption_rate: see :func:`~fairseq_syntax.modules.heads.corrupt_distances`; ``None``: none are corrupted.
         """
         word, head, known = syntax["word"], syntax["head"], syntax.known("word", "head")
         depths = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
@@ -84,7 +83,10 @@ class DescendantMixing(nn.Module):
     def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
         super().__init__()
         #: By this name fairseq finds parts of layers that it prunes.
-        self.layers = nn.ModuleList(_Matrices(embed_dim) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({name: nn.Linear(embed_dim, embed_dim, bias=False) for name in ("own", "descendants")})
+            for _ in range(layers)
+        )
         self.weight = nn.Parameter(torch.tensor([float(weight)]))
         self.activation = activation
 
@@ -95,39 +97,19 @@ class DescendantMixing(nn.Module):
             x: H, ``(n, batch, embed_dim)``.
             layer: the layer's number, from 1.
         """
-        mixed = self.activation(self.layers[layer - 1](x, descendants.weights))
+        matrices: Any = self.layers[layer - 1]
+        own, below = matrices["own"](x), matrices["descendants"](x).transpose(0, 1)
+        mixed = self.activation(own + torch.bmm(descendants.weights.to(below.dtype), below).transpose(0, 1))
         weight = torch.where(descendants.has_parse, self.weight, torch.zeros_like(self.weight))
         weight = weight.to(x.dtype)[None, :, None]
         return (1 - weight) * x + weight * mixed
 
 
-class _Matrices(nn.Module):
-    """H·W1 + D̃·H·W2."""
-
-    def __init__(self, embed_dim: int):
-        super().__init__()
-        self.own = nn.Linear(embed_dim, embed_dim, bias=False)
-        self.descendants = nn.Linear(embed_dim, embed_dim, bias=False)
-
-    def forward(self, x: Tensor, descendants: Tensor) -> Tensor:
-        below = self.descendants(x).transpose(0, 1)
-        own: Tensor = self.own(x)
-        return own + torch.bmm(descendants.to(below.dtype), below).transpose(0, 1)
-
-
 def descendant_depths(word: Tensor, head: Tensor) -> Tensor:
-    """Return D: the number of steps down from i to j (SEPREM, eq. 3).
+    """Return D: the number of steps down from i to j (SEPREM, eq. 3), ``(batch, n, n)``, integers.
 
-    0 unless i is the first subword of an ancestor of j's word.
-
-    Args:
-        word, head: see :mod:`fairseq_syntax.modules.dependency`.
-
-    Returns:
-        ``(batch, n, n)``, integers.
-
-    Raises:
-        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
+    0 unless i is the first subword of an ancestor of j's word. For `word` and `head`, and the :class:`ValueError` that
+    a cycle of heads raises, see :func:`fairseq_syntax.modules.dependency.ancestors`.
     """
     of_words = ancestors(word, head)
     depth = of_words.sum(dim=2)
@@ -138,11 +120,7 @@ def descendant_depths(word: Tensor, head: Tensor) -> Tensor:
 def descendant_weights(depths: Tensor) -> Tensor:
     """Return D̃: 1/D[i, j], divided by the sum of its row; 0 where D is 0 (SEPREM, eq. 4).
 
-    Args:
-        depths: D, ``(batch, n, n)``.
-
-    Returns:
-        ``(batch, n, n)`` in float32.
+    Both are ``(batch, n, n)``, D̃ in float32.
     """
     with no_autocast(depths.device):
         inverse = torch.where(depths > 0, depths.clamp(min=1).float().reciprocal(), 0.0)

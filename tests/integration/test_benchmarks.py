@@ -1,45 +1,13 @@
-"""The benchmarks' own code, and what they count: operations, memory and waits of a model on its device."""
+"""Counts of benchmarks/operations.py: what a model asks of its device."""
 
 from __future__ import annotations
-
-import os
-import signal
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 import torch
 
-from forked import Forked
 from places import ROOT
 
-
-class Killer:
-    """Kills the process in which it is unpickled."""
-
-    def __reduce__(self):
-        return os.kill, (_OWN_PROCESS, signal.SIGKILL)
-
-
-class _OwnProcess:
-    def __reduce__(self):
-        return os.getpid, ()
-
-
-_OWN_PROCESS = _OwnProcess()
-
-
-def measure_and_die() -> None:
-    import speed
-
-    with pytest.raises(BrokenProcessPool):
-        speed.peak_memory(Killer(), 64, True)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_measurement_whose_process_is_killed_ends(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    process = Forked(measure_and_die, tmp_path / "log")
-    assert process.end(25) == 0, process.said
+LAYERS = 6
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +18,11 @@ def counted():
         import operations
         from random_models import SYSTEMS
 
-        told = operations.with_implementations(SYSTEMS, "gpu")
+        systems = operations.with_implementations(SYSTEMS, "gpu")
         found = {}
-        for device in ("gpu", "cpu"):
+        for device, name in [("gpu", "transformer"), ("cpu", "transformer"), *MOST]:
             with operations.device(device):
-                found[device] = {name: operations.count(of, 6) for name, of in told.items()}
+                found[device, name] = operations.count(systems[name], LAYERS)
         return found
 
 
@@ -72,7 +40,7 @@ MOST = {
 
 @pytest.mark.parametrize(("device", "system"), MOST)
 def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, system):
-    stock, ours = counted[device]["transformer"], counted[device][system]
+    stock, ours = counted[device, "transformer"], counted[device, system]
     found = (
         ours.training / stock.training,
         ours.encoder / stock.encoder,
@@ -82,8 +50,11 @@ def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, syst
     assert all(of <= most for of, most in zip(found, MOST[device, system], strict=True)), found
     assert ours.decoding_step == stock.decoding_step
     if device == "gpu" or "sdoi" not in system:  # on a CPU, which need not wait, sdoi asks how deep trees are
-        # In each of 6 layers fairseq's encoder asks for padding, ours once a pass.
-        assert (ours.training_waits, ours.encoder_waits) == (stock.training_waits - 6, stock.encoder_waits - 6)
+        # In each layer fairseq's encoder asks for padding, ours once a pass.
+        assert (ours.training_waits, ours.encoder_waits) == (
+            stock.training_waits - LAYERS,
+            stock.encoder_waits - LAYERS,
+        )
 
 
 def test_what_is_counted_is_what_was_asked_for(monkeypatch):

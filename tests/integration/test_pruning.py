@@ -1,4 +1,4 @@
-"""Layers that fairseq prunes: syntax enters those that stay as it did in training."""
+"""Layers that fairseq prunes: those that stay have syntax as they were trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRUNED = ("--model-overrides", "{'encoder_layers_to_keep': '1,2'}")
 
 
 def hand_pruned(path, to):
-    """A model of 3 layers of which the second is a syntax layer, without the first."""
+    """A model of 3 layers of which the second has syntax, without the first."""
     state = torch.load(path, weights_only=True)
 
     def renumbered(name):
@@ -27,7 +27,7 @@ def hand_pruned(path, to):
 
 
 @pytest.mark.parametrize("combination", ["gate", "pure"])
-def test_pruning_leaves_syntax_layers_as_they_were(data_bin, tmp_path, combination, caplog):
+def test_pruning_leaves_syntax_in_the_layers_that_were_trained_so(data_bin, tmp_path, combination, caplog):
     size = ["--encoder-layers=3", "--syntax-layers=2", f"--syntax-combination={combination}"]
     commands.train(data_bin, tmp_path / "full", "--max-update=4", *size)
     full = tmp_path / "full/checkpoint_last.pt"

@@ -1,4 +1,4 @@
-"""Attention by a mixture of experts: its definition, its implementations, and the choice between them."""
+"""Attention by a mixture of experts: implementations, and the choice of one."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ExpertMixture:
         return product.view(batch, heads, *experts.shape[3:])
 
     def drop_syntax(self, attention: Tensor, k: int) -> Tensor:
-        """Syntax dropout on A_k of syntax expert k, from 0, ``(batch, heads, n, n)``, in sentences with a parse."""
+        """Syntax dropout on A_k of syntax expert k, from 0, in sentences with a parse."""
         if self.syntax_dropout is None:
             return attention
         dropped = self.syntax_dropout(attention)
@@ -131,7 +131,7 @@ class ExpertMixture:
         return attention if self.dropout is None or self.dropout_on == "experts" else self.dropout(attention)
 
     def with_global_heads(self, mixed: Tensor | None, others: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
-        """Join heads with experts, if there are some, and others, of which `attend` gives global attention."""
+        """Join heads with experts and others, of which `attend` gives global attention."""
         if not others.shape[1]:
             assert mixed is not None
             return mixed

@@ -1,4 +1,4 @@
-"""The definition, which all other implementations agree with: experts are one more axis of one softmax."""
+"""The definition: experts are one more axis of one softmax."""
 
 from __future__ import annotations
 

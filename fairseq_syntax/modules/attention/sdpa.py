@@ -56,10 +56,7 @@ class SDPAttention(AttentionImplementation):
 
 
 def _dropout_probabilities(mixture: ExpertMixture) -> list[float]:
-    """The probability of dropping an entry of each expert, where all sentences have parses.
-
-    Two dropouts, one after the other, are one that keeps (1-p)·(1-q).
-    """
+    """Dropout of each expert's entries; two dropouts are one that keeps (1-p)·(1-q)."""
     p = 0.0 if mixture.dropout is None else mixture.dropout.p
     of_syntax = p if mixture.syntax_dropout is None else 1 - (1 - p) * (1 - mixture.syntax_dropout.p)
     return [p] * mixture.has_global_expert + [of_syntax] * len(mixture.biases.biases)

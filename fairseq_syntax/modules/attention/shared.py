@@ -1,4 +1,7 @@
-"""All experts by one softmax: A = A_0 ⊙ (w_0 + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0, masks m_k = exp(b_k)."""
+"""All experts by one softmax.
+
+A = A_0 ⊙ (w_0 + Σ w_k ⊙ dropout(m_k)/Z_k), Z_k = Σ m_k·A_0, masks m_k = exp(b_k).
+"""
 
 from __future__ import annotations
 

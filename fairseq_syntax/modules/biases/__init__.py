@@ -1,4 +1,4 @@
-"""Attention biases of syntax: from a batch's features, who sees whom. One file a paper, which declares its options.
+"""Attention biases of syntax; one file a paper, which declares its options.
 
 One polarity everywhere: a mask m is kept as its logarithm, in float32, rows being queries and columns keys. 0 is
 visible, -inf is hidden, anything between is partly visible. It is added to attention scores:

@@ -17,7 +17,7 @@ from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
 
 class BatchBiases:
-    """The attention biases of one batch, with its padding: what all layers share, each part computed once.
+    """The attention biases of one batch, with its padding, each part computed once.
 
     Args:
         biases: of each kind the result of :meth:`SyntaxBias.bias`.
@@ -59,10 +59,9 @@ class BatchBiases:
 
     @property
     def differentiable(self) -> tuple[Tensor, ...]:
-        """The tensors of biases that have a gradient: predicted syntax.
+        """The tensors of biases that have a gradient, which layers get as arguments.
 
-        Activation checkpointing keeps the gradient of a layer's arguments that are tensors, and of nothing within other
-        objects. So layers get these as arguments of their own, and put them back by :meth:`with_differentiable`.
+        Activation checkpointing keeps gradients of arguments that are tensors, and of nothing within other objects.
         """
         found: list[Tensor] = []
         self._replace(found.append)
@@ -94,17 +93,18 @@ class BatchBiases:
         return bool(self.has_parse.all()) if self._parent is None else self._parent.all_have_parse
 
     @cached_property
-    def _any_parse(self) -> BatchBiases:
-        return BatchBiases((), lambda: self.has_parse.any(dim=1, keepdim=True), padding=self.padding)
-
-    @cached_property
     def product(self) -> BatchBiases:
-        """One bias instead of all, each an :class:`AttentionBias` here: the sum of biases and product of factors."""
+        """One bias instead of all: the sum of biases and the product of factors."""
         biases = [bias.bias for bias in self.biases if bias.bias is not None]
         factors = [bias.factor for bias in self.biases if bias.factor is not None]
         product = AttentionBias(bias=reduce(torch.add, biases) if biases else None,
                                 factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
-        return (self._parent or self)._any_parse.with_biases([product])
+        return (self._parent or self)._of_products.with_biases([product])
+
+    @cached_property
+    def _of_products(self) -> BatchBiases:
+        """The parent of products in all layers."""
+        return BatchBiases((), lambda: self.has_parse.any(dim=1, keepdim=True), padding=self.padding)
 
     def padding_bias(self, dtype: torch.dtype, *, aligned: bool = False) -> Tensor | None:
         """-inf at keys that are padding, 0 elsewhere, ``(batch, 1, 1, n)``; ``None`` where there is no padding.
@@ -125,8 +125,8 @@ class BatchBiases:
 
         Args:
             with_global: the first expert is the global one, whose b is 0.
-            aligned: rows begin a multiple of 8 numbers apart, as kernels of fused attention on a GPU want them: they
-                copy others, in each layer.
+            aligned: rows begin a multiple of 8 numbers apart; others are copied by a GPU's fused attention, in each
+                layer.
         """
 
         def compute() -> Tensor:
@@ -165,10 +165,7 @@ class BatchBiases:
     def _of_experts(
         self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool, aligned: bool = False
     ) -> Tensor:
-        """Stack parts of all experts, `neutral` where one has none: ``(batch, 1 or heads, experts, n, n)``.
-
-        If `aligned`, there are more columns, up to a multiple of 8.
-        """
+        """Stack parts of all experts, `neutral` where one has none: ``(batch, 1 or heads, experts, n, n)``."""
         present = [part for bias in self.biases for part in (bias.bias, bias.factor) if part is not None]
         shape = torch.broadcast_shapes(*(part.shape for part in present))
         whole = [(present[0].new_full((), neutral) if part is None else part).expand(shape) for part in parts]
@@ -196,26 +193,10 @@ class BiasBuilder:
     def __init__(self, masks: Sequence[SyntaxBias], *, position: SyntaxBias | None = None):
         self.masks = tuple(masks)
         self.position = position
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the kinds."""
-        return tuple(mask.name for mask in self.masks)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The features that they need, each once."""
-        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.features))
-
-    @property
-    def parsed_indices(self) -> tuple[int, ...]:
-        """The indices of the kinds that need a parse."""
-        return tuple(k for k, mask in enumerate(self.masks) if mask.features)
-
-    @property
-    def label_features(self) -> tuple[str, ...]:
-        """The features that only their losses need, each once."""
-        return tuple(dict.fromkeys(feature for mask in self.masks for feature in mask.label_features))
+        self.names = tuple(mask.name for mask in masks)
+        #: The features that they need, each once; and those that only their losses need.
+        self.features = tuple(dict.fromkeys(feature for mask in masks for feature in mask.features))
+        self.label_features = tuple(dict.fromkeys(feature for mask in masks for feature in mask.label_features))
 
     def __call__(
         self,

@@ -37,7 +37,7 @@ class PredictedParent(SyntaxBias):
 
 
 class ParentAttention(nn.Module):
-    """P = softmax(s): attention by the scores s of a :class:`~fairseq_syntax.modules.heads.ParentScorer`.
+    """Attention softmax(s) by the scores s of a :class:`ParentScorer`.
 
     Args:
         embed_dim: width of the attention's input, which is scored.

@@ -55,7 +55,7 @@ class ParentScaling(SyntaxBias):
 
 
 class ParentIgnoring(nn.Module):
-    """Random rows of scores without their factor, in training: drawn for each sentence, head and query."""
+    """Random rows of scores without their factor, in training."""
 
     def __init__(self, rate: float, *, heads: int):
         super().__init__()

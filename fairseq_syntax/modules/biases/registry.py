@@ -14,7 +14,7 @@ from syntax_data.features import FEATURES
 
 
 class SyntaxBias:
-    """A kind of attention bias: a dataclass whose fields are its options; see :func:`register_syntax_bias`.
+    """A kind of attention bias: a dataclass whose fields are its options.
 
     A subclass names its :attr:`features` and implements :meth:`log_mask`; or :meth:`bias`, if it has a factor or a bias
     for each head; or, if it has parameters, :meth:`build_layer_module` as well.
@@ -31,8 +31,6 @@ class SyntaxBias:
     def log_mask(self, *features: Tensor) -> Tensor:
         """Return the logarithm of a mask, ``(batch, n, n)`` in float32.
 
-        Values at positions that lack a feature are ignored: these see, and are seen, as without the mask.
-
         Args:
             features: :attr:`features`, in their order, each ``(batch, n)``. Without any, the indices of positions,
                 ``(1, n)``, counted from 0 at the left end, padding included; the mask may then have a batch of 1.
@@ -40,11 +38,10 @@ class SyntaxBias:
         raise NotImplementedError
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Any:
-        """Return what all layers share, once a batch.
+        """Return what all layers share, once a batch; its tensors may have a gradient.
 
-        That is an :class:`AttentionBias`; or, as the first argument of the module of :meth:`build_layer_module`,
-        :class:`~fairseq_syntax.modules.biases.bias.Buckets`, or anything if the bias needs no features. Tensors of an
-        :class:`AttentionBias`, and a tensor by itself, may have a gradient.
+        That is an :class:`AttentionBias`; or, for the module of :meth:`build_layer_module`,
+        :class:`~fairseq_syntax.modules.biases.bias.Buckets`, or anything if the bias needs no features.
 
         Args:
             features: see :meth:`log_mask`.
@@ -56,12 +53,7 @@ class SyntaxBias:
         """Return a module with this bias's parameters in one syntax layer; ``None`` if it has none.
 
         The module is called with the result of :meth:`bias` and the attention's input, ``(n, batch, embed_dim)``, and
-        returns the :class:`AttentionBias` of that layer.
-
-        Args:
-            heads: the number of heads that it biases.
-            head_dim: the width of each.
-            embed_dim: the width of the layer's input.
+        returns the :class:`AttentionBias` of that layer for `heads` heads, each `head_dim` wide.
         """
         return None
 

@@ -57,7 +57,7 @@ class SyntacticLocalRange(SyntaxBias):
 
 
 def _one_before(of_boundaries: Tensor) -> Tensor:
-    """Values of boundaries, ``(batch, n)``, moved one to the right, ``(batch, 1, n)``; the first is not used."""
+    """Values of boundaries, moved one to the right, ``(batch, 1, n)``."""
     return F.pad(of_boundaries, (1, -1)).unsqueeze(1)
 
 

@@ -20,6 +20,7 @@ from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import (
     LabelSmoothedCrossEntropyWithSyntax,
 )
 from fairseq_syntax.modules.numerics import UNKNOWN
+from pairwise import pairwise
 
 TASK = SimpleNamespace(target_dictionary=small.dictionary())
 
@@ -28,6 +29,8 @@ def ours(parent: float = 1.0, distance: float = 1.0, loss: str = "cross-entropy"
     return LabelSmoothedCrossEntropyWithSyntax(TASK, parent, distance, loss, sentence_avg, 0.1)
 
 
+STOCK = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)
+CASES = pairwise(systems.SUPERVISED, [False, True], ["cross-entropy", "squared"])
 TOKENS = [4, 2, 1, 3]  # of the target sentences
 
 
@@ -64,35 +67,30 @@ def mean_of_sentences(losses, prediction, weights) -> float:
     return total
 
 
-@pytest.mark.parametrize("sentence_avg", [False, True])
-@pytest.mark.parametrize("system", systems.SUPERVISED)
-def test_auxiliary_losses_are_weighed_by_sentences_means_and_logged_beside(system, sentence_avg):
+@pytest.mark.parametrize(("system", "sentence_avg", "kind"), CASES)
+def test_auxiliary_losses_are_weighed_by_sentences_means_and_logged_beside(system, sentence_avg, kind):
     net = systems.model(system).train()
-    loss, sample_size, log = run(ours(0.5, 2.0, sentence_avg=sentence_avg), net)
+    loss, sample_size, log = run(ours(0.5, 2.0, kind, sentence_avg=sentence_avg), net)
     assert sample_size == (4 if sentence_avg else 10)
     expected = 0.0
     for name, weight in (("parent", 0.5), ("distance", 2.0)):
         for prediction in predictions_of(net, sample()).get(name, []):
-            losses = prediction.cross_entropy()
+            squared = kind == "squared" and name == "parent"
+            losses = prediction.squared_error() if squared else prediction.cross_entropy()
             expected += weight * mean_of_sentences(losses, prediction, [1] * 4 if sentence_avg else TOKENS)
-            assert log[f"{name}_loss"].item() == pytest.approx(losses.sum().item() / math.log(2), rel=1e-5)
+            bits = losses.sum().item() / (1 if squared else math.log(2))
+            assert log[f"{name}_loss"].item() == pytest.approx(bits, rel=1e-5)
             assert log[f"{name}_predictions"].item() == (prediction.targets != UNKNOWN).sum().item()
     assert expected > 0
     assert loss == pytest.approx(log["loss"].item() + expected, rel=1e-5)
+    net.eval()
+    _, _, log = run(ours(), net)  # what is logged as loss is translation's alone
+    translation, _, stock = run(STOCK, net)
+    assert log["loss"].item() == pytest.approx(translation)
+    assert log["nll_loss"].item() == pytest.approx(stock["nll_loss"].item())
 
 
-@pytest.mark.parametrize("system", systems.SUPERVISED)
-def test_of_one_sentence_it_is_the_papers_mean_over_the_batchs_predictions(system):
-    net = systems.model(system).train()
-    loss, sample_size, log = run(ours(0.5, 2.0), net, sample([2]))
-    means = {name: log[f"{name}_loss"] * math.log(2) / log[f"{name}_predictions"].clamp(min=1) for name in PREDICTED}
-    expected = log["loss"] + sample_size * (0.5 * means["parent"] + 2 * means["distance"])
-    assert loss == pytest.approx(expected.item(), rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["cross-entropy", "squared"])
-@pytest.mark.parametrize("sentence_avg", [False, True])
-@pytest.mark.parametrize("system", systems.SUPERVISED)
+@pytest.mark.parametrize(("system", "sentence_avg", "kind"), CASES)
 def test_the_loss_of_a_batch_is_the_sum_of_those_of_its_parts(system, sentence_avg, kind, monkeypatch):
     """As fairseq accumulates it over --update-freq and processes."""
     net = systems.all_distances_hidden(monkeypatch, system).train()
@@ -108,9 +106,8 @@ def test_the_loss_of_a_batch_is_the_sum_of_those_of_its_parts(system, sentence_a
     assert log["parent_predictions"] > 0
 
 
-@pytest.mark.parametrize("system", systems.SUPERVISED)
-def test_nothing_of_a_pass_is_kept_when_the_vocabularys_softmax_runs_out_of_memory(system, monkeypatch):
-    net, criterion, graph = systems.model(system).train(), ours(), []
+def test_nothing_of_a_pass_is_kept_when_the_vocabularys_softmax_runs_out_of_memory(monkeypatch):
+    net, graph = systems.model("seprem_transformer").train(), []
 
     def fail(net_output, *_, **__):
         graph.append(weakref.ref(net_output[1]["syntax_predictions"]["parent"][0].scores))
@@ -118,27 +115,17 @@ def test_nothing_of_a_pass_is_kept_when_the_vocabularys_softmax_runs_out_of_memo
 
     monkeypatch.setattr(net, "get_normalized_probs", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
-        criterion(net, sample())
+        ours()(net, sample())
     gc.collect()
     assert [found() for found in graph] == [None]
-
-
-@pytest.mark.parametrize("system", systems.SUPERVISED)
-def test_what_is_logged_as_loss_is_translations_alone(system):
-    net = systems.model(system).eval()
-    _, _, log = run(ours(), net)
-    expected, _, stock = run(LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1), net)
-    assert log["loss"].item() == pytest.approx(expected)
-    assert log["nll_loss"].item() == pytest.approx(stock["nll_loss"].item())
 
 
 def test_a_model_that_predicts_nothing_has_fairseqs_loss():
     plain = {**sample(), "net_input": systems.of_stock(sample()["net_input"])}  # without labels
     for system, batch in (("sla_transformer", sample()), ("transformer", plain), ("lisa_transformer", plain)):
         net = small.model(system).eval()
-        stock = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)
         loss, _, log = run(ours(), net, batch)
-        assert loss == run(stock, net, batch)[0]
+        assert loss == run(STOCK, net, batch)[0]
         assert log["parent_predictions"].item() == 0
 
 
@@ -154,15 +141,6 @@ def test_all_batches_log_the_same_keys():
     assert len({frozenset(log) for log in logs}) == 1
     assert len({log["parent_predictions"].item() for log in logs}) == 2
     assert len({tuple(torch.is_tensor(value) for value in log.values()) for log in logs}) == 1
-
-
-def test_the_squared_loss_is_that_of_attention_rows():
-    net = systems.model("lisa_transformer").train()
-    loss, _, log = run(ours(3.0, loss="squared"), net)
-    (prediction,) = predictions_of(net, sample())["parent"]
-    expected = prediction.squared_error()
-    assert log["parent_loss"].item() == pytest.approx(expected.sum().item(), rel=1e-5)
-    assert loss == pytest.approx(log["loss"].item() + 3 * mean_of_sentences(expected, prediction, TOKENS), rel=1e-5)
 
 
 def test_means_are_logged_over_batches():

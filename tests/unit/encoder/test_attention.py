@@ -9,7 +9,6 @@ from random import Random
 import pytest
 import torch
 from fairseq.modules.fairseq_dropout import FairseqDropout
-from torch import nn
 
 import small
 from fairseq_syntax.encoder import attention as encoder_attention
@@ -17,11 +16,9 @@ from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import IMPLEMENTATIONS, ExpertMixture, ReferenceAttention, choose, scores, shared
 from fairseq_syntax.modules.biases import (
-    UNKNOWN,
     AttentionBias,
     BatchBiases,
     BiasBuilder,
-    Buckets,
     ParentScaling,
     PredictedParent,
     RelativePosition,
@@ -43,6 +40,12 @@ TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 2e-2}  # else 1e-5
 every_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 
 
+def offsets(word: torch.Tensor) -> torch.Tensor:
+    """j - i, (n, n)."""
+    position = torch.arange(word.shape[1])
+    return position - position[:, None]
+
+
 class Gaussian(SyntaxBias):
     """A factor, the same for all heads: a normal density around each position."""
 
@@ -50,8 +53,7 @@ class Gaussian(SyntaxBias):
     features = ("word",)
 
     def bias(self, word):
-        place = torch.arange(word.shape[1], dtype=torch.float32)
-        density = torch.exp(-((place[:, None] - place) ** 2) / 2) / math.sqrt(2 * math.pi)
+        density = torch.exp(-(offsets(word) ** 2) / 2) / math.sqrt(2 * math.pi)
         return AttentionBias(factor=density.expand(len(word), 1, -1, -1))
 
 
@@ -62,66 +64,19 @@ class Slopes(SyntaxBias):
     features = ("word",)
 
     def bias(self, word):
-        place = torch.arange(word.shape[1], dtype=torch.float32)
         slopes = torch.tensor([0.0, 0.5, 1.0, 2.0])[:, None, None]
-        return AttentionBias(bias=(-slopes * (place[:, None] - place).abs()).expand(len(word), -1, -1, -1))
-
-
-class OwnTable(SyntaxBias):
-    """A table of biases a layer, by a module of its own."""
-
-    name = "own_table"
-    features = ("word",)
-
-    def bias(self, word):
-        place = torch.arange(word.shape[1])
-        return Buckets((place[None, :, None] - place).clamp(-2, 2).add(2).expand(len(word), -1, -1))
-
-    def build_layer_module(self, *, heads, head_dim, embed_dim):
-        return Table(heads)
-
-
-class Table(nn.Module):
-    def __init__(self, heads: int):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(heads, 5))
-
-    def forward(self, buckets, query=None):
-        bias = self.weight[:, buckets.numbers.clamp(min=0)].transpose(0, 1)
-        return AttentionBias(bias=bias).where(buckets.numbers.ge(0).unsqueeze(1))
-
-
-class QueryGate(nn.Module):
-    """Weights of each query, (batch, 1 + masks, heads, n)."""
-
-    def __init__(self, masks: int, heads: int):
-        super().__init__()
-        self.linear = nn.Linear(16, masks * heads)
-        self.shape = masks, heads
-
-    def forward(self, x, padding_bias, statistics=None):
-        logits = self.linear(x).unflatten(2, self.shape).permute(1, 2, 3, 0)
-        weights = logits.sigmoid() / self.shape[0]
-        return torch.cat([1 - weights.sum(1, keepdim=True), weights], dim=1)
+        return AttentionBias(bias=(-slopes * offsets(word).abs()).expand(len(word), -1, -1, -1))
 
 
 def attention(masks=MASKS, **options) -> SyntaxAttention:
-    """Tables of biases are random; ``combination="query-gate"`` is a gate for each query and head."""
+    """Tables of biases are random."""
     torch.manual_seed(2)
-    gated = options.get("combination") == "query-gate"
-    options |= {"combination": "gate"} if gated else {}
     net = small.attention(masks, **options)
     generator = torch.Generator().manual_seed(8)
     for name, weight in net.state_dict().items():
         if name.startswith("experts.") or "position_bias" in name:
             weight.copy_(torch.randn(weight.shape, generator=generator))
-    if gated:
-        net.gate = QueryGate(len(masks), net.syntax_heads)
     return net
-
-
-def with_padding(biases: BatchBiases, padding: torch.Tensor | None) -> BatchBiases:
-    return BatchBiases(biases.biases, biases.has_parse, padding=padding)
 
 
 def random_bias(batch: int, n: int, masks: int = 2, has_parse: list[bool] | None = None) -> BatchBiases:
@@ -166,8 +121,7 @@ def real(output: torch.Tensor, syntax: BatchBiases) -> torch.Tensor:
 KINDS = {
     "factor": [Gaussian()],
     "bias of each head": [Slopes()],
-    "parameters": [OwnTable()],
-    "all": [Gaussian(), Slopes(), OwnTable(), SyntacticLocalRange()],
+    "all": [Gaussian(), Slopes(), TreePath(), SyntacticLocalRange()],
     "relative position": [RelativePosition()],
     "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
     "trees": [TreeHeight(), TreePath()],
@@ -178,7 +132,7 @@ KINDS = {
     "papers": [SyntacticLocalRange(), PredictedParent(), ParentScaling(), SyntaxAwareLocalAttention()],
     "none": [],
 }
-COMBINATIONS = ["gate", "token-gate", "query-gate", "average", "pure", "product"]
+COMBINATIONS = ["gate", "token-gate", "average", "pure", "product"]
 
 
 def can_be(kind: str, combination: str, implementation: str, heads: int, position_bias: bool) -> bool:
@@ -263,6 +217,26 @@ def weights_by_hand(net, x, masks, syntax):
     return torch.full((x.shape[1], experts, net.syntax_heads), 1 / max(1, parts), dtype=x.dtype)
 
 
+def assert_near(found, expected, dtype: torch.dtype) -> None:
+    """Up to rounding of this type, of each tensor's largest number."""
+    tolerance = TOLERANCE.get(dtype, 1e-5)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=tolerance * max(1.0, b.abs().max().item()))
+
+
+def output_and_gradients(syntax: BatchBiases, dtype: torch.dtype, *, autocast: bool = False, **options):
+    """Of random input, where no position is padding."""
+    net = attention(**options).to(dtype)
+    torch.manual_seed(4)
+    x = torch.randn(syntax.biases[0].bias.shape[-1], 4, 16).to(dtype).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        output = real(net(x, syntax)[0], syntax)
+    assert output.dtype == (torch.bfloat16 if autocast else dtype)
+    (output.float() * torch.randn(output.shape)).sum().backward()
+    learned = [p.grad for name, p in net.named_parameters() if name != "k_proj.bias"]  # whose gradient is 0
+    return [output, x.grad, *learned]
+
+
 @pytest.mark.parametrize(
     ("implementation", "precision", "n", "syntax_heads"),
     pairwise(["shared", "sdpa"], ["float32", "float16", "bfloat16", "autocast"], [1, 2, 3, 64, 192], [4, 3]),
@@ -270,40 +244,22 @@ def weights_by_hand(net, x, masks, syntax):
 def test_implementations_equal_the_reference_at_any_length_and_precision(implementation, precision, n, syntax_heads):
     """The sentences are whole, padded, without a parse, and two on a line."""
     autocast = precision == "autocast"
-    dtype = torch.float32 if autocast else getattr(torch, precision)
-    syntax = mixed_bias(n)
-    results = []
-    for name in ("reference", implementation):
-        net = attention(implementation=name, syntax_heads=syntax_heads).to(dtype)
-        torch.manual_seed(4)
-        x = torch.randn(n, 4, 16).to(dtype).requires_grad_()
-        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            output = real(net(x, syntax)[0], syntax)
-        assert output.dtype == (torch.bfloat16 if autocast else dtype)
-        (output.float() * torch.randn(output.shape)).sum().backward()
-        learned = [p.grad for name, p in net.named_parameters() if name != "k_proj.bias"]  # whose gradient is 0
-        results.append([output, x.grad, *learned])
-    tolerance = TOLERANCE.get(torch.bfloat16 if autocast else dtype, 1e-5)
-    for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, expected.abs().max().item()))
+    options = {"dtype": torch.float32 if autocast else getattr(torch, precision), "syntax_heads": syntax_heads}
+    expected, found = (
+        output_and_gradients(mixed_bias(n), autocast=autocast, implementation=i, **options)
+        for i in ("reference", implementation)
+    )
+    assert_near(found, expected, torch.bfloat16 if autocast else options["dtype"])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @every_implementation
 def test_the_operations_for_a_gpu_give_what_those_for_a_cpu_give(implementation, dtype, monkeypatch):
-    syntax = mixed_bias(23)
     results = []
     for asynchronous in (False, True):
         monkeypatch.setattr(numerics, "is_asynchronous", lambda device, on=asynchronous: on)
-        net = attention(implementation=implementation).to(dtype)
-        torch.manual_seed(4)
-        x = torch.randn(23, 4, 16).to(dtype).requires_grad_()
-        output = real(net(x, syntax)[0], syntax).float()
-        (output * torch.randn(output.shape)).sum().backward()
-        results.append([output, x.grad, *(p.grad for p in net.parameters())])
-    tolerance = TOLERANCE.get(dtype, 1e-5)
-    for expected, found in zip(*results, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, expected.abs().max().item()))
+        results.append(output_and_gradients(mixed_bias(23), dtype, implementation=implementation))
+    assert_near(results[1], results[0], dtype)
 
 
 @pytest.fixture
@@ -333,7 +289,7 @@ def test_evaluation_equals_the_reference_also_in_groups_of_sentences(
 ):
     syntax = mixed_bias(9)
     if kind == "without padding":
-        syntax = with_padding(syntax, None)
+        syntax = BatchBiases(syntax.biases, syntax.has_parse)
     elif kind == "the same for all":
         syntax = small.mask_biases(torch.rand(1, 2, 9, 9).log(), syntax.has_parse, syntax.padding)
     elif kind == "hides almost all":  # of a sentence, which falls back to the reference
@@ -352,84 +308,12 @@ def test_evaluation_equals_the_reference_also_in_groups_of_sentences(
     assert groups == ([4] * 2 if contents else [3, 1] * 2)
 
 
-@pytest.mark.parametrize(
-    "dropouts", [{}, {"dropout": 0.2}, {"dropout": 0.2, "dropout_on": "experts"}, {"syntax_dropout": 0.2}]
-)
-def test_training_takes_all_sentences_at_once(groups, dropouts):
-    """Without gradients too: activation checkpointing computes first without them, then with them."""
-    syntax, net, x = mixed_bias(9), attention(**dropouts), torch.randn(9, 4, 16)
-    outputs = []
-    for gradients in (False, True):
-        torch.manual_seed(5)
-        with torch.set_grad_enabled(gradients):
-            outputs.append(net(x, syntax)[0])
-    assert groups == [4, 4]
-    assert torch.equal(*outputs)
-
-
-@pytest.mark.parametrize("n", [7, 8, 23])
-def test_biases_of_fused_attention_are_aligned_for_a_gpu(n, monkeypatch):
-    """Rows begin a multiple of 8 numbers apart: others its kernel copies in each layer."""
-    seen = []
-    fused_attention = torch.nn.functional.scaled_dot_product_attention
-
-    def look(*args: torch.Tensor, attn_mask: torch.Tensor, **kwargs: object) -> torch.Tensor:
-        seen.append(attn_mask)
-        return fused_attention(*args, attn_mask=attn_mask, **kwargs)
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", look)
-    attention(implementation="sdpa")(torch.randn(n, 4, 16), mixed_bias(n))
-    (mask,) = seen
-    assert mask.shape == (4, 1, 3 * n, n)
-    assert all(stride % 8 == 0 for stride in mask.stride()[:-1])
-
-
-@pytest.mark.parametrize(
-    ("implementation", "dtype", "logit"),
-    pairwise(
-        list(IMPLEMENTATIONS),
-        [torch.float32, torch.float16, torch.bfloat16],
-        [-1e4, -100.0, 0.0, 30.0, 100.0, 1e4],
-    ),
-)
-def test_no_nan_where_a_mask_hides_the_largest_logits(implementation, dtype, logit):
-    """One key, hidden by masks from some, has logits far above, or below, all others."""
-    net = attention(implementation=implementation)
-    syntax = mixed_bias(12)
-    assert (small.log_masks(syntax)[:, :, :, 2] == -torch.inf).any()
-    # Of each head the first dimension is its query's, the second its key's, the others its value's.
-    heads = range(0, 16, 4)
-    with torch.no_grad():
-        for projection in (net.q_proj, net.k_proj):
-            projection.weight.zero_()
-            projection.bias.zero_()
-        net.q_proj.weight[heads, heads] = 1
-        net.k_proj.weight[heads, [h + 1 for h in heads]] = 1
-        net.v_proj.weight[:, ::4] = 0
-        net.v_proj.weight[:, 1::4] = 0
-    x = torch.randn(12, 4, 16)
-    x[:, :, ::4] = 1
-    x[:, :, 1::4] = 0
-    x[2, :, 1::4] = 2 * logit  # the logits are x_i·x_j/√4
-    x = x.to(dtype).requires_grad_()
-    net = net.to(dtype)
-    (output,) = net(x, syntax)
-    assert output.dtype == dtype
-    output.float().square().mean().backward()
-    assert output.isfinite().all()
-    assert x.grad.isfinite().all()
-    reference = copy.deepcopy(net).float()
-    reference.implementation = "reference"
-    (expected,) = reference(x.detach().float(), syntax)
-    tolerance = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-1}[dtype]
-    torch.testing.assert_close(output.float(), expected, rtol=tolerance, atol=tolerance)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @every_implementation
 def test_no_nan_for_any_mask_and_logits(implementation, dtype):
+    """Also where a mask hides a key whose logits are far above, or below, all others."""
     random = Random(3)
-    for trial in range(15):
+    for trial in range(20):
         torch.manual_seed(trial)
         n, largest = random.choice([1, 2, 3, 5, 12, 33]), random.choice([1e4, 1e3, 10.0])
         masks = torch.rand(3, 2, n, n) ** random.choice([1, 20, 80])
@@ -440,19 +324,27 @@ def test_no_nan_for_any_mask_and_logits(implementation, dtype):
             combination=random.choice(["gate", "average", "pure"]),
             gate={"batch_norm": trial % 3 > 0, "statistics": ("running", "batch")[trial % 2], "eps": 0.1},
             syntax_heads=random.choice([2, 4]),
-            syntax_dropout=random.choice([0.0, 0.3]),
+            syntax_dropout=random.choice([0.0, 0.3]) if dtype != torch.float32 else 0.0,
         )
         with torch.no_grad():  # the logits are x_i·x_j/√4, head by head
             for projection in (net.q_proj, net.k_proj):
                 projection.weight.copy_(torch.eye(16))
                 projection.bias.zero_()
         x = torch.randn(n, 3, 16)
+        if trial % 2:  # one key has much larger logits, of either sign
+            x[n // 2] *= 30
         x *= (2 * largest / x.view(n, 3, 4, 4).square().sum(-1).max()).sqrt()
         x, net = x.to(dtype).requires_grad_(), net.to(dtype)
-        (output,) = net(x, small.mask_biases(masks.log(), torch.ones(3, 2, dtype=torch.bool)))
+        syntax = small.mask_biases(masks.log(), torch.ones(3, 2, dtype=torch.bool))
+        reference = copy.deepcopy(net)
+        reference.implementation = "reference"
+        (output,) = net(x, syntax)
+        assert output.dtype == dtype
         output.float().square().mean().backward()
         for tensor in (output, x.grad, *(p.grad for p in net.parameters() if p.grad is not None)):
             assert tensor.isfinite().all(), trial
+        if dtype == torch.float32:
+            torch.testing.assert_close(output, reference(x, syntax)[0], rtol=1e-4, atol=1e-4)
 
 
 @every_implementation
@@ -476,22 +368,6 @@ def test_a_bias_too_large_to_be_a_mask_and_a_factor_of_zero_leave_finite_numbers
     torch.testing.assert_close(weights, expected[:, None, None].expand_as(weights))
 
 
-@pytest.mark.parametrize("kind", ["factor", "bias of each head", "parameters", "all", "trees", "shared"])
-def test_a_sentence_without_a_parse_has_global_attention_under_every_kind_of_bias(kind):
-    """Whatever a bias is at unknown positions: they see, and are seen, as in a plain Transformer."""
-    masks = KINDS[kind]
-    net_input = padded_batch()
-    for feature in net_input["src_syntax"].values():
-        feature[2] = UNKNOWN
-    net = attention(masks, combination="pure")
-    plain = attention([])
-    plain.load_state_dict(net.state_dict(), strict=False)
-    x = torch.randn(8, 3, 16)
-    syntactic, expected = (module(x, built(of, net_input))[0] for module, of in ((net, masks), (plain, [])))
-    torch.testing.assert_close(syntactic[:, 2], expected[:, 2])
-    assert not torch.allclose(syntactic[:, 0], expected[:, 0])
-
-
 def test_shared_equals_the_reference_under_dropout_of_the_same_random_numbers():
     syntax, x, outputs = mixed_bias(16), torch.randn(16, 4, 16), []
     for implementation in ("reference", "shared"):
@@ -502,23 +378,16 @@ def test_shared_equals_the_reference_under_dropout_of_the_same_random_numbers():
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("syntax_heads", [2, 4])
 @every_implementation
-def test_dropout_acts_in_training_alone_and_changes_no_mean(implementation, syntax_heads, dropout):
-    """Attention dropout of each expert; and syntax dropout, which leaves sentences without a parse as they are."""
+def test_dropout_acts_in_training_alone_and_syntax_dropout_on_sentences_with_a_parse(implementation, dropout):
     options = {"dropout": dropout, "dropout_on": "experts", "syntax_dropout": 0.3}
-    net = attention(implementation=implementation, syntax_heads=syntax_heads, **options)
-    n = 6
-    x = torch.randn(n, 2, 16)
-    syntax = random_bias(2, n, has_parse=[True, bool(dropout)])
+    net = attention(implementation=implementation, syntax_heads=2, **options)
+    x, syntax = torch.randn(6, 2, 16), random_bias(2, 6, has_parse=[True, bool(dropout)])
     quiet = net.eval()(x, syntax)[0]
-    torch.testing.assert_close(net(x, syntax)[0], quiet)
+    assert torch.equal(net(x, syntax)[0], quiet)
     first, second = (net.train()(x, syntax)[0] for _ in range(2))
     assert not torch.allclose(first[:, 0], second[:, 0])
     assert torch.allclose(first[:, 1], quiet[:, 1]) == (not dropout)
-    many = small.mask_biases(small.log_masks(syntax).repeat(4000, 1, 1, 1), syntax.has_parse.repeat(4000, 1))
-    outputs = net(x.repeat(1, 4000, 1), many)[0]
-    torch.testing.assert_close(outputs.view(n, 4000, 2, 16).mean(dim=1), quiet, rtol=0.05, atol=0.02)
 
 
 @pytest.mark.parametrize("syntax_dropout", [0.0, 0.3])
@@ -600,7 +469,7 @@ def test_the_first_implementation_that_supports_a_mixture_is_chosen(expected, op
 
 def test_gates_of_each_query_are_traced_as_their_mean_over_real_positions():
     syntax = built(MASKS[:1], padded_batch())
-    net = attention(MASKS[:1], combination="query-gate")
+    net = attention(MASKS[:1], combination="token-gate")
     x = torch.randn(8, 3, 16)
     _, gates = net(x, syntax, contents=("gates",))
     of_queries = net.gate(x, None)[:, 1:]

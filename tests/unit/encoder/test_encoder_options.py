@@ -15,7 +15,7 @@ import small
 import systems
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions, encoder_options
-from fairseq_syntax.modules.biases import SyntacticDependencyOfInterest
+from fairseq_syntax.modules.biases import UNKNOWN, SyntacticDependencyOfInterest
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,11 @@ def test_an_encoder_is_built_from_the_options_of_fairseqs_roberta(options):
     symbols = small.dictionary()
     embedding = nn.Embedding(len(symbols), 32, symbols.pad())
     encoder = SyntaxTransformerEncoder(TransformerConfig.from_namespace(args), symbols, embedding, syntax).eval()
-    net_input = systems.batch()
-    del net_input["prev_output_tokens"]
-    parsed, unparsed = (encoder(**given)["encoder_out"][0] for given in (net_input, without_parses(net_input)))
-    assert parsed.isfinite().all()
-    assert not torch.allclose(parsed, unparsed, atol=1e-3)
-
-
-def without_parses(net_input):
-    return {**net_input, "src_syntax": {name: torch.full_like(f, -1) for name, f in net_input["src_syntax"].items()}}
+    tokens, features = systems.batch()["src_tokens"], systems.batch()["src_syntax"]
+    unparsed = {name: torch.full_like(feature, UNKNOWN) for name, feature in features.items()}
+    found, expected = (encoder(tokens, src_syntax=of)["encoder_out"][0] for of in (features, unparsed))
+    assert found.isfinite().all()
+    assert not torch.allclose(found, expected, atol=1e-3)
 
 
 def test_read_and_recorded_options_are_inverse():

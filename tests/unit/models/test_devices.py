@@ -1,4 +1,4 @@
-"""What a GPU is asked: without one, on torch's meta device, which has shapes, types and no numbers."""
+"""Operations and copies that a GPU is asked for, on torch's meta device: shapes and types, no numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 import systems
 from fairseq_syntax.modules.gate_norm import GateBatchNorm
-from fairseq_syntax.testing import CopiesOfDevice, random_features
+from fairseq_syntax.testing import CopiesOfDevice
 from pairwise import pairwise
 from small import batch, model
 
@@ -36,8 +36,7 @@ class Answers(TorchFunctionMode):
 def step(arch, dtype, training, **options):
     """One pass, backward too in training; the output, the model, how often Python waited, and what it copied."""
     random = Random(7)
-    make = systems.features if arch in systems.SYSTEMS else random_features
-    net_input = batch([*(make(random, words, words + 2) for words in (1, 5, 9)), 8])
+    net_input = batch([*(systems.features(random, words, words + 2) for words in (1, 5, 9)), 8])
     if arch == "transformer":
         del net_input["src_syntax"]
     learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}  # fairseq's sinusoids have no meta
@@ -64,60 +63,48 @@ def of_stock(dtype, training, dropout):
     return step("transformer", dtype, training, attention_dropout=dropout)[2:]
 
 
+#: Models by their options; each system, and variants of the gated one.
+MODELS = [
+    *((system, systems.SYSTEMS[system]) for system in systems.SYSTEMS),
+    ("pascal_transformer", {"parent_ignoring": 0.3}),
+    ("relative_position_transformer", {}),
+    ("tree_bias_transformer", {}),
+    *(
+        ("gated_syntax_transformer", options)
+        for options in (
+            {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2},
+            {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
+            {"gate_batch_norm_statistics": "batch"},
+            {"syntax_masks": "position,slr", "position_bias": True},
+            {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
+        )
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("dtype", "passes", "implementation"),
+    ("chosen", "dtype", "passes", "implementation"),
     pairwise(
+        MODELS,
         [torch.float32, torch.float16],
         [(True, 0.0), (True, 0.1), (False, 0.1)],
         ["reference", "sdpa"],  # what auto takes on CUDA
     ),
     ids=str,
 )
-def test_all_is_made_where_the_model_is_and_in_its_precision(dtype, passes, implementation):
-    training, dropout = passes
-    options = {"attention_dropout": dropout, "syntax_attention_impl": implementation, "syntax_dropout": dropout}
-    for more in (
-        {"syntax_masks": "slr"},
-        {"syntax_masks": "slr,sdoi"},
-        {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2},
-        {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
-        {"syntax_masks": "slr,sdoi", "gate_batch_norm_statistics": "batch"},
-        {"syntax_masks": "none", "position_bias": True},
-        {"syntax_masks": "position,slr", "position_bias": True},
-        {"syntax_masks": "tree_height,tree_path", "syntax_combination": "product"},
-        {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
-    ):
-        logits, net, asked, copies = step("gated_syntax_transformer_tiny", dtype, training, **options, **more)
-        assert logits.device.type == "meta"
-        assert logits.dtype == dtype
-        assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
-        for norm in net.modules():
-            if isinstance(norm, GateBatchNorm):
-                assert norm.running_mean.device.type == "meta"
-                assert norm.running_mean.dtype == torch.float32
-        # Syntax dropout waits once: are all sentences parsed?
-        assert copies == of_stock(dtype, training, dropout)[1]
-        assert asked - WAITS == (training and dropout > 0 and more["syntax_masks"] != "none")
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("system", systems.SYSTEMS)
-def test_so_is_all_of_every_system(system, training, dtype):
-    options = {
-        **systems.SYSTEMS[system],
-        "attention_dropout": 0.1,
-        "syntax_dropout": 0.0,
-        "syntax_attention_impl": "reference",
-    }
-    if system == "pascal_transformer":
-        options["parent_ignoring"] = 0.3
+def test_all_is_made_where_the_model_is_and_in_its_precision(chosen, dtype, passes, implementation):
+    (system, options), (training, dropout) = chosen, passes
+    dropouts = {"attention_dropout": dropout, "syntax_dropout": dropout}
+    options = {**options, **dropouts, "syntax_attention_impl": implementation}
     logits, net, asked, copies = step(system, dtype, training, **options)
-    assert logits.device.type == "meta"
-    assert logits.dtype == dtype
+    assert (logits.device.type, logits.dtype) == ("meta", dtype)
     assert all(p.grad is not None and p.grad.dtype == dtype for p in net.parameters() if training)
-    assert asked == WAITS
-    assert copies == of_stock(dtype, training, 0.1)[1]
+    for norm in net.modules():
+        if isinstance(norm, GateBatchNorm):
+            assert (norm.running_mean.device.type, norm.running_mean.dtype) == ("meta", torch.float32)
+    assert copies == of_stock(dtype, training, dropout)[1]
+    waits_for_parses = training and dropout > 0 and bool(net.encoder.options.biases)  # syntax dropout: has each one?
+    assert asked - WAITS == waits_for_parses
 
 
 @pytest.mark.parametrize("layers", [2, 6])
@@ -131,24 +118,22 @@ def test_the_encoder_waits_less_often_than_fairseqs(layers):
 
 def test_copies_of_a_device_are_counted():
     x, on_host = torch.ones(3, 4, device="meta"), torch.arange(2)
-    copies = {
-        "numbers from Python": lambda: torch.tensor([1, 2], device=x.device),
-        "and by a method": lambda: x.new_tensor([1, 2]),
-        "an index of several numbers": lambda: x[:, (0, 2)],
-        "also where something is assigned": lambda: x.__setitem__((slice(None), [0, 2]), 1.0),
-        "an index on the host": lambda: x[:, on_host],
-        "what is moved": lambda: on_host.to(x.device),
-        "and copied": lambda: torch.empty(2, device="meta").copy_(on_host),
-    }
-    for what, copy in copies.items():
+    for copy in (
+        lambda: torch.tensor([1, 2], device=x.device),
+        lambda: x.new_tensor([1, 2]),
+        lambda: x[:, (0, 2)],  # numbers from Python
+        lambda: x.__setitem__((slice(None), [0, 2]), 1.0),
+        lambda: x[:, on_host],
+        lambda: on_host.to(x.device),
+        lambda: torch.empty(2, device="meta").copy_(on_host),
+    ):
         with CopiesOfDevice() as found:
             copy()
-        assert found.count == 1, what
+        assert found.count == 1
     with CopiesOfDevice() as found:
         x[:, torch.zeros(2, dtype=torch.long, device="meta")] = x[0, 1:3, None] * torch.tensor(2.0)
         x.new_zeros(3).to(torch.float16).split([1, 2])
-        on_host[[0, 1]].float()
-    assert found.count == 1  # the index on the host, which would be one if the host were a device
+    assert found.count == 0
 
 
 def test_no_run_of_the_tests_but_that_for_gpus_sees_one():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -11,15 +11,14 @@ from torch import nn
 
 import small
 import systems
-from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ReferenceAttention
-from fairseq_syntax.modules.biases import UNKNOWN, BiasBuilder, SyntaxBias, bias_names
+from fairseq_syntax.modules.biases import bias_names
 from fairseq_syntax.modules.gates import COMBINATIONS
 from fairseq_syntax.modules.trace import SyntaxTrace
 from pairwise import pairwise
-from small import ZeroGate, alone, encode
-from systems import GUIDED, SUPERVISED, SYSTEMS
+from small import alone, encode
+from systems import SUPERVISED, SYSTEMS
 
 GATED = "gated_syntax_transformer"
 
@@ -52,19 +51,10 @@ def model(variant: str, **options):
     return systems.model(system, **{**of_variant, **options})
 
 
-class AllVisible(SyntaxBias):
-    name = "all_visible"
-    features = ("distance",)
-    calls = 0
-
-    def log_mask(self, distance):
-        type(self).calls += 1
-        return torch.zeros(*distance.shape, distance.shape[1])
-
-
 def shut_gates(net):
-    for attention in net.syntax_attentions.values():
-        attention.gate = ZeroGate(attention.num_masks, attention.syntax_heads)
+    for gate in net.gates.values():
+        gate.fc2.weight.data.zero_()
+        gate.fc2.bias.data.fill_(-1e4)
 
 
 def no_tables(net):
@@ -76,23 +66,18 @@ def no_mixture(net):
     net.encoder.tree_mixing.weight.data.zero_()
 
 
-def masks_of_ones(net):
-    net.encoder.bias_builder = BiasBuilder([AllVisible(), AllVisible()])
-
-
 def as_it_is(net):
     pass
 
 
 #: Of each system, settings under which it is a stock Transformer: options, and a change of the model.
 NEUTRAL = [
-    (GATED, {}, shut_gates),
-    (GATED, {}, masks_of_ones),
+    (GATED, {"gate_batch_norm": False}, shut_gates),
     ("pascal_transformer", {"parent_ignoring": 1.0}, as_it_is),  # in training
     ("sla_transformer", {"sla_distance": 30}, as_it_is),
     ("sg_net_transformer", {"fusion_weight": 1.0}, as_it_is),
     ("syntax_infused_transformer", {}, no_tables),
-    ("lisa_transformer", {"syntax_combination": "gate"}, shut_gates),
+    ("lisa_transformer", {"syntax_combination": "gate", "gate_batch_norm": False}, shut_gates),
     ("seprem_transformer", {}, no_mixture),
     *((system, {**options, "awake": False}, as_it_is) for system, options in LEARNED.values()),  # tables of zeros
 ]
@@ -119,45 +104,31 @@ def test_a_neutral_setting_equals_stock(setting, training, left_pad, normalize_b
     torch.testing.assert_close(ours(**net_input)[0], stock(**plain)[0], rtol=1e-5, atol=1e-5)
 
 
+#: Variants in which a sentence without a parse has no syntax; on top, masks that need no parse give it none.
+OF_PARSES = {
+    **{v: VARIANTS[v] for v in VARIANTS if v in systems.PARSED or v in ("average", "pure", "trees, gate")},
+    "syntax_infused_transformer": ("syntax_infused_transformer", {"feature_embeddings": "upos"}),
+    "position on top": ("sg_net_transformer", {"syntax_masks": "sdoi,position"}),
+    "lisa on top": ("sg_net_transformer", {"syntax_masks": "lisa,sdoi"}),
+}
+
+
 @pytest.mark.parametrize(
     ("variant", "left_pad", "training", "implementation"),
-    pairwise(
-        [v for v in VARIANTS if v in GUIDED or v in ("average", "pure", "trees, gate")],
-        [True, False], [True, False], ["reference", "shared", "sdpa"],
-    ),
-)  # fmt: skip
+    pairwise(list(OF_PARSES), [True, False], [True, False], ["reference", "shared", "sdpa"]),
+)
 def test_a_sentence_without_a_parse_is_a_stock_transformers_and_the_others_are_not(
     variant, left_pad, training, implementation
 ):
-    infused = variant == "syntax_infused_transformer"  # features that need no parse have embeddings in any case
-    system, options = VARIANTS[variant]
-    options = {**options, "syntax_attention_impl": implementation}
-    stock, ours = systems.with_stock_weights(system, **options, **({"feature_embeddings": "upos"} if infused else {}))
+    system, options = OF_PARSES[variant]
+    stock, ours = systems.with_stock_weights(system, **{**options, "syntax_attention_impl": implementation})
     net_input = systems.batch(left_pad=left_pad)
+    training = training and variant != "lisa on top"  # which is taught in training
     expected = encode(stock.train(training), systems.of_stock(net_input))
     difference = (encode(ours.train(training), net_input) - expected).abs()
     difference = (difference * net_input["src_tokens"].ne(1).unsqueeze(2)).amax(dim=(1, 2))
     assert difference[3] < 1e-5
     assert (difference[1:3] > 1e-3).all()
-
-
-@pytest.mark.parametrize("masks", ["sdoi", "sdoi,position", "lisa,sdoi"])
-def test_masks_that_need_no_parse_give_no_sentence_one_on_top(masks):
-    stock, ours = systems.with_stock_weights("sg_net_transformer", syntax_masks=masks)
-    net_input = systems.batch()
-    difference = (encode(ours.eval(), net_input) - encode(stock.eval(), systems.of_stock(net_input))).abs()
-    difference = (difference * net_input["src_tokens"].ne(1).unsqueeze(2)).amax(dim=(1, 2))
-    assert difference[3] < 1e-5
-    assert (difference[1:3] > 1e-3).all()
-
-
-@pytest.mark.parametrize("variant", LEARNED)
-def test_without_a_parse_biases_by_position_act_and_those_by_trees_do_not(variant):
-    zero, net = model(variant, awake=False).eval(), model(variant).eval()
-    net_input = systems.batch()
-    difference = (encode(net, net_input) - encode(zero, net_input)).abs().amax(dim=(1, 2))
-    assert (difference[1:3] > 1e-3).all()
-    assert (difference[3] > 1e-3) == (variant != "trees, gate")
 
 
 @pytest.mark.parametrize(("variant", "left_pad"), pairwise(list(VARIANTS), [True, False]))
@@ -177,30 +148,15 @@ def test_a_sentence_is_the_same_alone_and_beside_any_other(variant, left_pad):
     torch.testing.assert_close(encode(net, turned)[0], row, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("system", [GATED, "distance_transformer", "pascal_transformer", "sla_transformer"])
-def test_a_parse_moves_the_heads_that_have_masks_in_every_sentence_and_no_others(system):
-    net = systems.model(system, syntax_heads=3, syntax_layers="1").eval()
-    net_input = systems.batch()
-    other = {**net_input, "src_syntax": {k: v.clone() for k, v in net_input["src_syntax"].items()}}
-    for name, feature in other["src_syntax"].items():
-        if name != "word":
-            feature[:3] = UNKNOWN
-    attention = []
-    for given in (net_input, other):
-        trace = SyntaxTrace(("attention",))
-        net.encoder(given["src_tokens"], src_syntax=given["src_syntax"], trace=trace)
-        attention.append(trace.layers[1]["attention"])
-    moved = (attention[0] - attention[1]).abs().amax(dim=(2, 3)) > 1e-6  # (sentences, heads)
-    assert moved[1:3].tolist() == [[True, True, True, False]] * 2
-    assert moved[3].tolist() == [False] * 4
-
-
 @every_variant
 def test_every_parameter_begins_finite_and_the_same_from_the_same_seed_and_learns(variant):
-    one, two = (model(variant, awake=False, seed=9) for _ in range(2))
+    """By options, and by the keys of fairseq-hydra-train; under layer drop, too."""
+    one, two = (model(variant, awake=False, seed=9, by_hydra=by_hydra) for by_hydra in (False, True))
     for (name, a), (_, b) in zip(one.state_dict().items(), two.state_dict().items(), strict=True):
         assert a.isfinite().all(), name
         assert torch.equal(a, b), name
+    dropping = model(variant, encoder_layers=4, encoder_layerdrop=0.5).train()
+    assert all(systems.loss(dropping, systems.batch(), predictions=True).isfinite() for _ in range(5))
     net = model(variant).train()
     systems.loss(net, systems.batch(), predictions=True).backward()
     for name, parameter in net.named_parameters():
@@ -226,49 +182,29 @@ def test_activation_checkpointing_gives_the_same_gradients_and_statistics(varian
     assert all(gradient.any() for gradient in scorers)
 
 
-@pytest.mark.parametrize(
-    ("system", "checkpoint", "pads"), pairwise([*SYSTEMS, *systems.OF_POSITIONS], [False, True], [True, False])
-)
+@pytest.mark.parametrize(("checkpoint", "pads"), [(False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("system", [GATED, "pascal_transformer", "sg_net_transformer", "tree_bias_transformer"])
 def test_what_layers_share_is_computed_once_a_batch(system, checkpoint, pads, monkeypatch):
     """Also where activation checkpointing runs each layer again."""
-    seen: dict[str, list[torch.Tensor]] = {"biases": [], "factors": []}
-    padding_biases = Counter()
-    weights, padding_bias = ReferenceAttention.weights, numerics.padding_bias
+    seen = []
+    padding_bias = Mock(wraps=numerics.padding_bias)
+    weights = ReferenceAttention.weights
 
     def look(self, x, mixture):
-        for name, part in (("biases", mixture.biases.expert_biases), ("factors", mixture.biases.expert_factors)):
-            given = (x.dtype,) if name == "biases" else ()
-            if mixture.heads and (found := part(*given, with_global=mixture.has_global_expert)) is not None:
-                seen[name].append(found)  # held, so that no other tensor has its address
+        seen.append(mixture.biases.expert_biases(x.dtype, with_global=mixture.has_global_expert))
         return weights(self, x, mixture)
 
-    def count(*args, **kwargs):
-        padding_biases["computed"] += 1
-        return padding_bias(*args, **kwargs)
-
     monkeypatch.setattr(ReferenceAttention, "weights", look)
-    monkeypatch.setattr(numerics, "padding_bias", count)
-    in_attention = system not in ("syntax_infused_transformer", "seprem_transformer")
-    layers = {"encoder_layers": 3, "syntax_layers": "1-3,top"} if in_attention else {}
-    net = systems.model(system, checkpoint_activations=checkpoint, syntax_attention_impl="reference", **layers).train()
+    monkeypatch.setattr(numerics, "padding_bias", padding_bias)
+    options = {"encoder_layers": 3, "syntax_layers": "1-3,top", "syntax_attention_impl": "reference"}
+    net = systems.model(system, checkpoint_activations=checkpoint, **options).train()
     random = Random(4)
     net_input = systems.batch() if pads else small.batch([systems.features(random, 6, 8) for _ in range(3)])
     systems.loss(net, net_input).backward()
-    assert padding_biases["computed"] == (in_attention and pads)
-    if not in_attention or system in ("lisa_transformer", *systems.OF_POSITIONS):  # parameters of each layer
-        return
-    assert bool(seen["factors"]) == (system == "pascal_transformer")
-    for found in filter(None, seen.values()):
-        assert len(found) == 4 * (1 + checkpoint)
-        assert len({tensor.data_ptr() for tensor in found}) == 1
-
-
-def test_masks_are_built_once_a_batch():
-    net = small.model(encoder_layers=3)
-    net.encoder.bias_builder = BiasBuilder([AllVisible()])
-    before = AllVisible.calls
-    encode(net, systems.batch())
-    assert AllVisible.calls == before + 1
+    assert padding_bias.call_count == pads
+    assert len(seen) == 4 * (1 + checkpoint)
+    of_each_layer = 1 if system != "tree_bias_transformer" else len(seen)  # it has parameters
+    assert len({tensor.data_ptr() for tensor in seen}) == of_each_layer
 
 
 @pytest.mark.parametrize(("system", "precision"), pairwise(list(SYSTEMS), ["float16", "bfloat16", "autocast"]))
@@ -290,22 +226,14 @@ def test_half_precision_is_near_float32_also_on_long_padded_rows(system, precisi
 @pytest.mark.parametrize("predictions", [True, False])
 @every_system
 def test_distributed_data_parallel_finds_no_unused_parameter(system, predictions, process_group):
-    parallel = nn.parallel.DistributedDataParallel(systems.model(system).train())
+    """Nor of gates that are frozen."""
+    net = systems.model(system, gate_warmup_epochs=1).train()
+    net.begin_epoch(1 if predictions else 2)
+    parallel = nn.parallel.DistributedDataParallel(net)
     for _ in range(2):  # it would raise in the second pass
         systems.loss(parallel, systems.batch(), predictions=predictions).backward()
     assert all(parameter.grad is not None for parameter in parallel.parameters())
-
-
-@every_system
-def test_a_pass_registers_no_hook_and_changes_no_attribute(system, monkeypatch):
-    encoder = systems.model(system).eval().encoder
-    for name in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook", "__setattr__"):
-        monkeypatch.setattr(nn.Module, name, lambda *args, **kwargs: pytest.fail("a pass changes the model"))
-    before = {name: dict(vars(module)) for name, module in encoder.named_modules()}
-    net_input = systems.batch()
-    trace = SyntaxTrace(("gates", "attention"))
-    encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"], predictions=True, trace=trace)
-    assert {name: vars(module) for name, module in encoder.named_modules()} == before
+    assert all(parameter.grad.eq(0).all() for parameter in net.frozen_parameters())
 
 
 @pytest.mark.parametrize("normalize_before", [True, False])
@@ -326,38 +254,20 @@ def test_the_attention_of_layers_without_masks_is_traced(normalize_before):
     torch.testing.assert_close(found.mean(dim=2), torch.stack(expected, dim=1))
 
 
-@every_variant
-def test_layer_drop_runs(variant):
-    net = model(variant, encoder_layers=4, encoder_layerdrop=0.5).train()
-    for _ in range(5):
-        assert systems.loss(net, systems.batch(), predictions=True).isfinite()
-
-
-@every_variant
-def test_the_keys_of_fairseq_hydra_train_make_the_same_model(variant):
-    by_options, by_keys = (model(variant, by_hydra=by_hydra) for by_hydra in (False, True))
-    found = by_keys.state_dict()
-    assert found.keys() == by_options.state_dict().keys()
-    assert all(torch.equal(weight, found[name]) for name, weight in by_options.state_dict().items())
-
-
 @every_system
 def test_missing_features_are_named_and_labels_are_not_missed(system):
     net = systems.model(system).train()
-    net_input = systems.batch()
-    del net_input["src_syntax"]
-    assert isinstance(net, SyntaxModel)
+    net_input = systems.of_stock(systems.batch())
     if not net.syntax_features:
         assert systems.loss(net, net_input, predictions=True).isfinite()
         return
-    with pytest.raises(ValueError, match=rf"missing: {', '.join(net.syntax_features)}\. Does"):
-        net(**net_input)
-    net_input["src_syntax"] = {name: systems.batch()["src_syntax"][name] for name in net.syntax_features}
-    net.eval()(**net_input)  # no other feature is needed
-    missed = net.syntax_features[-1]
-    del net_input["src_syntax"][missed]
-    with pytest.raises(ValueError, match=rf"missing: {missed}\. Does"):
-        net(**net_input)
+    features = {name: systems.batch()["src_syntax"][name] for name in net.syntax_features}
+    net.eval()(**net_input, src_syntax=features)  # no other feature is needed
+    for given in (features, {}):
+        missing = [name for name in net.syntax_features if name not in given or name == net.syntax_features[-1]]
+        features = {name: given[name] for name in net.syntax_features if name not in missing}
+        with pytest.raises(ValueError, match=rf"missing: {', '.join(missing)}\. Does"):
+            net(**net_input, src_syntax=features or None)
 
 
 @pytest.mark.parametrize(
@@ -376,7 +286,7 @@ def test_every_mask_trains_under_every_combination_and_with_another(mask, combin
     assert all(p.grad.isfinite().all() for p in net.parameters())
 
 
-def test_true_heads_are_forced_where_they_are_taught_alone():
+def test_the_parsers_heads_are_forced_where_they_are_taught_alone():
     """A batch has heads for other masks, too."""
     nets = [systems.model("lisa_transformer", syntax_masks="lisa,sdoi", lisa_teacher_forcing=f) for f in (True, False)]
     nets[1].load_state_dict(nets[0].state_dict())
@@ -440,8 +350,15 @@ def test_every_option_reaches_the_computation(system, option, value):
     assert (outputs[0] - outputs[1]).abs().max() > 1e-4
 
 
+def gate(masks: int, d: int = 512, hidden: int = 64, heads: int = 8) -> int:
+    return d * hidden + 3 * hidden + (hidden + 3) * masks * heads
+
+
 #: Parameters beside a stock Transformer's, at 512/2048/8 and six layers.
 ADDED = {
+    "gated_syntax_transformer": 6 * gate(1),
+    "relative_position_transformer": 6 * 8 * 45,
+    "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
     "distance_transformer": 0,
     "pascal_transformer": 0,
     "sla_transformer": 6 * 513,

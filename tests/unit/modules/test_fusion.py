@@ -1,4 +1,4 @@
-"""How the output of a layer on top joins an encoder's."""
+"""Fusion of an encoder's output and that of the layer on top."""
 
 from __future__ import annotations
 
@@ -7,60 +7,41 @@ import torch
 
 from fairseq_syntax.modules.fusion import FUSIONS, Fusion, FusionOptions
 
-OWN = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])  # (2, 1, 2)
-TOP = torch.tensor([[[1.0, 1.0]], [[0.0, 2.0]]])
-PARSED = torch.tensor([True])
+
+def by_the_formula(fusion: Fusion, h: torch.Tensor, top: torch.Tensor) -> torch.Tensor:
+    """H̄ of one sentence without padding, (n, embed_dim)."""
+    kind, weight = fusion.options.kind, fusion.options.weight
+    if kind == "sum":
+        return weight * h + (1 - weight) * top
+    if kind == "top":
+        return top
+    if kind == "concatenate":
+        return torch.cat([h, top], dim=1) @ fusion.project.weight.T
+    w = fusion.similarity.weight[0]
+    scores = torch.stack([torch.stack([w @ torch.cat([x, y, x * y]) for y in top]) for x in h])
+    context, summary = scores.softmax(1) @ top, scores.max(1).values.softmax(0) @ h
+    return torch.cat([h, context, h * context, h * summary], dim=1) @ fusion.project.weight.T
 
 
-def joined(own: torch.Tensor, top: torch.Tensor, *, has_parse=PARSED, padding=None, **options) -> torch.Tensor:
-    torch.manual_seed(1)
-    return Fusion(own.shape[2], FusionOptions(**options))(own, top, has_parse=has_parse, padding=padding)
-
-
-def test_the_sum_by_hand():
-    assert joined(OWN, TOP).squeeze(1).tolist() == [[1, 0.5], [0, 1.5]]
-    assert torch.equal(joined(OWN, TOP, weight=1.0), OWN)
-    assert torch.equal(joined(OWN, TOP, kind="top"), TOP)
-
-
-def test_a_learned_weight_begins_where_it_is_told_to():
-    for weight in (0.5, 0.9):
-        torch.testing.assert_close(joined(OWN, TOP, weight=weight, learned=True), joined(OWN, TOP, weight=weight))
-    fusion = Fusion(2, FusionOptions(learned=True))
-    fusion(OWN, TOP, has_parse=PARSED, padding=None).sum().backward()
-    assert fusion.logit.grad.any()
-    with pytest.raises(ValueError, match="--fusion-weight: expected one between 0 and 1, to be learned, found 1"):
-        FusionOptions(weight=1.0, learned=True)
-
-
-def test_concatenation_is_projected():
-    torch.manual_seed(1)
-    fusion = Fusion(2, FusionOptions(kind="concatenate"))
-    found = fusion(OWN, TOP, has_parse=PARSED, padding=None)
-    torch.testing.assert_close(found, torch.cat([OWN, TOP], dim=2) @ fusion.project.weight.T)
-
-
-def test_bidirectional_attention_is_its_formula_position_by_position():
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("kind", FUSIONS)
+def test_fusion_is_its_formula_sentence_by_sentence(kind, learned):
+    """A sentence without a parse keeps the encoder's output."""
     torch.manual_seed(2)
     own, top = torch.randn(2, 5, 3, 4, dtype=torch.float64)
     padding = torch.zeros(3, 5, dtype=torch.bool)
     padding[0, :2] = True
-    fusion = Fusion(4, FusionOptions(kind="bi-attention")).double()
-    found = fusion(own, top, has_parse=torch.ones(3, dtype=torch.bool), padding=padding)
-    w = fusion.similarity.weight[0]
-    for b in range(3):
-        h, other = own[~padding[b], b], top[~padding[b], b]
-        scores = torch.stack([torch.stack([w @ torch.cat([x, y, x * y]) for y in other]) for x in h])
-        context = scores.softmax(1) @ other
-        summary = scores.max(1).values.softmax(0) @ h
-        expected = torch.cat([h, context, h * context, h * summary], dim=1) @ fusion.project.weight.T
-        torch.testing.assert_close(found[~padding[b], b], expected)
+    fusion = Fusion(4, FusionOptions(kind=kind, weight=0.9, learned=learned)).double()
+    found = fusion(own, top, has_parse=torch.tensor([True, True, False]), padding=padding)
+    for b in range(2):
+        real = ~padding[b]
+        torch.testing.assert_close(found[real, b], by_the_formula(fusion, own[real, b], top[real, b]))
+    assert torch.equal(found[:, 2], own[:, 2])
+    if list(fusion.parameters()):
+        found.sum().backward()
+        assert all(parameter.grad.any() for parameter in fusion.parameters())
 
 
-@pytest.mark.parametrize("kind", FUSIONS)
-def test_a_sentence_without_a_parse_keeps_what_it_has(kind):
-    torch.manual_seed(3)
-    own, top = torch.randn(2, 5, 2, 4)
-    found = joined(own, top, kind=kind, has_parse=torch.tensor([True, False]))
-    assert torch.equal(found[:, 1], own[:, 1])
-    assert not torch.allclose(found[:, 0], own[:, 0])
+def test_a_weight_that_no_logit_has_cannot_be_learned():
+    with pytest.raises(ValueError, match="--fusion-weight: expected one between 0 and 1, to be learned, found 1"):
+        FusionOptions(weight=1.0, learned=True)
