@@ -62,12 +62,7 @@ def test_german_and_french(tmp_path, lang):
     assert (tmp_path / f"data-bin/{lang}-en/train.{lang}-en.{lang}.head.bin").exists()
     verify = next(block for block in BLOCKS if "--verify" in block)
     report = run(re.sub(r"\bde\b", lang, verify), tmp_path)
-    assert re.findall("^(.*?): 13 files as they were written", report, re.M) == ["test", "train", "valid"]
-    if lang == "de":
-        train = next(block for block in BLOCKS if "fairseq-train" in block)
-        dependencies = train.replace("--arch tree_bias_transformer", "--arch sg_net_transformer")  # all there are
-        assert dependencies != train
-        assert "BLEU" in run(SMALL + dependencies, tmp_path)
+    assert re.findall(r"^(.*?): \d+ files as in the signature", report, re.M) == ["test", "train", "valid"]
 
 
 def test_parser_of_the_page_on_the_code(monkeypatch):
@@ -101,6 +96,8 @@ def test_chinese(tmp_path):
         (tmp_path / f"gold.{split}").write_text("".join(f"(S {' '.join(words)})\n" for words in sentences))
     pieces = next(block for block in BLOCKS if "SentencePieceTrainer" in block)
     run(pieces.replace("vocab_size=16000", "vocab_size=320, hard_vocab_limit=False"), tmp_path)
+    tokens = "fairseq-preprocess --only-source --source-lang zh --target-lang en --trainpref spm/train"
+    run(f"{tokens} --destdir data-bin/zh-en", tmp_path)
     commands = next(block for block in BLOCKS if "--lang zh" in block)
     live = "fairseq-syntax-parse --lang zh --input raw/train.zh --download"
     assert live in commands

@@ -234,7 +234,7 @@ def features(folder: Path) -> list[list[list[int]]]:
     data = folder / "bin"
     cfg = SyntaxTranslationConfig(data=str(data), source_lang="de", target_lang="en", dataset_impl="mmap")
     found = load_features(cfg, "train", FEATURES[:3])
-    return [[found.rows[name][i].tolist() for i in (0, 2, 3)] for name in FEATURES[:3]]
+    return [[found[name][i].tolist() for i in (0, 2, 3)] for name in FEATURES[:3]]
 
 
 def values(folder: Path) -> dict[str, bytes]:
