@@ -29,7 +29,7 @@ from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from pages import PAGES, blocks
 from places import ROOT
-from shell import SMALL, run
+from shell import run
 from syntax_data import __version__
 from syntax_data.parsers import Line, Parse
 from syntax_data.trees.tree import DependencyTree, NoParse
