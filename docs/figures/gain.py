@@ -20,7 +20,7 @@ OTHERS = {
     "position": "relative position alone",
     f"{TREES}_flat": "flat trees",
     f"{TREES}_random": "random trees",
-    f"{TREES}_shuffled": "other sentences' trees",
+    f"{TREES}_shuffled": "shuffled trees",
 }
 
 
