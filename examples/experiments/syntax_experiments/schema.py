@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from syntax_data.errors import InputError, one_line, short_repr
+from syntax_data.errors import InputError, describe_path, one_line, short_repr
 
 #: The package's recipes.
 RECIPES = Path(__file__).resolve().parent / "recipes"
@@ -86,6 +86,8 @@ def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any]
     base = os.path.join(os.path.dirname(path), recipe_path(base))
     if os.path.realpath(base) in {os.path.realpath(file) for file in (path, *above)}:
         raise InputError(*lines["extends"], f"extends: expected another file, found {base}, which extends this one")
+    if not os.path.isfile(base):
+        raise InputError(*lines["extends"], f"extends: expected a file, found {describe_path(base)} at {base}")
     below, lines_below = read_mapping(base, (path, *above))
     return _merged(below, found), lines_below | lines
 

@@ -74,6 +74,7 @@ def test_labels_that_can_stand_alone(tmp_path):
         ("seeds: [1, 2]", "bounds: {x: {BLEU: 1" + "0" * 400 + "}}", 10, "expected bounds.x.BLEU: a number"),
         ("seeds: [1, 2]", "extends: small.yaml", 10, "small.yaml, which extends this one"),
         ("seeds: [1, 2]", "extends: [small.yaml]", 10, "extends: expected a file or a recipe's name"),
+        ("seeds: [1, 2]", "extends: none.yaml", 10, "extends: expected a file, found no file at "),
     ],
 )
 def test_an_invalid_recipe_is_refused_with_its_place(tmp_path, old, new, line, message):
@@ -100,7 +101,7 @@ def test_a_recipe_extends_another_or_one_of_the_package(tmp_path):
     recipe = read_recipe(write(tmp_path, "extends: quickstart\nseeds: [7]\n", "own.yaml"))
     assert (recipe.name, recipe.seeds) == ("own", [7])
     assert recipe.systems == read_recipe("quickstart").systems
-    with pytest.raises(InputError, match=r"recipes/quickstat\.yaml: expected a YAML file"):
+    with pytest.raises(InputError, match=r"own\.yaml:1: extends: expected a file, .*recipes/quickstat\.yaml"):
         read_recipe(write(tmp_path, "extends: quickstat\n", "own.yaml"))
 
 
