@@ -63,12 +63,12 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text that a step wrote; only a line feed ends one."""
+    """Return the lines of a text file that a step wrote; only a line feed ends one."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text."""
+    """Write lines to a text file."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

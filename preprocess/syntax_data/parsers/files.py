@@ -36,7 +36,7 @@ class _Broken:
 
 
 class FileParser(Parser, Generic[T]):
-    """A parser that reads the parses of a text from a file, and checks them.
+    """A parser that reads the parses of text from a file, and checks them.
 
     A line takes entries until they have its characters: one, or several of sentences. Blank entries are passed over,
     unless the file has an entry for each line: then they, and those without a parse, may be those of empty lines.

@@ -115,7 +115,7 @@ def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], 
 def hold_until_first_success(batches: Iterable[ParsedBatch], path: str) -> Iterator[ParsedBatch]:
     """Yield batches, but hold back failures until a line is parsed.
 
-    So a parser that always fails is an error, and not a text whose lines cannot be parsed.
+    So a parser that always fails is an error, and not text whose lines cannot be parsed.
 
     Raises :class:`ValueError`, with the `path` of the text, for :data:`MAX_INITIAL_FAILURES` failures and no parse.
     """

@@ -39,7 +39,7 @@ _PART = re.compile(r"[0-9]+-of-[0-9]+\.(jsonl|lock)|whole\.[a-z]+")
 
 @dataclass
 class ParseRun:
-    """A text that is parsed in batches, by any number of processes.
+    """Text that is parsed in batches, by any number of processes.
 
     The result depends neither on their number nor on where one was killed.
 

@@ -1,4 +1,4 @@
-"""Alignment of the subwords of a text with the words of its parse.
+"""Alignment of the subwords of a line with the words of its parse.
 
 Texts are compared and aligned by characters (see :mod:`syntax_data.text.folding`), so parser and translation model may
 tokenise differently.

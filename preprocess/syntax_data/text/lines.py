@@ -1,4 +1,4 @@
-"""Lines of a text and their tokens, counted and cut as fairseq does both."""
+"""Lines of text and their tokens, counted and cut as fairseq does both."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _LONGEST_REASON = 100  # characters that it shows
 
 @dataclass
 class ParseCounts:
-    """Counts of one kind of parse, or of a text's lines.
+    """Counts of one kind of parse, or of lines of text.
 
     Attributes:
         parsed: how many have a parse.
@@ -62,7 +62,7 @@ class ParseCounts:
 
 @dataclass
 class TextCounts(ParseCounts):
-    """Counts of the lines of a text, and of the contents of those that have a parse.
+    """Counts of lines of text, and of the contents of those that have a parse.
 
     Attributes:
         tokens: surface tokens.

@@ -34,7 +34,7 @@ NumberedLines = Iterable[tuple[int, str]]
 
 @dataclass(frozen=True)
 class ParseFormat:
-    """A file format with one entry for each line of a text.
+    """A file format with one entry for each line of text.
 
     Attributes:
         name: also the ending of its files.

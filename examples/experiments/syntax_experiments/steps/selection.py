@@ -104,7 +104,7 @@ _OF_DEPENDENCIES: dict[str, Callable[[DependencyTree], int]] = {
 
 
 def measure(names: Sequence[str], text: Path, parses: Path | None) -> list[dict[str, int | None]]:
-    """Return measures of each line of a text; ``None`` where a line has no parse.
+    """Return measures of each line of text; ``None`` where a line has no parse.
 
     Args:
         names: ``words`` (the number of tokens), ``height`` of the constituency trees (1 of a word; the greatest of the

@@ -11,7 +11,7 @@ import sentencepiece
 from syntax_experiments.make import Step, read_lines, run, write_lines
 from syntax_experiments.recipe import Subwords
 
-#: Writes the subwords of a text to a file.
+#: Writes the subwords of a text file to another file.
 _Apply = Callable[[Path, Path], object]
 
 
