@@ -202,8 +202,10 @@ def test_a_training_by_fairseq_hydra_train_is_compared_too(data_bin, gated, tmp_
     assert not warned(caplog)
     commands.generate(data_bin, by_hydra, more=("--model-overrides", "{'gate_batch_norm_eps': 0.5, 'dropout': 0.2}"))
     assert warned(caplog) == [f"hydra.pt: --gate-batch-norm-eps is 0.5 here, and was 1e-05 when {WARNING}"]
-    with pytest.raises(ValueError, match=r"hydra\.pt: --slr: expected soft, as this training began, found strict"):
-        resume(data_bin, by_hydra, tmp_path / "run", BOTH, f"--restore-file={by_hydra}", "--slr=strict")
+    for option, old, new in (("slr", "soft", "strict"), ("gate-batch-norm-eps", "1e-05", "0.5")):
+        message = rf"hydra\.pt: --{option}: expected {old}, as this training began, found {new}"
+        with pytest.raises(ValueError, match=message):
+            resume(data_bin, by_hydra, tmp_path / option, BOTH, f"--restore-file={by_hydra}", f"--{option}={new}")
 
 
 def test_options_of_the_same_effect_are_the_same(data_bin, pure, tmp_path, caplog):
