@@ -173,10 +173,10 @@ class _Prepared:
         }
         if recipe.select:
             self._select(splits)
-        settings = {"subwords": changed(recipe.subwords)} | recipe.languages
+        settings: dict[str, Any] = {"subwords": changed(recipe.subwords)} | recipe.languages
         self.subwords = Target("subwords", settings, {"text": self.text}, "subwords")
         self.tests = [name for name in recipe.tests if name in splits]
-        settings = {"tests": self.tests, "joint": recipe.subwords.joint} | recipe.languages
+        settings = {"joint": recipe.subwords.joint, "tests": self.tests} | recipe.languages
         self.tokens = Target("tokens", settings, {"subwords": self.subwords}, "data-bin without parses")
 
     @property

@@ -37,16 +37,13 @@ def recipe_names() -> list[str]:
 
 
 def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """Return the mapping in a YAML file and what it extends, and its keys' lines.
+    """Return the mapping in a YAML file and what it extends, and its keys' lines; `above` are files that extend it.
 
     ``extends`` names another file, relative to this one, or a recipe of the package. Keys of this file replace the
     other's, mappings are merged, and ``~`` takes a key away.
 
-    Args:
-        above: files that extend this one.
-
     Raises:
-        InputError: no file, no YAML, no mapping, a file that extends itself, or a value that is not plain.
+        InputError: no file, no YAML, no mapping, a file that extends itself, or a value that JSON lacks.
     """
     found, lines = _load(path)
     if (base := found.pop("extends", None)) is None:

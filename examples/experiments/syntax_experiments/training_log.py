@@ -157,7 +157,7 @@ def _entries(path: Path) -> Iterator[_Entry]:
 def _parse(line: str, place: tuple[str, int]) -> _Entry | None:
     if match := _HEADS.search(line):
         heads = _load(match[3], place)
-        return heads and _Entry(place, "heads", match[1], {**heads, "num_updates": match[2]})
+        return _Entry(place, "heads", match[1], {**heads, "num_updates": match[2]}) if heads else None
     if match := _SIMPLE.search(line):
         # rpartition: the value is the last word
         values = dict(item.rpartition(" ")[::2] for item in match[3].split(" | "))

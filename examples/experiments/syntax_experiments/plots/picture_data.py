@@ -23,10 +23,7 @@ LEVEL = "-"
 
 
 def over_seeds(rows: Sequence[tuple[Any, ...]], by: Sequence[str]) -> DataFrame:
-    """Mean, lowest, highest, standard deviation (of a sample) and number of seeds.
-
-    A row is the values of the columns `by`, and a seed's score.
-    """
+    """Mean, lowest, highest, standard deviation and number of seeds; a row: the columns `by`, and a seed's score."""
     grouped = DataFrame(rows, columns=[*by, "score"]).groupby([*by], sort=False)["score"]
     return grouped.agg(mean="mean", low="min", high="max", sd="std", seeds="size").reset_index()
 
@@ -110,22 +107,20 @@ class Matrix(NamedTuple):
 
 
 def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int) -> list[Matrix]:
-    """Return matrices between a sentence's tokens; rows are queries, columns keys.
+    """Return matrices between a sentence's first tokens; rows are queries, columns keys.
 
     Args:
         kind: ``masks``; ``biases`` or ``attention``, the means over heads in the first and the last layer; or
             ``heads``, attention in each layer and head.
-        most_tokens: of a longer sentence, the first ones and what is between them.
     """
     tokens = dump.tokens(sentence)[:most_tokens]
     array = dump.array(sentence, "attention" if kind == "heads" else kind)
     found: list[tuple[str, np.ndarray]] = []
     for i, of_layer in enumerate(() if array is None else array):
+        layer = "" if kind == "masks" else f"layer {dump.layers[i]}"
         if kind == "masks":
             found.append((dump.masks[i], of_layer))
-            continue
-        layer = f"layer {dump.layers[i]}"
-        if kind == "heads":
+        elif kind == "heads":
             found += [(f"{layer}, head {head}", values) for head, values in enumerate(of_layer, start=1)]
         elif i in (0, len(dump.layers) - 1):
             tables = dict(zip(dump.biases, of_layer, strict=True)) if kind == "biases" else {"attention": of_layer}
@@ -136,9 +131,9 @@ def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int
 def cells(found: Sequence[Matrix]) -> DataFrame:
     """The values of matrices, one a row; queries and keys are numbered from 0."""
     rows = [
-        (m.title, query, key, m.rows[query], m.columns[key], float(value))
+        (m.title, i, j, m.rows[i], m.columns[j], float(value))
         for m in found
-        for (query, key), value in np.ndenumerate(m.values)
+        for (i, j), value in np.ndenumerate(m.values)
     ]
     return DataFrame(rows, columns=["matrix", "query", "key", "query_token", "key_token", "value"])
 

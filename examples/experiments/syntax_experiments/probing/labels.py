@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import numpy as np
@@ -65,11 +65,11 @@ def balanced_classes(values: np.ndarray, most: int, train: np.ndarray) -> tuple[
     return np.where(there, np.minimum(np.searchsorted(tops, values), len(tops) - 1), NO_LABEL), names
 
 
-def frequent_classes(labels: Sequence[str | None], most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def frequent_classes(labels: Iterable[str | None], most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Return classes of the `most` most frequent labels and one of all others, and their names."""
     learned = sorted(label for label, of_train in zip(labels, train, strict=True) if of_train and label is not None)
     names = [name for name, _ in Counter(learned).most_common(most)]
-    number = {None: NO_LABEL, **{name: i for i, name in enumerate(names)}}
+    number: dict[str | None, int] = {None: NO_LABEL, **{name: i for i, name in enumerate(names)}}
     found = np.array([number.get(label, len(names)) for label in labels])
     return found, [*names, "other"] if (found == len(names)).any() else names
 

@@ -43,34 +43,25 @@ class ProbeSettings:
 
 
 class Corpus:
-    """S sentences with W words together; :data:`NO_LABEL` where there is no label.
-
-    Attributes:
-        starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
-        sentence_of: the sentence of each word, ``(W,)``.
-        types: numbers of the words' types, ``(W,)``.
-        pair_types: of each word and the next, ``(W,)``.
-        sentence_types: numbers of the sentences' types, those of their last words, ``(S,)``.
-        depths: of the sentences' trees, ``(S,)``.
-        tops: the sentences' top constituents or ``None``, ``(S,)``.
-        heads: of each word, the index of its head in the row, ``(W,)``.
-        distances: of each word, the distance to the next, ``(W,)``.
-        lengths: the number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
-    """
+    """S sentences with W words together, all words in a row; :data:`NO_LABEL` where there is no label."""
 
     def __init__(self, sentences: Sequence[Sentence]):
         counts = np.array([(len(s.words), len(s.word_of)) for s in sentences])
+        #: The number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
         self.lengths = np.concatenate([counts, np.log(counts)], axis=1)
+        #: Where each sentence starts in the row, and the row's end, ``(S + 1,)``; and the sentence of each word.
         self.starts = np.cumsum([0, *counts[:, 0]])
         self.sentence_of = np.repeat(np.arange(len(sentences)), counts[:, 0])
+        #: Numbers of types: of words, of each word and the next, ``(W,)``, and of the sentences' last words, ``(S,)``.
         self.types = factorize(np.array([w.casefold() for s in sentences for w in s.words], dtype=object))[0]
         self.pair_types = np.unique([self.types, np.roll(self.types, -1)], axis=1, return_inverse=True)[1]
         self.sentence_types = factorize(np.array([last_word(s.words) for s in sentences], dtype=object))[0]
+        #: Labels: of sentences, ``(S,)``, and of words, ``(W,)``; a head is its index in the row.
         self.depths = np.array([s.depth for s in sentences])
         self.tops = np.array([s.top for s in sentences], dtype=object)
+        self.distances = np.concatenate([s.distances for s in sentences])
         heads = np.concatenate([s.heads for s in sentences])
         self.heads = np.where(heads == NO_LABEL, NO_LABEL, heads + self.starts[self.sentence_of])
-        self.distances = np.concatenate([s.distances for s in sentences])
 
 
 def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
@@ -133,11 +124,8 @@ def probe_heads(
     """Probe the head of each word among the other words of its sentence.
 
     The accuracy is UAS, roots left out. A binary regression learns pairs of a word and its head from pairs of a word
-    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds.
-
-    Args:
-        features: of pairs of a word and a candidate.
-        heads: of each word, the index of its head in the row of all words, ``(W,)``.
+    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds. `heads` are ``(W,)``, as the
+    corpus has them.
     """
     starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([settings.seed, 2])
     lengths = np.diff(starts)

@@ -69,14 +69,9 @@ def read_sentences(
 
     Args:
         tokens: the n - 1 subwords of some sentences of a split, by number, in order.
-        parses: by format, the file that has a parse for each sentence of the split.
-        count: the number of sentences of the split.
-        settings: how subwords are marked, and which words are symbols; a sentence with some is left out.
-        on_bad_parse: ``skip`` leaves out sentences with a bad parse or with subwords that make no words.
-
-    Raises:
-        ValueError: another number of parses than sentences, a parse that is broken or of another text, or subwords
-            that are not marked so.
+        parses: by format, the file that has a parse for each of all `count` sentences of the split.
+        on_bad_parse: ``skip`` leaves out sentences with a bad parse or with subwords that make no words, which else are
+            a :class:`ValueError`, as is another number of parses.
     """
     if (marked := first_marked_line(tokens.items(), settings.subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
@@ -106,19 +101,17 @@ def read_sentences(
     return found, left_out
 
 
-def _reason(aligned: AlignedSentence, trees: list[Tree] | None, heads: DependencyTree | None) -> str:
-    """Return why a sentence cannot be probed, or an empty string."""
-    if aligned.symbols:
-        return "words that its parse has not (--symbols)"
-    if aligned.mismatches:
-        return "a parse of another text"
-    if trees is None and heads is None:
-        return "no parse"
-    if trees is not None and heads is not None and aligned.word_of != aligned.word_of_leaf:
-        return "constituents over other words than dependencies"
-    if list(dict.fromkeys(aligned.word_of)) != list(range(len(aligned.words))):
-        return "a word without a subword of its own"
-    return ""
+def _reason(aligned: AlignedSentence, trees: list[Tree] | None, heads: DependencyTree | None) -> str | None:
+    """Return the first reason why a sentence cannot be probed."""
+    words = list(dict.fromkeys(aligned.word_of))
+    reasons = {
+        "words that its parse has not (--symbols)": aligned.symbols,
+        "a parse of another text": aligned.mismatches,
+        "no parse": trees is None and heads is None,
+        "constituents over other words than dependencies": trees and heads and aligned.word_of != aligned.word_of_leaf,
+        "a word without a subword of its own": words != list(range(len(aligned.words))),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
 
 
 def _parses(
