@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from syntax_experiments.plots.bins import MOST, Bin, make_bins
+from syntax_experiments.plots.picture_data import MOST, Bin, make_bins
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from pandas import DataFrame
 from sacrebleu.metrics import BLEU, CHRF
 
 from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.plots.bins import Bin
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.training_log import Gates
 
@@ -49,6 +49,45 @@ class CorpusScorer:
     def signatures(self) -> tuple[str, ...]:
         """sacreBLEU's signatures of the scores, after the first call."""
         return tuple(f"{name}: {metric.get_signature()}" for name, metric in self._metrics.items())
+
+
+#: Widths of bins, of which the smallest is taken that leaves at most :data:`MOST` of them.
+_WIDTHS = (1, 2, 5, 10, 20, 50, 100)
+MOST = 10
+
+
+class Bin(NamedTuple):
+    """The sentences whose number is from `first` to `last`."""
+
+    first: int
+    last: int
+    sentences: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+def make_bins(values: Sequence[int | None], *, least: int) -> list[Bin]:
+    """Return bins of the sentences' numbers, of equal width, joined to the next one until they have enough sentences.
+
+    Bins of width w have the numbers 1 to w, w + 1 to 2w and so on. The first bin begins with the lowest number that
+    there is, and the last one ends with the highest; if it has too few sentences, it is joined to the one before.
+    """
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return []
+    low, high = min(numbers), max(numbers)
+    width = next((w for w in _WIDTHS if (high - 1) // w - (low - 1) // w < MOST), _WIDTHS[-1])
+    ends = [low - 1]  # of the bins, each with enough sentences
+    for end in range(-(-low // width) * width, high + width, width):
+        if sum(ends[-1] < number <= end for number in numbers) >= max(least, 1):
+            ends.append(end)
+    ends = [low - 1, *ends[1:-1], high]  # the last one has the rest
+    return [
+        Bin(first + 1, last, tuple(s for s, value in enumerate(values) if value is not None and first < value <= last))
+        for first, last in itertools.pairwise(ends)
+    ]
 
 
 def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], score: CorpusScorer) -> DataFrame:

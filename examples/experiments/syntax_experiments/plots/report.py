@@ -14,7 +14,6 @@ from pandas import DataFrame
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 from syntax_experiments.plots import drawings, picture_data
-from syntax_experiments.plots.bins import make_bins
 from syntax_experiments.plots.inputs import Inputs
 from syntax_experiments.plots.page import Picture
 from syntax_experiments.plots.properties import values_of
@@ -76,7 +75,7 @@ def _scores_by_bin(inputs: Inputs, look: Any, score: picture_data.CorpusScorer, 
     ]  # fmt: skip
     for name, axis, meaning, found in kinds:
         values = [value or None for value in found]
-        bins = make_bins(values, least=least)
+        bins = picture_data.make_bins(values, least=least)
         if bins and inputs.hypotheses:
             data = picture_data.scores_by_bin(bins, inputs.hypotheses, score)
             caption = (
