@@ -25,8 +25,7 @@ from typing import Any
 from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
-from syntax_experiments.recipe import Download, Recipe, System, folder_of, with_here
-from syntax_experiments.schema import place
+from syntax_experiments.recipe import Download, Recipe, System, expanded, folder_of, with_here
 
 #: Part of every key; count it up where a step changes its output.
 VERSION = 2
@@ -271,9 +270,10 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
     inputs = {"text": text}
     if parser.name != "files":
         options = _given(parser.options)
-        local["options"] = {
-            key: _expanded(recipe, name, key, options.pop(key)) for key in _OF_THIS_MACHINE & {*options}
-        }
+        local["options"] = {}
+        for option in _OF_THIS_MACHINE & {*options}:
+            value = expanded(recipe, options.pop(option), f"parsers.{name}.options.{option}")
+            local["options"][option] = value
         settings |= {"parser": parser.name, "options": options}
         threads = recipe.threads.parse
         if parser.name == "stanza":
@@ -291,16 +291,6 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
             }
     identity = {"text": _text(recipe, [split])}
     return Target("parses", settings, inputs, f"parses of {split}", local, threads, identity=identity)
-
-
-def _expanded(recipe: Recipe, parser: str, option: str, value: Any) -> Any:
-    """Replace variables of the environment in an option."""
-    value = os.path.expandvars(value) if isinstance(value, str) else value
-    if "$" in str(value):
-        raise InputError(
-            *place(recipe.lines, f"parsers.{parser}.options.{option}"), f"expected a variable, found {value}"
-        )
-    return value
 
 
 def _stanza_version(recipe: Recipe) -> str:

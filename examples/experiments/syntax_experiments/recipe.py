@@ -15,7 +15,7 @@ from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
-from syntax_experiments.schema import Lines, build, read_mapping, recipe_names, recipe_path
+from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
 
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
@@ -404,17 +404,22 @@ def with_here(recipe: Recipe, text: str, *keys: str) -> str:
     return text if key is None else text.replace("{here}", str(Path(recipe.lines[key][0]).resolve().parent))
 
 
-def folder_of(recipe: Recipe) -> str | None:
-    """Return the corpus' local folder, environment variables replaced.
+def expanded(recipe: Recipe, value: Any, key: str) -> Any:
+    """Replace ``{here}`` and variables of the environment in the value of a key; one that is not set is an error."""
+    if not isinstance(value, str):
+        return value
+    text = os.path.expandvars(with_here(recipe, value, key))
+    if "$" in text:
+        expected = "expected a variable of the environment that is set"
+        raise InputError(*place(recipe.lines, key), f"{key}: {expected}, found {text}")
+    return text
 
-    Raises:
-        InputError: a variable is not set, or there is no such folder.
-    """
+
+def folder_of(recipe: Recipe) -> str | None:
+    """Return the corpus' local folder, if it has one; :class:`InputError` if there is no such folder."""
     if recipe.corpus.folder is None:
         return None
-    folder = os.path.expandvars(with_here(recipe, recipe.corpus.folder, "corpus.folder"))
-    if "$" in folder:
-        raise InputError(recipe.name, None, f"expected a variable of the environment that names the data: {folder}")
+    folder = expanded(recipe, recipe.corpus.folder, "corpus.folder")
     if not os.path.isdir(folder):
         raise InputError(recipe.name, None, f"expected the data in the folder {folder}, found none")
     return os.path.abspath(folder)
