@@ -37,29 +37,17 @@ _Targets = dict[str, "Target"]
 
 @dataclass(frozen=True)
 class Target:
-    """A folder that one step makes.
+    """A folder that one step makes."""
 
-    Attributes:
-        kind: name of the step.
-        settings: all that it depends on beside `inputs`; JSON.
-        inputs: targets that the step reads, by name.
-        label: for people.
-        local: paths, commands and names as they are here; no part of the key.
-        threads: cores of the job.
-        gpus: of the job, where there are some.
-        priority: the greatest is made first; by default before all trainings.
-        identity: replaces `inputs` in the key, where the target depends on less.
-    """
-
-    kind: str
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Target] = field(default_factory=dict)
-    label: str = ""
-    local: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 1
-    gpus: int = 0
-    priority: int = 1_000_000
-    identity: Mapping[str, Target] | None = None
+    kind: str  # name of the step
+    settings: Mapping[str, Any]  # all that it depends on beside `inputs`; JSON
+    inputs: Mapping[str, Target] = field(default_factory=dict)  # targets that the step reads, by name
+    label: str = ""  # for people
+    local: Mapping[str, Any] = field(default_factory=dict)  # paths, commands and names as here; no part of the key
+    threads: int = 1  # cores of the job
+    gpus: int = 0  # of the job, where there are some
+    priority: int = 1_000_000  # the greatest is made first; by default before all trainings
+    identity: Mapping[str, Target] | None = None  # replaces `inputs` in the key, where the target depends on less
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,18 +71,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """The targets of a recipe.
-
-    Attributes:
-        runs: by system and seed.
-        partial: whether these are only the runs that are made already.
-    """
+    """The targets of a recipe."""
 
     recipe: Recipe
-    runs: Mapping[tuple[str, int], Target]
+    runs: Mapping[tuple[str, int], Target]  # by system and seed
     table: Target
     pictures: Target | None
-    partial: bool
+    partial: bool  # only the runs that are made already
 
     @property
     def wanted(self) -> list[Target]:
@@ -118,10 +101,7 @@ class Plan:
 
 
 def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
-    """Plan a recipe.
-
-    Args:
-        partial: only with the runs and measurements that are made, in the current folder.
+    """Plan a recipe; `partial`: only with the runs and measurements that are made, in the current folder.
 
     Raises:
         InputError: a file that is to be read is not there.

@@ -47,14 +47,6 @@ def test_a_dump_with_anything_else_in_it_is_refused(tmp_path, name):
         write_dump(tmp_path / "d.npz", **arrays, **{name: np.ones(1)})
 
 
-@pytest.mark.parametrize("content", [b"", b"no file of numpy"])
-def test_what_is_no_dump_is_refused(tmp_path, content):
-    path = tmp_path / "d.npz"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"d\.npz: expected a file of fairseq-syntax-dump, found "):
-        Dump(str(path))
-
-
 def test_gates_are_of_dumps_or_else_of_the_last_validation(dump):
     heads = {("slr", 1, 0): 0.5, ("slr", 1, 1): 0.4, ("slr", 1, 2): 0.6}
     mean = {("slr", 1, 0): 0.7}
