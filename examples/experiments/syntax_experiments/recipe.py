@@ -233,6 +233,10 @@ class TableOf:
     systems: list[str] = field(default_factory=list)
     about: str = ""
 
+    def __post_init__(self) -> None:
+        if missing := [name for name in self.baselines if self.systems and name not in self.systems]:
+            raise ValueError(f"expected the baselines among the table's systems, found {missing[0]} alone")
+
 
 @dataclass(frozen=True)
 class Pictures:
@@ -247,6 +251,12 @@ class Pictures:
     sentences: list[int] = field(default_factory=list)
     of: list[str] = field(default_factory=list)
     sweeps: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All systems that are named."""
+        swept = [name for axis in self.sweeps.values() for of in axis.values() for name in of.values()]
+        return [*self.systems, *self.of, *swept]
 
 
 @dataclass(frozen=True)
@@ -356,21 +366,7 @@ class Recipe:
             _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
             if (other := of_labels.setdefault(label, name)) != name:
                 raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
-        pictures, tables = self.pictures or Pictures(), self.of_tables.values()
-        swept = [name for axis in pictures.sweeps.values() for of in axis.values() for name in of.values()]
-        known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
-            "pictures": ([*pictures.systems, *pictures.of, *swept], self.systems),
-            "tables": ([name for table in tables for name in (*table.baselines, *table.systems)], self.systems),
-            # A measurement's columns are its own.
-            "compared": ([] if self.measurements else self.compared, (*self.score.names, LOSS)),
-            "select": (self.select, self.corpus.splits),
-        }
-        for key, (names, among) in known.items():
-            for name in names:
-                _choice(key, name, among)
-        for table in tables:
-            if missing := [name for name in table.baselines if table.systems and name not in table.systems]:
-                raise ValueError(f"tables: expected the baselines among the table's systems, found {missing[0]} alone")
+        self._check_names()
         for name, command in self.measurements.items():
             if "{model}" not in command:
                 raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {short_repr(command)}")
@@ -379,6 +375,20 @@ class Recipe:
         for name, parser in self.parsers.items():
             if parser.files and parser.files.keys() != self.corpus.splits.keys():
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
+
+    def _check_names(self) -> None:
+        """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
+        of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
+        known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
+            "pictures": (self.pictures.names if self.pictures else [], self.systems),
+            "tables": (of_tables, self.systems),
+            # A measurement's columns are its own.
+            "compared": ([] if self.measurements else self.compared, (*self.score.names, LOSS)),
+            "select": (self.select, self.corpus.splits),
+        }
+        for key, (names, among) in known.items():
+            for name in names:
+                _choice(key, name, among)
 
 
 def read_recipe(name: str) -> Recipe:
