@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from syntax_data.data_bin.paths import signature_path
+from syntax_data.data_bin.paths import possible_pairs, signature_path
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features import FEATURES
 
@@ -51,7 +51,7 @@ def label_vocabulary(cfg: Any, features: Iterable[str], *, needed: bool = False)
 def _signatures(cfg: Any) -> Iterator[tuple[str, Signature]]:
     """Yield the paths and signatures of the source side."""
     for data in str(cfg.data).split(os.pathsep):
-        for pair in ((cfg.source_lang, cfg.target_lang), (cfg.target_lang, cfg.source_lang)):
+        for pair in possible_pairs(cfg.source_lang, cfg.target_lang):
             path = signature_path(data, pair, cfg.source_lang)
             if os.path.exists(path):
                 yield path, Signature.read(path)
