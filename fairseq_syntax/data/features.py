@@ -136,6 +136,6 @@ def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
     return (
         f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
         "They come from the subword text that fairseq-preprocess read, and its parses (see fairseq-syntax-parse), by:\n"
-        f"  fairseq-syntax-binarize --source-lang {files.lang} --target-lang {files.other_lang} "
-        f"--{option}pref {text} --{option}parse {parses} --destdir {files.data}"
+        f"  fairseq-syntax-binarize {files.options} --{option}pref {text} --{option}parse {parses} "
+        f"--destdir {files.data}"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairseq import utils
 
-from syntax_data.data_bin.paths import TokenFiles, signature_path
+from syntax_data.data_bin.paths import TokenFiles, possible_pairs, signature_path
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features import FEATURES
 
@@ -20,11 +20,11 @@ class DataBins:
 
     Attributes:
         folders: shards, which fairseq reads in turn, an epoch each.
-        languages: the text's and that of its translations; nothing after ``--only-source``.
+        languages: the text's and that of its translations; ``None`` after ``--only-source``.
     """
 
     folders: tuple[str, ...]
-    languages: tuple[str, ...] = ()
+    languages: tuple[str, str] | tuple[None, None] = (None, None)
 
     @classmethod
     def of_translation(cls, cfg: Any) -> DataBins:
@@ -38,8 +38,8 @@ class DataBins:
     def signatures(self) -> Iterator[tuple[str, Signature]]:
         """Yield the paths and signatures."""
         for folder in self.folders:
-            for pair in (self.languages, self.languages[::-1]):
-                path = signature_path(folder, pair, *self.languages[:1])
+            for pair in possible_pairs(*self.languages):
+                path = signature_path(folder, pair, self.languages[0])
                 if os.path.exists(path):
                     yield path, Signature.read(path)
                     break
