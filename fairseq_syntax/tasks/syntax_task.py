@@ -182,13 +182,13 @@ class SyntaxTask(FairseqTask):
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's; gates are logged beside, from the same forward pass."""
-        syntax, traces = syntax_of(model), []
-        if syntax and syntax.gates:
-            inputs = [name for name in sample if name.startswith("net_input")]  # of ranking, one an option
-            traces = [syntax.validation_trace() for _ in inputs]
-            sample = sample | {n: {**sample[n], "trace": trace} for n, trace in zip(inputs, traces, strict=True)}
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        for trace in traces:
+        if (syntax := syntax_of(model)) is None:
+            return super().valid_step(sample, model, criterion)
+        inputs = {name: part for name, part in sample.items() if name.startswith("net_input")}  # of ranking, several
+        traces = {name: trace for name in inputs if (trace := syntax.validation_trace()) is not None}
+        traced = {name: {**inputs[name], "trace": trace} for name, trace in traces.items()}
+        loss, sample_size, logging_output = super().valid_step({**sample, **traced}, model, criterion)
+        for trace in traces.values():
             if trace.layers:  # none, if the criterion calls the model otherwise
                 validation_log.add(logging_output, *syntax.validation_sums(trace))
         return loss, sample_size, logging_output

@@ -137,4 +137,3 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
             model if (syntax := syntax_of(model)) and syntax.syntax_features else stock_models.StockModel(model)
             for model in models
         ]
-
