@@ -48,6 +48,11 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
 
+    gpt2_encoder_json: Optional[str] = field(
+        default=None,
+        metadata={"help": "path to encoder.json, for new text whose training data has --subwords gpt2"},
+    )
+
     cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
         default="fast",
         metadata={
