@@ -53,6 +53,7 @@ OPTIONS = [
     "--criterion", "sentence_prediction", "--num-classes", "2", "--init-token", "0", "--separator-token", "2",
     "--optimizer", "adam", "--lr", "2e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "40",
     "--batch-size", "64", "--num-workers", "0", "--no-save", "--log-format", "json", "--valid-subset", "test",
+    "--validate-interval", "1000",  # at the end alone
 ]  # fmt: skip
 
 
