@@ -109,7 +109,9 @@ class ExampleTask(SyntaxTask):
                     f"{found}, which is {symbols[found] if 0 <= found < len(symbols) else 'no symbol'}"
                 )
         if self.cfg.shorten_method == "random_crop":
-            raise ValueError("--shorten-method: expected none or truncate, by which features are cut, found random_crop")
+            raise ValueError(
+                "--shorten-method: expected none or truncate, by which features are cut, found random_crop"
+            )
 
     @contextmanager
     def truncating(self) -> Iterator[None]:

@@ -122,7 +122,9 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
             for option in ("d2v2_multi", "add_prev_output_tokens"):
                 if getattr(cfg, option):
-                    raise ValueError(f"--{option.replace('_', '-')}: expected without it, since the model needs features")
+                    raise ValueError(
+                        f"--{option.replace('_', '-')}: expected without it, since the model needs features"
+                    )
             before = cfg.init_token, cfg.separator_token
             texts = [
                 replace(of_text, before=int(token is not None)) for of_text, token in zip(lines, before, strict=False)

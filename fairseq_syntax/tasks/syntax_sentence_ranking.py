@@ -91,7 +91,10 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
         context, *options = self.load_lines(split, combine=combine)
         choices = {str(k) for k in range(cfg.num_classes)}
         self.check_labels(
-            split, len(context.lengths), f"an option from 0 to {cfg.num_classes - 1}", lambda line: line.strip() in choices
+            split,
+            len(context.lengths),
+            f"an option from 0 to {cfg.num_classes - 1}",
+            lambda line: line.strip() in choices,
         )
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
