@@ -13,8 +13,9 @@ from fairseq.data import Dictionary
 from fairseq_syntax.data.examples import Lines, Renumbered
 from fairseq_syntax.data.features import SplitFeatures, line_lengths
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
+from fairseq_syntax.inference.recorded_parser import OF_FILES
 from fairseq_syntax.tasks.syntax_task import SyntaxTask, SyntaxTaskConfig
-from syntax_data.data_bin.signature import Signature
+from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.errors import InputError, short_repr
 from syntax_data.features import FEATURES
 
@@ -26,8 +27,8 @@ class ExampleTaskConfig(SyntaxTaskConfig):
     truncate_to: Optional[int] = field(
         default=None,
         metadata={
-            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also is "
-            "the number of positions that the model has embeddings for (default: as --shorten-method says)"
+            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also "
+            "is the number of positions that the model has embeddings for (default: as --shorten-method says)"
         },
     )
 
@@ -109,9 +110,7 @@ class ExampleTask(SyntaxTask):
                     f"{found}, which is {symbols[found] if 0 <= found < len(symbols) else 'no symbol'}"
                 )
         if self.cfg.shorten_method == "random_crop":
-            raise ValueError(
-                "--shorten-method: expected none or truncate, by which features are cut, found random_crop"
-            )
+            raise ValueError("--shorten-method: expected none or truncate, which cut features, too; found random_crop")
 
     @contextmanager
     def truncating(self) -> Iterator[None]:
@@ -139,8 +138,10 @@ def _check_agreement(text: DataBins, first: DataBins, split: str, *, combine: bo
     parts = (of_text.parts(of_text.folders[0], split, combine=combine) for of_text in (text, first))
     for files, of_first in zip(*parts, strict=True):
         signed, expected = (Signature.read(some.signature).splits[some.split] for some in (files, of_first))
-        for what in ("settings", "parser"):
-            ours, theirs = getattr(signed, what), getattr(expected, what)
+        for what, ours, theirs in (
+            ("settings", signed.settings, expected.settings),
+            ("parser", _parsers(signed), _parsers(expected)),
+        ):
             for name in sorted(ours.keys() | theirs.keys()):
                 if ours.get(name) != theirs.get(name):
                     raise InputError(
@@ -148,3 +149,11 @@ def _check_agreement(text: DataBins, first: DataBins, split: str, *, combine: bo
                         f"expected for {files.split} the {what} of {of_first.signature}, {name}: {theirs.get(name)}, "
                         f"found {ours.get(name)}; binarize all texts of a task with the same options and parser",
                     )  # fmt: skip
+
+
+def _parsers(signed: SplitSignature) -> dict[str, dict[str, Any]]:
+    """Return the parsers of a split by kind of parse, without what is of its files."""
+    return {
+        kind: {key: value for key, value in record.items() if key not in OF_FILES}
+        for kind, record in signed.parser.items()
+    }
