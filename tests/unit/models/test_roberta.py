@@ -208,6 +208,15 @@ def test_parameters_have_fairseqs_names_and_ours_theirs(system):
     assert stock <= own
 
 
+@pytest.mark.parametrize("untied", [False, True])
+def test_masked_lm_reads_the_embeddings_of_tokens_below_those_of_features(untied):
+    net = systems.model("pos_roberta", untie_weights_roberta=untied).eval()
+    assert (net.encoder.lm_head.weight is net.syntax_encoder.embed_tokens.weight) != untied
+    net_input = systems.pairs()
+    found, other = (net(**given)[0] for given in (net_input, changed_tree(net_input)))
+    assert (found[0] - other[0]).abs().max() > 1e-3
+
+
 def test_the_mean_is_of_subwords():
     x = torch.tensor([[[9.0, 9], [1, 0], [3, 2], [5, 1], [7, 7], [8, 8]]])
     chosen = torch.tensor([[0, 1, 1, 1, 0, 0]]) == 1
