@@ -48,16 +48,3 @@ def test_torchscript_is_refused_and_leaves_the_model_as_it_was():
         with pytest.raises(NotImplementedError, match=r"TorchScript .* syntax features .* torch\.compile"):
             torch.jit.script(module)
     assert torch.equal(small.encode(net, batch()), before)
-
-
-@pytest.mark.parametrize("retained", ["TransformerEncoder", "TransformerEncoderLayerBase", "MultiheadAttention"])
-def test_dropout_modules_are_retained_by_fairseqs_names(retained):
-    """--retain-dropout-modules at generation."""
-    found = []
-    for arch in ("transformer_tiny", "gated_syntax_transformer_tiny"):
-        net = small.model(arch, checkpoint_activations=True)
-        net.make_generation_fast_(retain_dropout=True, retain_dropout_modules=[retained])
-        on = {name for name, module in net.named_modules() if getattr(module, "apply_during_inference", False)}
-        found.append({name for name in on if "syntax_dropout" not in name})
-    assert found[0] == found[1]
-    assert any(name.startswith("encoder") for name in found[1])

@@ -230,7 +230,7 @@ def test_files_of_parses(tmp_path, case):
     def work() -> Any:
         parser = parser_class(str(tmp_path / "parses"), str(tmp_path / "text"), bad=BadParses("error"))
         failed = lambda line, error: pytest.fail(str(error))  # noqa: E731
-        (parse,) = parse_lines(parser, [Line(1, text)], max_tokens=10 * MANY, failed=failed)
+        (parse,) = parse_lines(parser, [Line(1, text)], max_tokens=parser.default_max_tokens, failed=failed)
         parser.finish()
         return parse
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import systems
 from fairseq_syntax.testing import random_features
 from small import batch, encode, model
 
@@ -64,6 +65,24 @@ def test_dropout_is_retained_by_fairseqs_names(name, expected, syntax):
     stock, random_stock = dropped([name], arch="transformer")
     if stock:  # fairseq knows the name for a stock Transformer, too
         assert (stock, random_stock) == (expected, random)
+
+
+@pytest.mark.parametrize("system", ["syntax_infused_transformer", "relative_position_transformer"])
+def test_retained_dropout_draws_what_a_stock_transformers_does(system):
+    """Bit by bit where all of its layers are fairseq's; else up to the rounding of its own attention."""
+    stock, ours = systems.with_stock_weights(system, awake=False, dropout=0.3)
+    for table in getattr(ours.encoder.embed_tokens, "tables", {}).values():
+        table.data.zero_()
+    outputs = []
+    for net, net_input in ((stock, systems.of_stock(systems.batch())), (ours, systems.batch())):
+        quiet = net.eval()(**net_input)[0]
+        retained = SimpleNamespace(retain_dropout=True, retain_dropout_modules=None)
+        net.prepare_for_inference_(SimpleNamespace(generation=retained))
+        torch.manual_seed(4)
+        outputs.append(net(**net_input)[0])
+        assert not torch.allclose(outputs[-1], quiet, atol=0.1)
+    exact = system == "syntax_infused_transformer"
+    torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=0 if exact else 1e-5)
 
 
 def test_dropout_is_retained_by_several_names_or_all_and_never_by_none(caplog):
