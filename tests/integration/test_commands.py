@@ -11,18 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import sacrebleu
 
 import fairseq_syntax
+from fairseq_syntax.encoder.encoder_options import encoder_options
 from forked import Forked
 from places import ROOT
 
-OPTIONS = [
-    "--syntax-masks", "--slr", "--slr-temperature", "--sdoi-subwords", "--syntax-combination", "--syntax-layers",
-    "--syntax-heads", "--gate-hidden-dim", "--gate-batch-norm", "--no-gate-batch-norm", "--gate-batch-norm-statistics",
-    "--gate-batch-norm-eps", "--gate-warmup-epochs", "--syntax-dropout", "--syntax-attention-impl",
-    "--gate-output-bias", "--cpu-dropout",
-]  # fmt: skip
 HELP = [
     "--user-dir", "fairseq_syntax", "--task", "syntax_translation", "--arch", "gated_syntax_transformer", "--help",
 ]  # fmt: skip
@@ -44,37 +38,7 @@ def test_help_lists_our_options(tmp_path):
     """In a checkout, and elsewhere after an import instead of --user-dir's."""
     program = f"import fairseq_syntax, sys; sys.argv[1:] = {HELP}; from fairseq_cli.train import cli_main; cli_main()"
     for command, cwd in (["fairseq-train", *HELP], ROOT), ([sys.executable, "-c", program], tmp_path):
-        assert not set(OPTIONS).difference(run(*command, cwd=cwd).replace(",", " ").split())
-
-
-def test_from_text_to_score_in_four_commands(corpus, tmp_path):
-    bpe = corpus / "bpe"
-    languages = ["--source-lang", "src", "--target-lang", "tgt"]
-    prefixes = [f"--{name}pref={bpe}/{name}" for name in ("train", "valid", "test")]
-    parses = [f"--{name}parse={corpus}/{name}" for name in ("train", "valid", "test")]
-    data = tmp_path / "data-bin"
-    user = ["--user-dir", "fairseq_syntax", "--task", "syntax_translation"]
-    run("fairseq-preprocess", *languages, *prefixes, "--destdir", data, "--workers", 2, cwd=tmp_path)
-    run("fairseq-syntax-binarize", *languages, *prefixes, *parses, "--destdir", data, "--workers", 2, cwd=tmp_path)
-    run(
-        "fairseq-train", data, *user, "--arch", "gated_syntax_transformer_tiny", "--syntax-masks", "slr,sdoi",
-        "--optimizer", "adam", "--lr", "0.005", "--max-tokens", "500", "--max-update", "5", "--cpu",
-        cwd=tmp_path,
-    )  # fmt: skip
-    output = run(
-        "fairseq-generate", data, *user, "--path", tmp_path / "checkpoints/checkpoint_best.pt", "--remove-bpe",
-        "--cpu", "--max-len-b", "20", cwd=tmp_path,
-    )  # fmt: skip
-    hypotheses = sorted(
-        (int(line[2:].split("\t")[0]), line.split("\t")[2]) for line in output.splitlines() if line.startswith("H-")
-    )
-    references = (corpus / "test.tgt").read_text().splitlines()
-    assert [number for number, _ in hypotheses] == list(range(len(references)))
-    assert "@@" not in " ".join(text for _, text in hypotheses)
-    (tmp_path / "hypotheses").write_text("".join(f"{text}\n" for _, text in hypotheses))
-    score = run("sacrebleu", corpus / "test.tgt", "-i", tmp_path / "hypotheses", "-b", cwd=tmp_path)
-    expected = sacrebleu.corpus_bleu([text for _, text in hypotheses], [references]).score
-    assert float(score) == pytest.approx(expected, abs=0.06)
+        assert not {o.flag for o in encoder_options()}.difference(run(*command, cwd=cwd).replace(",", " ").split())
 
 
 def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -> list[object]:

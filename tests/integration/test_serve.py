@@ -183,7 +183,7 @@ def test_errors_are_useful_and_the_server_stays(trained, server):
     longest = server.ask(text="a" * 200, attention=True)
     assert longest.json()["detail"] == "attention: expected at most 176 subwords with </s>, found 201"
     assert len(server.ask(text="a" * 175, attention=True).json()["subwords"]) == 176
-    for body in (
+    bodies = (
         b"",
         b"{",
         b"null",
@@ -191,7 +191,8 @@ def test_errors_are_useful_and_the_server_stays(trained, server):
         b'{"text": NaN}',
         b'{"text": "\xff"}',
         b'{"text": ' + b"[" * 999,
-    ):
+    )
+    for body in bodies:
         assert httpx.post(f"{server.url}/translate", content=body, headers=JSON).status_code in (400, 422)
     assert httpx.get(f"{server.url}/translate").status_code == 405
     assert server.ask(text=trained.lines[0]).status_code == 200
