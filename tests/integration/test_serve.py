@@ -183,16 +183,8 @@ def test_errors_are_useful_and_the_server_stays(trained, server):
     longest = server.ask(text="a" * 200, attention=True)
     assert longest.json()["detail"] == "attention: expected at most 176 subwords with </s>, found 201"
     assert len(server.ask(text="a" * 175, attention=True).json()["subwords"]) == 176
-    bodies = (
-        b"",
-        b"{",
-        b"null",
-        b'{"text": "\\ud800"}',
-        b'{"text": NaN}',
-        b'{"text": "\xff"}',
-        b'{"text": ' + b"[" * 999,
-    )
-    for body in bodies:
+    bad_text = b'{"text": "\\ud800"}', b'{"text": NaN}', b'{"text": "\xff"}'
+    for body in (b"", b"{", b"null", b'{"text": ' + b"[" * 999, *bad_text):
         assert httpx.post(f"{server.url}/translate", content=body, headers=JSON).status_code in (400, 422)
     assert httpx.get(f"{server.url}/translate").status_code == 405
     assert server.ask(text=trained.lines[0]).status_code == 200

@@ -416,7 +416,6 @@ def test_checkpoints(data_bin, tmp_path, request):
     scoring = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 1, "max_len_b": 5}']
     commands.train(data_bin, tmp_path / "first", "--max-update=1", *scoring)
     state = torch.load(tmp_path / "first/checkpoint_last.pt", weights_only=True)
-    os.mkfifo(tmp_path / "fifo")
     share = request.config.getoption("fuzz_seconds") / COUNT
     least = 250 if request.config.option.nightly else 60
 
@@ -426,7 +425,7 @@ def test_checkpoints(data_bin, tmp_path, request):
             if k >= least and time.monotonic() > begin + share:
                 break
             random, path = Random(k), tmp_path / "x.pt"
-            how, content = attacked_checkpoints.attacked(random, state, tmp_path / "fifo")
+            how, content = attacked_checkpoints.attacked(random, state)
             path.write_bytes(content)
             load = random.choice(LOADS)
             print(f"\n@{k}: {how}, {load.__name__}: ", end="", flush=True)
