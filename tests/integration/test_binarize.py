@@ -184,16 +184,6 @@ def test_a_line_that_ends_inside_a_word_can_be_skipped(tmp_path, capsys):
     assert "conllu: 2 parsed (66.67%), without a parse: 1 mismatch" in capsys.readouterr().out
 
 
-def test_a_data_bin_of_the_other_direction_keeps_its_names(tmp_path):
-    write(tmp_path)
-    for ending in ("bin", "idx"):
-        (tmp_path / f"bin/train.en-de.en.{ending}").rename(tmp_path / f"bin/train.de-en.en.{ending}")
-    run(tmp_path)
-    assert (tmp_path / "bin/train.de-en.en.head.idx").exists()
-    assert (tmp_path / "bin/syntax.de-en.en.json").exists()
-    assert not list((tmp_path / "bin").glob("*en-de.en*"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -281,15 +271,6 @@ def test_splits_written_one_by_one_are_those_of_one_run(tmp_path, runs):
         prefixes = [f"--{name}pref={tmp_path}/{name}" for name in runs]
         binarize.main(["-s", "en", "-t", "de", f"--destdir={tmp_path}/bin", *prefixes])
         assert contents(tmp_path) == one_by_one
-
-
-def test_text_that_is_tokenised_differently(tmp_path):
-    # The text's "don't" is the parser's "do" and "n't"; the latter has no subword and is contracted.
-    write(tmp_path, text="▁he ▁don't\n▁g o\n", trees="(S (N He) (V (V do) (R n't)))\n(S go)\n", conllu=RICH)
-    run(tmp_path, "--subwords", "sentencepiece")
-    assert rows(tmp_path, "word") == [[0, 1, 2], [0, 0, 1]]
-    assert rows(tmp_path, "distance") == [[2, INFINITE, INFINITE], [0, INFINITE, INFINITE]]
-    assert rows(tmp_path, "head") == [[0, 0, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize(

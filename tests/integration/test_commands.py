@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -16,18 +15,12 @@ import fairseq_syntax
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from forked import Forked
 from places import ROOT
+from shell import run_command
 
 HELP = [
     "--user-dir", "fairseq_syntax", "--task", "syntax_translation", "--arch", "gated_syntax_transformer", "--help",
 ]  # fmt: skip
 OURS = sorted(name for name in entry_points(group="console_scripts").names if name.startswith("fairseq-syntax-"))
-
-
-def run(*command: object, cwd: Path) -> str:
-    words = [str(part) for part in command]
-    done = subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def test_the_package_under_test_is_the_installed_one():
@@ -38,7 +31,8 @@ def test_help_lists_our_options(tmp_path):
     """In a checkout, and elsewhere after an import instead of --user-dir's."""
     program = f"import fairseq_syntax, sys; sys.argv[1:] = {HELP}; from fairseq_cli.train import cli_main; cli_main()"
     for command, cwd in (["fairseq-train", *HELP], ROOT), ([sys.executable, "-c", program], tmp_path):
-        assert not {o.flag for o in encoder_options()}.difference(run(*command, cwd=cwd).replace(",", " ").split())
+        words = run_command(*command, cwd=cwd).replace(",", " ").split()
+        assert {option.flag for option in encoder_options()} < set(words)
 
 
 def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -> list[object]:

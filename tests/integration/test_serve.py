@@ -18,7 +18,9 @@ import pytest
 
 import commands
 from browser import browser
+from fake_parser import install_parser
 from places import ROOT, TESTS
+from shell import free_port
 
 SERVE = ROOT / "examples/serve/serve.py"
 JSON = {"Content-Type": "application/json"}
@@ -43,9 +45,7 @@ class Server:
     """The example in a process of its own."""
 
     def __init__(self, trained, *more: str):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (a pipe would fill up)
         self.process = subprocess.Popen(
             [sys.executable, str(SERVE), str(trained.data), "--path", str(trained.checkpoint), "--bpe", "subword_nmt",
@@ -114,10 +114,7 @@ def server(trained, fake_parser_site):
 @pytest.fixture(scope="module")
 def hold(fake_parser_site, tmp_path_factory):
     """A file that holds the parser "held" while it is there."""
-    folder = tmp_path_factory.mktemp("held")
-    (folder / "held-1.0.dist-info").mkdir()
-    (folder / "held-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: held\nVersion: 1.0\n")
-    (folder / "held-1.0.dist-info/entry_points.txt").write_text("[fairseq_syntax.parsers]\nheld = held:HeldParser\n")
+    folder = install_parser(tmp_path_factory.mktemp("held"), "held", "held:HeldParser")
     (folder / "held.py").write_text(HELD_PARSER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, (folder, fake_parser_site, TESTS))))
