@@ -1,9 +1,10 @@
-"""The installed commands, each in a process of its own, as a user runs them."""
+"""The installed commands and packages, as a user has them."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import fairseq_syntax
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from forked import Forked
-from places import ROOT
+from places import EXPERIMENTS, ROOT
 from shell import run_command
 
 HELP = [
@@ -81,3 +82,19 @@ def test_commands_do_their_work_without_standard_streams(command, trained, corpu
         assert process.end(60) == 0, process.said
         left[name] = {path.relative_to(out) for path in set(out.rglob("*")) - tokens}
     assert left["none"] == left["stderr"] == left["all"] != set()
+
+
+PACKAGES = (ROOT / "fairseq_syntax", ROOT / "preprocess/syntax_data", EXPERIMENTS)
+
+
+def files(folder: Path) -> set[Path]:
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path for path in found if "__pycache__" not in path.parts}
+
+
+def test_a_distribution_has_every_file_of_the_packages(tmp_path):
+    build = ["-q", "egg_info", "--egg-base", tmp_path, "build_py", "--build-lib", tmp_path / "lib"]
+    subprocess.run([sys.executable, "setup.py", *build], cwd=ROOT, check=True, capture_output=True)
+    for package in PACKAGES:
+        assert files(tmp_path / "lib" / package.name) == files(package)
+    assert len(list(tmp_path.glob("lib/*"))) == len(PACKAGES)
