@@ -161,16 +161,15 @@ def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, pla
         assert {name: array.shape[-1] for name, array in seen.items()} == {"biases": len(ids), "attention": len(ids)}
 
 
-@pytest.mark.parametrize(
-    ("system", "added"),
-    [
-        ("gated_syntax_transformer", r"\.self_attn\.gate\."),
-        ("sg_net_transformer", None),
-        ("syntax_infused_transformer", None),
-        ("seprem_transformer", None),
-        ("relative_position_transformer", "position_bias"),
-    ],
-)
+#: Systems that have all weights of a stock Transformer, and the names of those that are added.
+ADDED = {
+    "gated_syntax_transformer": r"\.self_attn\.gate\.",
+    "relative_position_transformer": "position_bias",
+    **dict.fromkeys(["sg_net_transformer", "syntax_infused_transformer", "seprem_transformer"]),
+}
+
+
+@pytest.mark.parametrize(("system", "added"), ADDED.items())
 def test_a_stock_transformer_becomes_one(system, added, stock, data_bin, tmp_path, caplog):
     start = ["--max-update=1", f"--finetune-from-model={stock}"]
     if system == "syntax_infused_transformer":

@@ -74,16 +74,9 @@ NASTY = [
 ]  # fmt: skip
 
 Edit = tuple[str, int, int, bytes]
-EDITS = st.lists(
-    st.tuples(
-        st.sampled_from(["insert", "delete", "replace", "flip", "repeat", "swap lines", "cut"]),
-        st.integers(0, 1 << 30),
-        st.integers(0, 1 << 30),
-        st.sampled_from(NASTY),
-    ),
-    min_size=1,
-    max_size=3,
-)
+KINDS = ["insert", "delete", "replace", "flip", "repeat", "swap lines", "cut"]
+PLACES = st.integers(0, 1 << 30)
+EDITS = st.lists(st.tuples(st.sampled_from(KINDS), PLACES, PLACES, st.sampled_from(NASTY)), min_size=1, max_size=3)
 
 
 def edited(content: bytes, edits: list[Edit]) -> bytes:

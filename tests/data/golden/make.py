@@ -52,26 +52,21 @@ def train() -> None:
         "slr_sdoi": ["--syntax-masks=slr,sdoi"],
         "slr_batch": ["--syntax-masks=slr", "--gate-batch-norm-statistics=batch"],
         "named": [
-            "--arch=gated_syntax_transformer_iwslt_de_en",
-            "--encoder-layers=2",
-            "--gate-warmup-epochs=10",
+            "--arch=gated_syntax_transformer_iwslt_de_en", "--encoder-layers=2", "--gate-warmup-epochs=10",
             "--no-save-optimizer-state",
         ],
-    }.items():
-        subprocess.run(
-            [
-                "fairseq-train", "data-bin", "--user-dir=fairseq_syntax", "--task=syntax_translation",
-                "--arch=gated_syntax_transformer_tiny", *options, "--encoder-embed-dim=8", "--decoder-embed-dim=8",
-                "--encoder-ffn-embed-dim=16", "--decoder-ffn-embed-dim=16", "--encoder-attention-heads=2",
-                "--decoder-attention-heads=2", "--decoder-layers=1", "--share-decoder-input-output-embed",
-                "--dropout=0.1", "--syntax-dropout=0.1", "--optimizer=adam", "--lr=0.01",
-                "--criterion=label_smoothed_cross_entropy", "--label-smoothing=0.1", "--batch-size=12", "--cpu",
-                "--num-workers=0", "--seed=4", "--max-update=600", "--save-dir=run", "--no-epoch-checkpoints",
-                "--no-progress-bar", "--log-format=none",
-            ],
-            check=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+    }.items():  # fmt: skip
+        command = [
+            "fairseq-train", "data-bin", "--user-dir=fairseq_syntax", "--task=syntax_translation",
+            "--arch=gated_syntax_transformer_tiny", *options, "--encoder-embed-dim=8", "--decoder-embed-dim=8",
+            "--encoder-ffn-embed-dim=16", "--decoder-ffn-embed-dim=16", "--encoder-attention-heads=2",
+            "--decoder-attention-heads=2", "--decoder-layers=1", "--share-decoder-input-output-embed",
+            "--dropout=0.1", "--syntax-dropout=0.1", "--optimizer=adam", "--lr=0.01",
+            "--criterion=label_smoothed_cross_entropy", "--label-smoothing=0.1", "--batch-size=12", "--cpu",
+            "--num-workers=0", "--seed=4", "--max-update=600", "--save-dir=run", "--no-epoch-checkpoints",
+            "--no-progress-bar", "--log-format=none",
+        ]  # fmt: skip
+        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         pack(name, Path("run/checkpoint_last.pt"))
         shutil.rmtree("run")
     with tempfile.TemporaryDirectory() as folder:
