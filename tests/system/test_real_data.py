@@ -8,7 +8,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -149,32 +148,6 @@ def test_stanza_in_raw_mode(tmp_path):
     assert [tree.leaves() for tree in constituents[0]] == [first.tokens[:4], first.tokens[4:]]
     assert "".join(third.tokens) == "".join(lines[2].split())  # the escapes are back
     assert "(" in third.tokens
-
-
-@one_nightly("raw")
-def test_stanza_and_words_without_end(tmp_path, name, options):
-    """Lines that would take minutes and gigabytes have no parse; a long word does not pad all others to its length."""
-    text = tmp_path / "x.en"
-    short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
-    text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
-    parse.main(["--input", str(text), *STANZA, *options])
-    units, _ = read(text)
-    assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
-    assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
-    if options:
-        text.write_text("".join(f"{line}\n" for line in short))
-        command = [sys.executable, "-c", PARSE_AND_PRINT_MEMORY, "--input", text, *STANZA, *options, "--overwrite"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
-
-
-PARSE_AND_PRINT_MEMORY = """
-import re
-from syntax_data.commands import parse
-parse.main()
-with open("/proc/self/status") as status:  # getrusage's number includes the process that started this one
-    print(int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read())[1]) >> 10)
-"""
 
 
 def test_multi30k_with_its_parses(tmp_path, capsys):
