@@ -77,14 +77,6 @@ def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) ->
     return data
 
 
-def binarize_more(corpus: Path, data: Path) -> None:
-    """The valid set once more, as train1."""
-    prefixes = f"{corpus}/bpe/train,{corpus}/bpe/valid", f"{corpus}/train,{corpus}/valid"
-    syntax_data.commands.binarize.main(
-        ["-s", "src", "-t", "tgt", "--trainpref", prefixes[0], "--trainparse", prefixes[1], "--destdir", str(data)]
-    )
-
-
 def forget() -> None:
     """Forgets what fairseq keeps of another training in this process."""
     metrics.reset()
