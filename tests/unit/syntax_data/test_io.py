@@ -33,13 +33,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     assert target.read_text() == "new"
 
 
-def test_a_full_disk_is_named(tmp_path):
-    full = pytest.raises(OSError, match=r"No space left on device: '.*/out'")
-    with full, atomic_write(str(tmp_path / "out")), open("/dev/full", "w") as file:
-        file.write("x")
-    assert not os.listdir(tmp_path)
-
-
 def test_an_input_is_not_overwritten_by_any_of_its_names(tmp_path, monkeypatch):
     text = tmp_path / "text"
     text.write_text("precious")
