@@ -32,10 +32,16 @@ def dictionary(size: int = 40) -> Dictionary:
 def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, by_hydra: bool = False, **options: Any) -> Any:
     """A 32-dimensional model, by fairseq's own ways from options, or from keys of fairseq-hydra-train, to models."""
     sizes = {
-        "encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_attention_heads": 4, "encoder_layers": 2,
-        "decoder_layers": 1, "decoder_attention_heads": 2, "dropout": 0.0, "max_source_positions": 1024,
+        "encoder_embed_dim": 32,
+        "encoder_ffn_embed_dim": 48,
+        "encoder_attention_heads": 4,
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+        "dropout": 0.0,
+        "max_source_positions": 1024,
         "max_target_positions": 1024,
-    }  # fmt: skip
+    }
     torch.manual_seed(seed)
     symbols = dictionary()
     task = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
@@ -70,9 +76,15 @@ def attention(
     **options: Any,
 ) -> SyntaxAttention:
     """Attention of 4 heads, 16 wide, with these masks; more options are those of the encoder."""
-    gates = GateOptions(**{"hidden_dim": 4, "batch_norm": False, **(gate or {})})
-    of_masks = {"masks": "none", "biases": tuple(masks), "heads": syntax_heads, "dropout": syntax_dropout}
-    syntax = SyntaxEncoderOptions(**of_masks, gate=gates, encoder_heads=4, **options)
+    syntax = SyntaxEncoderOptions(
+        masks="none",
+        biases=tuple(masks),
+        heads=syntax_heads,
+        dropout=syntax_dropout,
+        gate=GateOptions(**{"hidden_dim": 4, "batch_norm": False, **(gate or {})}),
+        encoder_heads=4,
+        **options,
+    )
     return SyntaxAttention(16, syntax, dropout=dropout)
 
 

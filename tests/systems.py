@@ -27,6 +27,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 #: Architectures with learned biases by positions, of tokens or in trees.
 OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
 
+#: Systems that need a parse to translate.
+PARSED = [name for name in SYSTEMS if name != "lisa_transformer"]
+
 #: Systems that learn to predict parses.
 SUPERVISED = ["lisa_transformer", "seprem_transformer"]
 
@@ -43,6 +46,12 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
         if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
             parameter.data.normal_(generator=generator)
     return net
+
+
+def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
+    """A model as :func:`model` makes it, of whose distances all are hidden: nothing is drawn."""
+    monkeypatch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)
+    return model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {}), **options)
 
 
 def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:

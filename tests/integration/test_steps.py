@@ -1,4 +1,4 @@
-"""Steps of an experiment: their commands and locks, a recipe's own metric, and the losses of trained models."""
+"""Steps of an experiment: their commands and locks, and the losses of trained models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import pytest
 import commands
 from places import EXPERIMENTS
 from syntax_data.errors import InputError
-from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments import make
-from syntax_experiments.steps.scores import score
 
 
 def test_a_lock_is_held_by_a_command_that_outlives_the_process(tmp_path):
@@ -42,48 +40,6 @@ def test_a_command_that_fails_shows_the_end_of_its_log(tmp_path):
     assert log.read_text().startswith("$ python -c")
     with pytest.raises(InputError, match="no-such-command: expected this command, found none"):
         make.run("no-such-command", log=log)
-
-
-HYPOTHESES = ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."]
-SOURCE = ["A dog runs.", "Two children play.", "It rains."]
-REFERENCES = ["Ein Hund rennt.", "Zwei Kinder spielen.", "Es regnet."]
-
-
-def own(command: str) -> float:
-    metrics = score(HYPOTHESES, REFERENCES, settings=ScoreSettings(), own={"mine": command}, source=SOURCE)
-    assert list(metrics) == ["BLEU", "chrF2", "TER", "mine"]
-    assert metrics["mine"]["signature"] == command
-    return metrics["mine"]["score"]
-
-
-NUMBERS = {
-    "paste {hypotheses} {references} | grep -c 'läuft.*rennt' | awk '{print $1/4}'": 0.25,
-    "wc -l < {hypotheses}": 3,
-    "grep -q läuft {hypotheses} && echo 'test2.txt score: 0.8321'": 0.8321,
-    "cat {hypotheses} >&2; echo 'system: -1.5e-2 (v2)'": -0.015,
-    "test -s {hypotheses}; echo 83.2%": 83.2,
-    "paste -d' ' {source} {hypotheses} | grep -c 'dog .*Hund'": 1,
-}
-
-
-@pytest.mark.parametrize("command", NUMBERS)
-def test_the_last_number_counts(command):
-    assert own(command) == NUMBERS[command]
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("comet-that-is-not-installed {hypotheses}", "ended with status 127: .*comet-that-is-not-installed"),
-        ("(echo gone >&2; exit 3) | cat {hypotheses} -", "ended with status 3: gone"),
-        ("echo no score {hypotheses} | cut -c 1-8", "expected a number on stdout of .*, found 'no score'"),
-        ("test -s {hypotheses}; echo nan", "expected a number on stdout"),
-        ("test -s {hypotheses}; echo 1e999", "expected a number on stdout"),
-    ],
-)
-def test_a_command_that_gives_no_score_is_an_error(command, expected):
-    with pytest.raises(ValueError, match=f"^metrics: mine: .*{expected}"):
-        own(command)
 
 
 PARTS = {"every second": [0, 2, 4], "all others": [1, 3, 5], "one": [3]}

@@ -93,8 +93,7 @@ def test_auxiliary_losses_are_weighed_by_sentences_means_and_logged_beside(syste
 @pytest.mark.parametrize(("system", "sentence_avg", "kind"), CASES)
 def test_the_loss_of_a_batch_is_the_sum_of_those_of_its_parts(system, sentence_avg, kind, monkeypatch):
     """As fairseq accumulates it over --update-freq and processes."""
-    monkeypatch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)  # all distances are hidden: nothing is drawn
-    net = systems.model(system, **({"distance_prediction_rate": 1.0} if system == "seprem_transformer" else {})).train()
+    net = systems.all_distances_hidden(monkeypatch, system).train()
     criterion = ours(0.5, 2.0, kind, sentence_avg=sentence_avg)
     loss, sample_size, log = run(criterion, net)
     for parts in ([[0], [1, 2, 3]], [[3, 1], [2, 0]], [[0], [1], [2], [3]]):

@@ -63,29 +63,35 @@ def of_stock(dtype, training, dropout):
     return step("transformer", dtype, training, attention_dropout=dropout)[2:]
 
 
-GATED = "gated_syntax_transformer"
 #: Models by their options; each system, and variants of the gated one.
 MODELS = [
-    *systems.SYSTEMS.items(),
+    *((system, systems.SYSTEMS[system]) for system in systems.SYSTEMS),
     ("pascal_transformer", {"parent_ignoring": 0.3}),
     ("relative_position_transformer", {}),
     ("tree_bias_transformer", {}),
-    (GATED, {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2}),
-    (GATED, {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"}),
-    (GATED, {"gate_batch_norm_statistics": "batch"}),
-    (GATED, {"syntax_masks": "position,slr", "position_bias": True}),
-    (GATED, {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"}),
+    *(
+        ("gated_syntax_transformer", options)
+        for options in (
+            {"syntax_masks": "slr", "slr": "hard", "syntax_heads": 2},
+            {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
+            {"gate_batch_norm_statistics": "batch"},
+            {"syntax_masks": "position,slr", "position_bias": True},
+            {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("chosen", "dtype", "passes", "implementation"),
     pairwise(
-        MODELS, [torch.float32, torch.float16], [(True, 0.0), (True, 0.1), (False, 0.1)],
+        MODELS,
+        [torch.float32, torch.float16],
+        [(True, 0.0), (True, 0.1), (False, 0.1)],
         ["reference", "sdpa"],  # what auto takes on CUDA
     ),
     ids=str,
-)  # fmt: skip
+)
 def test_all_is_made_where_the_model_is_and_in_its_precision(chosen, dtype, passes, implementation):
     (system, options), (training, dropout) = chosen, passes
     dropouts = {"attention_dropout": dropout, "syntax_dropout": dropout}

@@ -223,9 +223,14 @@ def bpe():
 def pieces(request):
     model = io.BytesIO()
     spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(TRAINING), model_writer=model, vocab_size=400 if request.param else 60,
-        hard_vocab_limit=False, byte_fallback=request.param, model_type="bpe", minloglevel=2,
-    )  # fmt: skip
+        sentence_iterator=iter(TRAINING),
+        model_writer=model,
+        vocab_size=400 if request.param else 60,
+        hard_vocab_limit=False,
+        byte_fallback=request.param,
+        model_type="bpe",
+        minloglevel=2,
+    )
     return spm.SentencePieceProcessor(model_proto=model.getvalue())
 
 
