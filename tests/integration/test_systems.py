@@ -138,8 +138,8 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     assert ("3/gates" in found.files) == (system == "sla_transformer")
     assert ("3/biases" in found.files) == (system in OF_POSITIONS)
     if system in OF_POSITIONS:
-        names = ["position_bias"] if system == "relative_position_transformer" else ["tree_height", "tree_path"]
-        assert found["biases"].tolist() == sorted({*names, "position_bias"}, key="position_bias".__eq__)
+        of_trees = ["tree_height", "tree_path"] if system == "tree_bias_transformer" else []
+        assert found["biases"].tolist() == [*of_trees, "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
