@@ -92,23 +92,15 @@ def test_all_that_moves_a_batch_moves_its_features():
     assert torch.equal(pickle.loads(pickle.dumps(features))["distance"], features["distance"])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"src_lang_id": 7},
-        {"tgt_lang_id": 8},
-        {"append_eos_to_target": True},
-        {"left_pad_source": False, "left_pad_target": True},
-        {"input_feeding": False},
-        {"pad_to_multiple": 4},
-        {"eos": 9},
-        {"constraints": torch.arange(20).view(5, 4)},
-        {"align_dataset": [torch.tensor([0, 0, 1, 1])] * 5},
-        {"shuffle": False},
-        {"num_buckets": 2},
-    ],
-    ids=str,
-)
+OF_PAIRS = [
+    {"src_lang_id": 7}, {"tgt_lang_id": 8}, {"append_eos_to_target": True}, {"input_feeding": False}, {"eos": 9},
+    {"left_pad_source": False, "left_pad_target": True}, {"pad_to_multiple": 4}, {"shuffle": False},
+    {"constraints": torch.arange(20).view(5, 4)}, {"align_dataset": [torch.tensor([0, 0, 1, 1])] * 5},
+    {"num_buckets": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OF_PAIRS, ids=str)
 def test_no_argument_of_the_pairs_is_lost(options):
     data = dataset(**options)
     batch = batch_of(data, *ORDER)
@@ -208,12 +200,8 @@ def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():
         "upos": np.array([3, 1, 2, 4, 0]), "case": np.array([2, 1, 1, 1, 0]),
     }  # fmt: skip
     expected = {
-        "word": [0, 1, 2],
-        "head": [],
-        "distance": [1, INFINITE, INFINITE],
-        "upos": [3, 1, 0],
-        "case": [2, 1, 0],
-    }
+        "word": [0, 1, 2], "head": [], "distance": [1, INFINITE, INFINITE], "upos": [3, 1, 0], "case": [2, 1, 0],
+    }  # fmt: skip
     assert {name: values.tolist() for name, values in truncate(features, 3).items()} == expected
     cyclic = {"word": np.arange(6), "head": np.array([0, 4, 1, 5, 4, 0])}
     assert truncate(cyclic, 1)["head"].tolist() == [0]
