@@ -1,10 +1,9 @@
 """Configurations hold values, never code.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 run some options as Python (``eval``):
-``--adaptive-softmax-cutoff``, ``--adam-betas``, the layers of convolutional models. A checkpoint brings its options
-along, so that loading it runs code of its author, however safely torch reads the file. Of a kind with
-https://github.com/facebookresearch/fairseq/issues/4869, for example in
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
+What is wrong: fairseq runs some options as Python (``eval``): ``--adaptive-softmax-cutoff``, ``--adam-betas``, the
+layers of convolutional models. A checkpoint brings its options along, so that loading it runs code of its author,
+however safely torch reads the file. Of a kind with https://github.com/facebookresearch/fairseq/issues/4869, for example
+in https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
 
 The repair: :func:`disable_eval` reads them as literals.
 """

@@ -1,10 +1,9 @@
 """Checks of a checkpoint before fairseq loads it.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 put a checkpoint's weights into any model whose names and
-shapes fit. What the checkpoint records of its model's options is overridden, or ignored, and neither the model nor the
-task is asked before. https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py
-(``load_checkpoint_to_cpu``) and https://github.com/facebookresearch/fairseq/blob/main/fairseq/trainer.py
-(``load_checkpoint``)
+What is wrong: fairseq puts a checkpoint's weights into any model whose names and shapes fit. What the checkpoint
+records of its model's options is overridden, or ignored, and neither the model nor the task is asked before.
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py (``load_checkpoint_to_cpu``) and
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/trainer.py (``load_checkpoint``)
 
 The repair: the functions that load checkpoints are wrapped. One reads a file, by our own reader, in all commands; one
 builds models from it, up to a limit; the third, the trainer's, knows whether a training goes on (with the optimizer's

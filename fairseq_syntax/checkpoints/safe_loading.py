@@ -1,9 +1,8 @@
 """Reading a fairseq checkpoint by torch's safe loading (``weights_only=True``).
 
-What is wrong: torch ≥ 2.6 loads safely by default, and refuses the types that checkpoints of fairseq 0.12.2, main and
-fairseq-fixed 0.12.3 hold beside weights: "Weights only load failed".
-https://github.com/facebookresearch/fairseq/issues/5610. And what is loaded may still reach beyond the file, by
-interpolations in its configuration.
+What is wrong: torch ≥ 2.6 loads safely by default, and refuses the types that checkpoints of fairseq hold beside
+weights: "Weights only load failed". https://github.com/facebookresearch/fairseq/issues/5610. And what is loaded may
+still reach beyond the file, by interpolations in its configuration.
 
 The repair: :func:`allow_safe_loading` names stand-ins for the plain types among those to torch; safe loading stays on.
 :func:`read` also checks what was loaded.

@@ -85,3 +85,12 @@ def of_data_bin(path: str) -> Iterator[None]:
     except Exception as error:  # of many kinds, plain ones and assertions too
         reason = " ".join(str(error).split())
         raise InputError(path, None, f"expected a data-bin of the model's, found: {reason}") from error
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Inside the block, a GPU's lack of memory is a :class:`MemoryError`, which commands name without a traceback."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error

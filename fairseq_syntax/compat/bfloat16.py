@@ -1,9 +1,8 @@
 """``--bf16`` means a TPU.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take ``--bf16`` and ``--memory-efficient-bf16`` on the
-command line for ``--tpu``. Without torch_xla that ends in an ImportError that names no option. (fairseq-hydra-train
-does not do so: ``common.bf16=true`` trains in bfloat16.)
-https://github.com/facebookresearch/fairseq/issues/4696
+What is wrong: fairseq takes ``--bf16`` and ``--memory-efficient-bf16`` on the command line for ``--tpu``. Without
+torch_xla that ends in an ImportError that names no option. (fairseq-hydra-train does not do so: ``common.bf16=true``
+trains in bfloat16.) https://github.com/facebookresearch/fairseq/issues/4696
 
 The repair: the task raises an error at its start (:func:`check_tpu`). The options keep their meaning.
 """

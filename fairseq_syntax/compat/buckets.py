@@ -1,11 +1,10 @@
 """Bucketing (``--num-batch-buckets``) under numpy 2.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 choose the lengths of buckets by
-``np.percentile(…, interpolation=…)`` and count tokens by ``np.compat.long``. numpy 2 has no ``compat``, and 2.4 no
-``interpolation`` either, so that a dataset with buckets ends in an AttributeError or a TypeError.
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/data_utils.py (``get_buckets``) and
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/language_pair_dataset.py; of a kind with
-https://github.com/facebookresearch/fairseq/issues/4945
+What is wrong: fairseq chooses the lengths of buckets by ``np.percentile(…, interpolation=…)`` and counts tokens by
+``np.compat.long``. numpy 2 has no ``compat``, and 2.4 no ``interpolation`` either, so that a dataset with buckets ends
+in an AttributeError or a TypeError. https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/data_utils.py
+(``get_buckets``) and https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/language_pair_dataset.py; of a
+kind with https://github.com/facebookresearch/fairseq/issues/4945
 
 The repair: the two modules of fairseq get a numpy that still has both. Their code stays as it is.
 """

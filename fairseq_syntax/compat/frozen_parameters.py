@@ -1,8 +1,8 @@
 """Frozen parameters in an optimizer step.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 decay the weights of parameters without a gradient under
-``--fp16``, since its optimizer makes one flat tensor of them all; and every optimizer decays parameters whose gradient
-is zero. So frozen parameters change. https://github.com/facebookresearch/fairseq/issues/4702
+What is wrong: fairseq decays the weights of parameters without a gradient under ``--fp16``, since its optimizer makes
+one flat tensor of them all; and every optimizer decays parameters whose gradient is zero. So frozen parameters change.
+https://github.com/facebookresearch/fairseq/issues/4702
 
 The repair: the task steps inside :func:`frozen`.
 """

@@ -1,7 +1,7 @@
 """Stock models beside ours in one ensemble.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 hand all of ``net_input`` to each model of an ensemble and
-to its encoder. A stock model has no parameter ``src_syntax``, and raises a TypeError.
+What is wrong: fairseq hands all of ``net_input`` to each model of an ensemble and to its encoder. A stock model has no
+parameter ``src_syntax``, and raises a TypeError.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_generator.py (``EnsembleModel.forward_encoder``,
 and through it ``FairseqEncoder.forward_non_torchscript``) and
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_scorer.py (``model(**net_input)``)

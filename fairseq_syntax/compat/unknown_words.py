@@ -1,10 +1,9 @@
 """``--replace-unk``: an unknown word is replaced by the source word with the most attention.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take that word from a hypothesis's ``alignment``, which the
-generator leaves empty. The first unknown word ends in an IndexError
-(https://github.com/facebookresearch/fairseq/issues/686). Under ``--print-alignment`` there are pairs where indices are
-expected (https://github.com/facebookresearch/fairseq/issues/3533), and under ``--remove-bpe`` subwords are counted on
-one side and words on the other.
+What is wrong: fairseq takes that word from a hypothesis's ``alignment``, which the generator leaves empty. The first
+unknown word ends in an IndexError (https://github.com/facebookresearch/fairseq/issues/686). Under ``--print-alignment``
+there are pairs where indices are expected (https://github.com/facebookresearch/fairseq/issues/3533), and under
+``--remove-bpe`` subwords are counted on one side and words on the other.
 
 The repair: the task fills in the alignment (:func:`align`), and refuses the options with which fairseq would still
 count otherwise (:func:`are_replaced`).

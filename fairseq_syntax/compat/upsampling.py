@@ -1,9 +1,9 @@
 """Training sets in parts (``train``, ``train1``, …) without ``--upsample-primary``.
 
-What is wrong: in fairseq 0.12.2, main and fairseq-fixed 0.12.3, ``--upsample-primary``, how often the first part is
-repeated, is -1 by default. Then a training ends in a ValueError ("negative dimensions are not allowed").
-https://github.com/facebookresearch/fairseq/issues/3644
-It also repeats the first of the validation sets that ``--combine-val`` joins.
+What is wrong: in fairseq, ``--upsample-primary``, how often the first part is repeated, is -1 by default. Then a
+training ends in a ValueError ("negative dimensions are not allowed").
+https://github.com/facebookresearch/fairseq/issues/3644 It also repeats the first of the validation sets that
+``--combine-val`` joins.
 
 The repair: the task loads its splits inside :func:`repeating_first`.
 """
