@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, default_characters, parse_lines
+from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
+from syntax_data.parsers.parser import default_characters
 from syntax_data.text.alignment import AlignmentError, Subwords
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses

@@ -18,9 +18,9 @@ import commands
 import small
 import syntax_data.commands.parse
 from fairseq_syntax.compat import unknown_words
+from fairseq_syntax.inference.new_text import PARSER_FAILED
 from fairseq_syntax.inference.parse_sources import ParserHandle, ParsesFromParser
 from fairseq_syntax.inference.reader import SourceReader, source_reader
-from fairseq_syntax.inference.translation_report import PARSER_FAILED
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig
 from fake_parser import FakeParser
