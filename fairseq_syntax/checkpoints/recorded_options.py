@@ -30,7 +30,6 @@ class Recorded:
     """What a checkpoint records of itself.
 
     Attributes:
-        path: of the file.
         model: the model's options, ``None`` if it has none.
         has_optimizer: a training can go on from it.
         epoch: the last one that it was trained in, from 1; ``None`` if it records none.
@@ -43,11 +42,7 @@ class Recorded:
 
 
 def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
-    """Return what a checkpoint with this content records of itself.
-
-    Raises:
-        InputError: the options of one of our models are invalid.
-    """
+    """Return what a checkpoint records of itself. Raises :class:`InputError` for invalid options of our models."""
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
         # a copy, as fairseq overrides them
@@ -154,8 +149,7 @@ def _is_ours(options: Namespace | None) -> bool:
 def compare(found: Recorded, model: Any, *, resuming: bool) -> None:
     """Refuse weights under options that are incompatible with a model's, or warn of them.
 
-    Raises:
-        InputError: a training would go on under them, or gates would be used for other masks.
+    Refused, by :class:`InputError`, are a training that would go on under them, and gates of other masks.
     """
     if OmegaConf.is_config(model):
         model = Namespace(**cast(dict[str, Any], OmegaConf.to_container(model, resolve=True)))

@@ -41,8 +41,7 @@ def files_of_data_bin(data: str) -> list[str]:
 def build_trained(path: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
     """Return the checkpoint's model in evaluation mode, on a GPU if there is one and not `cpu`.
 
-    Raises:
-        InputError: the weights do not fit.
+    Raises :class:`InputError` if the weights do not fit.
     """
     (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
     return _evaluated(model, cpu=cpu)
@@ -65,11 +64,7 @@ def _evaluated(model: nn.Module, *, cpu: bool) -> nn.Module:
 
 
 def load_split(task: Any, data: str, split: str) -> Any:
-    """Return a split, as the task loads it.
-
-    Raises:
-        InputError: the data-bin has none that can be read.
-    """
+    """Return a split, as the task loads it. Raises :class:`InputError` if the data-bin has none that can be read."""
     with of_data_bin(data):
         task.load_dataset(split)
     return task.dataset(split)

@@ -16,15 +16,10 @@ CONTENTS = ("gates", "masks", "biases", "attention")
 
 
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
-    """Return gates, masks, biases and attention of a batch, batch first, with padding.
+    """Return the wanted :data:`CONTENTS` of a batch, batch first, with padding.
 
-    Args:
-        model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
-        contents: the wanted ones of :data:`CONTENTS`. A model without gates has no gates, one without tables of learned
-            biases no biases, and one with a learned mask no masks.
-
-    Raises:
-        ValueError: the model is another one; or masks are wanted, and one is no matrix.
+    A model without gates has no gates, one without tables of learned biases no biases, and one with a learned mask no
+    masks. Raises :class:`ValueError` for a model that is no ``SyntaxTransformerModel``.
     """
     if not isinstance(model, SyntaxTransformerModel):
         raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")

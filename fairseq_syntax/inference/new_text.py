@@ -78,11 +78,7 @@ class FeatureQueue:
 
 @dataclass
 class TranslationReport:
-    """Numbers of lines: all, not translated, and translated without a parse.
-
-    Attributes:
-        reasons: for having no parse; a line with several reasons counts at each.
-    """
+    """Numbers of lines: all, not translated, and translated without a parse, for these `reasons`."""
 
     lines: int = 0
     too_long: int = 0
@@ -103,8 +99,7 @@ class TranslationReport:
     def print_and_exit(self, source: ParseSource) -> None:
         """Prints the summary of a deficient run, and ends fairseq-interactive accordingly.
 
-        Raises:
-            SystemExit: with a message where `source` goes on after the input; :data:`PARSER_FAILED` where it failed.
+        Raises :class:`SystemExit` where `source` failed (:data:`PARSER_FAILED`), or goes on after the input.
         """
         parts = []
         if self.without_parse:

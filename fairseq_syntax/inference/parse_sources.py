@@ -46,12 +46,9 @@ class SourceLine:
 
 
 class ParseSource(ABC):
-    """Source of the input's parses.
+    """Source of the input's parses."""
 
-    Attributes:
-        failures: the reasons for a missing parse that are failures of the source.
-    """
-
+    #: The reasons for a missing parse that are failures of the source.
     failures: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -136,8 +133,6 @@ class ParsesFromFiles(ParseSource):
     start where the input is a file, at its end where it is a pipe.
 
     Args:
-        prefix: of the files.
-        kinds: the files to read.
         bad: refuses or skips bad parses; each is logged.
         text: path of the input, or fairseq's ``-`` for standard input.
     """

@@ -34,8 +34,7 @@ def start_parsers(
         kinds: the wanted kinds.
         name: of a parser to use instead, with everything else that is recorded.
         lang: language of the text, where none is recorded.
-        models: folder of the parser's models; ``None``: its own.
-        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+        models, device: as :meth:`~syntax_data.parsers.Parser.from_description` takes them.
 
     Raises:
         ValueError: there is no such parser, or it cannot be started so.

@@ -44,11 +44,7 @@ class FileParser(Parser, Generic[T]):
     Where there is one entry for each line, or one that is not blank for each line with words, a bad parse that is
     skipped costs its line alone. Elsewhere this is so if its words, as far as they can be read, are those of the line.
 
-    Args:
-        path: of the file.
-        text: path of the text.
-        name: of the parser, for the record.
-        bad: what to do with bad parses.
+    `name` is the parser's, for the record; `bad` says what to do with bad parses.
     """
 
     sequential = True
@@ -174,7 +170,7 @@ class FileParser(Parser, Generic[T]):
             return self._bad.no_parse(broken) if broken else self._join(entries)
 
     def _hint(self, entries: list[T]) -> str:
-        """Return a hint for entries of another text."""
+        """Advice for entries of another text."""
         return ""
 
     def _advance(self) -> None:
