@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import operator
 from typing import Any
 
 from syntax_data.errors import short_repr
@@ -26,8 +25,7 @@ _MODULES = (
     "utils",
 )  # fmt: skip
 
-_OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
-#: The most items, characters or bits of a sum or product.
+#: The most items of a sum or multiple.
 _LONGEST = 10_000
 
 
@@ -38,7 +36,7 @@ def disable_eval() -> None:
 
 
 def literal(text: object) -> Any:
-    """Return the value of a literal, or of a sum or product of literals, such as ``[(512, 3)] * 4 + [(512, 2)]``.
+    """Return the value of a literal, or of sums and multiples of lists, such as ``[(512, 3)] * 4 + [(512, 2)]``.
 
     Raises:
         TypeError: `text` is no string. (fairseq counts on that.)
@@ -55,18 +53,12 @@ def literal(text: object) -> Any:
 
 
 def _value(node: ast.expr) -> Any:
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _value(node.left), _value(node.right)
-        if _size(left, right, product=isinstance(node.op, ast.Mult)) > _LONGEST:
-            raise ValueError(f"expected at most {_LONGEST} items, characters or bits")
-        return _OPERATORS[type(node.op)](left, right)
-    return ast.literal_eval(node)
-
-
-def _size(left: Any, right: Any, *, product: bool) -> int:
-    """An upper bound on the items, characters or bits of the sum or product of two values."""
-    sequences = [value for value in (left, right) if hasattr(value, "__len__")]
-    if product and sequences:
-        times = left if right is sequences[0] else right
-        return len(sequences[0]) * times if isinstance(times, int) else 0  # Python takes no other number
-    return sum(map(len, sequences)) + sum(v.bit_length() for v in (left, right) if isinstance(v, int))
+    if not isinstance(node, ast.BinOp):
+        return ast.literal_eval(node)
+    left, right = _value(node.left), _value(node.right)
+    if isinstance(left, list):
+        if isinstance(node.op, ast.Add) and isinstance(right, list) and len(left) + len(right) <= _LONGEST:
+            return left + right
+        if isinstance(node.op, ast.Mult) and isinstance(right, int) and len(left) * right <= _LONGEST:
+            return left * right
+    raise ValueError(f"expected sums and multiples of lists, of at most {_LONGEST} items")

@@ -63,9 +63,7 @@ def _check_moments(optimizer: Any) -> None:
     for number, (parameter, state) in enumerate(states.items()):
         shapes = [getattr(state.get(name), "shape", None) for name in ("exp_avg", "exp_avg_sq")]
         if state and (shapes != [parameter.shape] * 2 or not isinstance(state.get("step"), int)):
-            raise ValueError(
-                f"the optimizer's state of parameter {number} is not of its shape {tuple(parameter.shape)}"
-            )
+            raise ValueError(f"the optimizer's state of parameter {number} is not of shape {tuple(parameter.shape)}")
 
 
 def hook_checkpoint_loading() -> None:

@@ -93,9 +93,7 @@ def check_model(found: Recorded) -> None:
     """
     name = _architecture(found.model)
     if found.model is not None and name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}:
-        raise InputError(
-            found.path, None, f"expected a model that fairseq knows, found the architecture {short_repr(name)}"
-        )
+        raise InputError(found.path, None, f"expected a model that fairseq knows, found {short_repr(name)}")
     cfg = _config(found.model)
     if cfg and cfg.syntax.gated and found.epoch is not None and found.epoch <= cfg.syntax.gate.warmup_epochs:
         logger.warning(

@@ -136,9 +136,7 @@ def read(path: str) -> dict[str, Any]:
         raise InputError(path, None, "expected a fairseq checkpoint, found one without a model's weights")
     _check_values(path, state)
     if dropped := recorded_files.drop([state.get("args"), state.get("cfg")]):
-        logger.warning(
-            "%s: its files are elsewhere, so these options are not taken from it: %s", path, ", ".join(dropped)
-        )
+        logger.warning("%s: its files are elsewhere, so these options are left out: %s", path, ", ".join(dropped))
     return copy.deepcopy(state) if zipped else state  # into memory; tensors that share a storage still do
 
 
@@ -199,9 +197,7 @@ def _values(path: str, value: Any, place: tuple[Any, ...] = ()) -> Iterator[tupl
     if not isinstance(value, _CONTAINERS):
         return
     if len(place) > _DEEPEST:
-        raise InputError(
-            path, None, f"{_named(place[:3])}: expected a configuration, found one that is nested too deeply"
-        )
+        raise InputError(path, None, f"{_named(place[:3])}: expected a value, found one that is nested too deeply")
     value = vars(value) if isinstance(value, Namespace) else value
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
         if not isinstance(key, _PLAIN):

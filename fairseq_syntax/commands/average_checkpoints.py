@@ -69,10 +69,8 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
         if (other.epoch or 0) > latest:
             latest = other.epoch or 0
             result.setdefault("extra_state", {})["train_iterator"] = state["extra_state"]["train_iterator"]
-        if differing := sorted(weights.keys() ^ sums.keys()):
-            raise InputError(
-                path, None, f"expected the parameters of {paths[0]}, {len(differing)} differ: {differing[:5]}"
-            )
+        if others := sorted(weights.keys() ^ sums.keys()):
+            raise InputError(path, None, f"expected the parameters of {paths[0]}, {len(others)} differ: {others[:5]}")
         for name, weight in weights.items():
             if weight.shape != sums[name].shape:
                 shapes = f"{tuple(sums[name].shape)} as in {paths[0]}, found {tuple(weight.shape)}"
@@ -112,12 +110,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
-    newest.add_argument(
-        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
-    )
-    parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
-    )
+    newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of --save-interval-updates")
+    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="up to this epoch, or update")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser
 

@@ -19,34 +19,23 @@ from torch import nn
 
 
 class StockModel(nn.Module):
-    """A model as it is, but that it and its encoder take ``src_syntax`` and do nothing with it."""
+    """A model, or its encoder, as it is, but that it takes ``src_syntax`` and does nothing with it."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
-        self.model = model
+        self.model: Any = model
 
     def forward(self, *args: Any, src_syntax: Any = None, **kwargs: Any) -> Any:
         """As the model's."""
         return self.model(*args, **kwargs)
 
-    @property
-    def encoder(self) -> Any:
-        """A view of the model's encoder, for generation calls that itself."""
-        return _StockEncoder(self.model.encoder)
+    def forward_torchscript(self, net_input: Mapping[str, Any]) -> Any:
+        """As the encoder's, which generation calls."""
+        return self.model.forward_torchscript({k: v for k, v in net_input.items() if k != "src_syntax"})
 
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(super().__getattr__("model"), name)
-
-
-class _StockEncoder:
-    def __init__(self, encoder: Any):
-        self._encoder = encoder
-
-    def forward_torchscript(self, net_input: Mapping[str, Any]) -> Any:
-        return self._encoder.forward_torchscript({k: v for k, v in net_input.items() if k != "src_syntax"})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
+            found = getattr(super().__getattr__("model"), name)
+            return StockModel(found) if name == "encoder" else found

@@ -80,11 +80,9 @@ class SyntaxHubInterface(GeneratorHubInterface):
                 lines, lambda line: self.apply_bpe(self.tokenize(line))
             )
         longest = min(self.max_positions[0], self.cfg.dataset.max_tokens or self.max_positions[0])
-        for number, length in enumerate(lengths, start=1):
+        for n, length in enumerate(lengths, start=1):
             if length > longest:
-                raise SentenceTooLong(
-                    f"sentence {number}: expected at most {longest} subwords with </s>, found {length}"
-                )
+                raise SentenceTooLong(f"sentence {n}: expected at most {longest} subwords with </s>, found {length}")
         return cast(ParsedBatch | list[Tensor], batch)
 
     def analyse(

@@ -83,10 +83,8 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
     for record in filter(None, records.values()):
         for key in [key for key in {**record, **found} if key != "settings"]:  # they are used
             if not (key in record and key in found and _agree(record[key], found[key])):
-                expected, there = (short_repr(table[key]) if key in table else "none" for table in (record, found))
-                messages.append(
-                    f"the parser's {key} differs from the training data's: expected {expected}, found {there}"
-                )
+                old, new = (short_repr(table[key]) if key in table else "none" for table in (record, found))
+                messages.append(f"the parser's {key} differs from the training data's: expected {old}, found {new}")
     return list(dict.fromkeys(messages))
 
 

@@ -265,7 +265,7 @@ INVALID = [
     *((options, "expected weights that fit .*, found: ")
       for options in ({"encoder_ffn_embed_dim": "a"}, {"encoder_attention_heads": 7}, {"activation_fn": "none"},
                       {"adaptive_softmax_cutoff": "f()" * 100_000})),
-    ({"_name": "none", "arch": "none"}, "expected a model that fairseq knows, found the architecture 'none'"),
+    ({"_name": "none", "arch": "none"}, "expected a model that fairseq knows, found 'none'"),
     ({"encoder": {"layers": 10**9}}, "encoder: expected an option of a model, found a dictionary"),
 ]  # fmt: skip
 

@@ -46,9 +46,7 @@ class LiveParser(Parser):
 
 def add_device(group: Any) -> None:
     """Add ``--device`` to a group of argparse's."""
-    group.add_argument(
-        "--device", choices=["cpu", "cuda"], help="where the parser runs (default: on a GPU if there is one)"
-    )
+    group.add_argument("--device", choices=["cpu", "cuda"], help="where it runs (default: on a GPU if there is one)")
 
 
 def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:

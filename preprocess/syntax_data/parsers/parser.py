@@ -131,9 +131,7 @@ class Parser(ABC):
         for kind, parses in FORMATS.items():
             if (entry := getattr(parse, parses.attribute)) is not None:
                 if (found := parses.tokens(entry)) != parse.tokens:
-                    raise ValueError(
-                        f"expected the tokens {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}"
-                    )
+                    raise ValueError(f"expected {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}")
                 written = io.BytesIO(parses.write(entry).encode("utf-8"))
                 (_, unit), *more = parses.entries(decode_lines(written, path="the parse", first=1))
                 again = parses.parse(unit, path="the parse", line=1)

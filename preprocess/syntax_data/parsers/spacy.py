@@ -62,9 +62,7 @@ class SpacyParser(LiveParser):
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
-        group.add_argument(
-            "--model", required=True, metavar="NAME", help="an installed spaCy pipeline (en_core_web_sm), or its folder"
-        )
+        group.add_argument("--model", required=True, metavar="NAME", help="a pipeline (en_core_web_sm), or its folder")
         super().add_arguments(group)
         add_device(group)
 

@@ -98,9 +98,7 @@ class StanzaParser(LiveParser):
         )
         super().add_arguments(group)
         group.add_argument("--stanza-dir", metavar="DIR", help="folder of stanza's models (default: stanza's own)")
-        group.add_argument(
-            "--download", action="store_true", help="download missing models (default: never use the network)"
-        )
+        group.add_argument("--download", action="store_true", help="download missing models (default: no network)")
         add_device(group)
 
     @classmethod
