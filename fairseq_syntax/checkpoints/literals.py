@@ -36,11 +36,9 @@ def disable_eval() -> None:
 
 
 def literal(text: object) -> Any:
-    """Return the value of a literal, or of sums and multiples of lists, such as ``[(512, 3)] * 4 + [(512, 2)]``.
+    """Return the value of a literal, or of sums and multiples of lists.
 
-    Raises:
-        TypeError: `text` is no string. (fairseq counts on that.)
-        ValueError: it is anything else.
+    For example ``[(512, 3)] * 4 + [(512, 2)]``. Raises :class:`TypeError` for what is no string (fairseq counts on that), :class:`ValueError` for other strings.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected a string, found {short_repr(text)}")

@@ -42,7 +42,7 @@ class Recorded:
 
 
 def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
-    """Return what a checkpoint records of itself. Raises :class:`InputError` for invalid options of our models."""
+    """Return what a checkpoint records; refuse invalid options of our models."""
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
         # a copy, as fairseq overrides them
@@ -87,7 +87,7 @@ def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str,
 
 
 def check_model(found: Recorded) -> None:
-    """Refuse a model that fairseq does not know; warn if its gates were frozen in all epochs that it was trained in.
+    """Refuse an unknown model; warn of gates that were frozen in all epochs.
 
     :mod:`syntax_experiments.steps.runs` looks for these words.
     """
@@ -105,7 +105,7 @@ def check_model(found: Recorded) -> None:
 
 
 def override(model: Any, overrides: Mapping[str, Any]) -> None:
-    """Override options of ours that fairseq does not: fairseq-hydra-train records only those that it was given."""
+    """Override options of ours that are not recorded, as fairseq does not."""
     if OmegaConf.is_config(model) and _config(model) is not None:
         with open_dict(model):
             model.update({name: overrides[name] for name in set(option_names()) & overrides.keys()})
@@ -114,8 +114,7 @@ def override(model: Any, overrides: Mapping[str, Any]) -> None:
 def incompatible_options(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
     """Options in which two models, at least one of them ours, compute something else from the same weights.
 
-    Returns:
-        each option, and its value in both; ``--arch`` where the other model is of another kind.
+    Each has its value in both; ``--arch`` where the other model is of another kind.
     """
     configurations = _config(before), _config(after)
     if before is None or after is None or configurations == (None, None):

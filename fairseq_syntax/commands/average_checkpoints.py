@@ -28,14 +28,10 @@ from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_bound: int | None = None) -> list[str]:
-    """The paths of the newest `count` checkpoints in a folder, the newest first.
+    """The newest `count` checkpoints in a folder, up to an epoch or update.
 
-    Args:
-        by_update: of ``--save-interval-updates``, not of whole epochs.
-        upper_bound: the last epoch or update.
-
-    Raises:
-        InputError: there are fewer.
+    They are those of whole epochs, or, `by_update`, of ``--save-interval-updates``. Raises :class:`InputError` if there
+    are fewer.
     """
     pattern = r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt"
     numbers = {path: int(re.findall(r"\d+", path)[-1]) for path in checkpoint_utils.checkpoint_paths(folder, pattern)}
@@ -51,9 +47,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     """Return the first checkpoint's state with the mean of all weights, buffers included, and their latest epoch.
 
     Means are computed in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
-
-    Raises:
-        InputError: a checkpoint's parameters have other names or shapes than the first one's, or other options.
+    Raises :class:`InputError` for parameters of other names or shapes than the first one's, or other options.
     """
     remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
     result = read(next(remaining))
@@ -89,11 +83,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def save(state: dict[str, Any], path: str) -> None:
-    """Write a checkpoint.
-
-    Raises:
-        OSError: it cannot be written, where torch alone may name an internal check of its own.
-    """
+    """Write a checkpoint; a full disk is an OSError, and no check of torch's."""
     try:
         with open(path, "wb") as file:
             torch.save(state, file)

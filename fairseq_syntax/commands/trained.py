@@ -20,8 +20,7 @@ from syntax_data.errors import InputError, one_line
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
     """Return a checkpoint's content, and its task on the data-bin `data`, with options changed to `overrides`.
 
-    Raises:
-        InputError: the checkpoint lacks its configuration, or the data-bin does not fit it.
+    Raises :class:`InputError` if the checkpoint lacks its configuration, or the data-bin does not fit it.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(path, {"data": data, **overrides})
     if state.get("cfg") is None:
@@ -64,7 +63,7 @@ def _evaluated(model: nn.Module, *, cpu: bool) -> nn.Module:
 
 
 def load_split(task: Any, data: str, split: str) -> Any:
-    """Return a split, as the task loads it. Raises :class:`InputError` if the data-bin has none that can be read."""
+    """Return a split; :class:`InputError` if the data-bin has none to read."""
     with of_data_bin(data):
         task.load_dataset(split)
     return task.dataset(split)
@@ -84,7 +83,7 @@ def of_data_bin(path: str) -> Iterator[None]:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Inside the block, a GPU's lack of memory is a :class:`MemoryError`, which commands name without a traceback."""
+    """Name a GPU's lack of memory without a traceback, as :class:`MemoryError`."""
     try:
         yield
     except torch.OutOfMemoryError as error:

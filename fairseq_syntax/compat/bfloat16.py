@@ -13,10 +13,9 @@ from importlib.util import find_spec
 
 
 def check_tpu(tpu: object) -> None:
-    """Check an option ``common.tpu`` (in a configuration from Python, it may be the string ``${common.tpu}``).
+    """Raise :class:`ValueError` for ``common.tpu`` without torch_xla.
 
-    Raises:
-        ValueError: it asks for a TPU, and torch_xla is not installed.
+    In a configuration from Python, it may be the string ``${common.tpu}``.
     """
     if tpu is True and find_spec("torch_xla") is None:
         raise ValueError(

@@ -19,12 +19,9 @@ from typing import Any
 def batches_of_first_epoch(
     get_batch_iterator: Callable[..., Any], kept: Mapping[Any, Any], dataset: Any, *args: Any, epoch: int, **kwargs: Any
 ) -> Any:
-    """As `get_batch_iterator` of fairseq's task. Where it keeps batches over the epochs (that is, unless options or
-    shards renew them), they are those of epoch 1.
+    """As fairseq's task, but that batches which it keeps are those of epoch 1.
 
-    Args:
-        kept: the task's iterators that are kept, by dataset.
-        epoch: the one that the iterator begins with.
+    `kept` are the iterators that the task keeps, by dataset; the iterator begins with `epoch`.
     """
     if kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr"):
         return get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)

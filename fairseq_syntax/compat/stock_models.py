@@ -19,7 +19,7 @@ from torch import nn
 
 
 class StockModel(nn.Module):
-    """A model, or its encoder, as it is, but that it takes ``src_syntax`` and does nothing with it."""
+    """A model, or its encoder, that takes ``src_syntax`` and leaves it out."""
 
     def __init__(self, model: nn.Module):
         super().__init__()

@@ -19,11 +19,7 @@ from torch import Tensor
 def are_replaced(options: object, post_process: str | None) -> bool:
     """Return if options of generation ask for ``--replace-unk``.
 
-    Args:
-        post_process: ``--remove-bpe``.
-
-    Raises:
-        ValueError: it would replace by the wrong words.
+    Raises :class:`ValueError` if it would replace by the wrong words; `post_process` is ``--remove-bpe``.
     """
     asked = getattr(options, "replace_unk", None) is not None
     if asked and (post_process or getattr(options, "print_alignment", None)):
@@ -35,11 +31,9 @@ def are_replaced(options: object, post_process: str | None) -> bool:
 
 
 def align(hypotheses: list[list[dict[str, Any]]], src_tokens: Tensor, pad: int) -> None:
-    """Sets the ``alignment`` of hypotheses with attention to the source token, from 0, of each target token.
+    """Set the ``alignment`` of hypotheses: the source token of each target token.
 
-    Args:
-        hypotheses: of each sentence of a batch, as fairseq's generator returns them.
-        src_tokens: the batch, ``(batch, n)``, padded on the left or on the right.
+    It counts from 0. `src_tokens` are ``(batch, n)``, padded on the left or on the right.
     """
     for tokens, found in zip(src_tokens, hypotheses, strict=True):
         first = int(tokens.ne(pad).int().argmax())

@@ -17,14 +17,9 @@ from typing import Any
 
 @contextmanager
 def repeating_first(cfg: Any, *, training: bool) -> Iterator[None]:
-    """Repeat the first part of a split in training alone, as often as the options say.
+    """Repeat the first part of a split in training alone.
 
-    Args:
-        cfg: the options of a translation task. ``cfg.upsample_primary`` says how often; -1 means once.
-        training: whether the split is that of the training.
-
-    Raises:
-        ValueError: it says neither -1 nor a number from 1.
+    ``cfg.upsample_primary`` says how often; -1 means once. Raises :class:`ValueError` for another number below 1.
     """
     given = cfg.upsample_primary
     if given < 1 and given != -1:

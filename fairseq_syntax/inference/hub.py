@@ -31,7 +31,7 @@ class SentenceTooLong(ValueError):
 
 
 class SyntaxHubInterface(GeneratorHubInterface):
-    """fairseq's hub interface, which also parses. Of several threads, one at a time is served.
+    """fairseq's hub interface, which also parses; one thread at a time is served.
 
     ``translate("A sentence.")`` gives a string, ``translate(["One.", "Two."])`` a list.
     """
@@ -44,7 +44,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def sample(
         self, sentences: str | Iterable[str], beam: int = 1, verbose: bool = False, **kwargs: Any
     ) -> str | list[str]:
-        """As fairseq's: the best translation of each sentence. Raises as :meth:`read` and :meth:`generate`."""
+        """As fairseq's: the best translation of each sentence."""
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
         with self._one_thread:
@@ -52,7 +52,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
             return [self.decode(found[0]["tokens"]) for found in hypotheses]
 
     def generate(self, tokenized_sentences: Any, *args: Any, **kwargs: Any) -> list[Any]:
-        """As fairseq's, of the result of :meth:`read`. Raises :class:`TypeError` for an option of something else."""
+        """As fairseq's, of the result of :meth:`read`; refuses unknown options."""
         own = inspect.signature(super().generate).parameters.values()
         known = {option.name for option in own if option.kind != option.VAR_KEYWORD}
         for name in kwargs.keys() - known - {*self.cfg.generation, *GenerationConfig.__dataclass_fields__}:
@@ -88,7 +88,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
-        """Return each sentence's arrays of the first model (:func:`~fairseq_syntax.inference.collect.by_sentence`)."""
+        """Return arrays of each sentence as :func:`.by_sentence`, of the first model."""
         with self._one_thread:
             dataset = self.task.build_dataset_for_inference(batch, [len(ids) for ids in batch])
             sample = dataset.collater([dataset[i] for i in range(len(batch))])

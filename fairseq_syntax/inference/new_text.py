@@ -78,7 +78,7 @@ class FeatureQueue:
 
 @dataclass
 class TranslationReport:
-    """Numbers of lines: all, not translated, and translated without a parse, for these `reasons`."""
+    """Numbers of lines: all, not translated, translated without a parse."""
 
     lines: int = 0
     too_long: int = 0

@@ -33,8 +33,7 @@ class SourceLine:
     Attributes:
         number: of the line in all of the input, from 1.
         text: as it was given, without marks of subwords and symbols, which the parser must not see.
-        marked: the subwords that the model reads, with their marks.
-        subwords: the same without marks.
+        marked, subwords: the subwords that the model reads, with their marks and without.
         words: those of the subwords, without symbols.
     """
 

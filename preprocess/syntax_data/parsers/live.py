@@ -59,7 +59,7 @@ def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """The text of a line for a parser that splits it into tokens.
+    """A line for a parser that splits it.
 
     It is without Moses' escapes, with spaces as its only white space, and with U+FFFD for control characters.
 

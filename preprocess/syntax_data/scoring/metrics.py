@@ -12,9 +12,9 @@ TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomis
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """Settings of the metrics; the defaults are sacreBLEU's.
+    """sacreBLEU's settings and defaults; `lowercase` is for BLEU and chrF2.
 
-    `lowercase` is for BLEU and chrF2. Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
+    Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
     """
 
     tokenize: str = "13a"
@@ -46,8 +46,7 @@ class PairedResult:
     Attributes:
         signature: of the metric and the test: version, settings, samples, seed.
         scores: of each system by its name, the baseline first.
-        p: of each system but the baseline: the probability of such a difference if there is none in truth; the
-            bootstrap's is one-sided, half of the randomisation's two-sided one.
+        p: of each system but the baseline; the bootstrap's is one-sided, half of the randomisation's two-sided one.
     """
 
     signature: str
