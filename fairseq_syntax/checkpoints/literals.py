@@ -38,7 +38,8 @@ def disable_eval() -> None:
 def literal(text: object) -> Any:
     """Return the value of a literal, or of sums and multiples of lists.
 
-    For example ``[(512, 3)] * 4 + [(512, 2)]``. Raises :class:`TypeError` for what is no string (fairseq counts on that), :class:`ValueError` for other strings.
+    For example ``[(512, 3)] * 4 + [(512, 2)]``. Raises :class:`TypeError` for what is no string (fairseq counts on
+    that), :class:`ValueError` for other strings.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected a string, found {short_repr(text)}")
