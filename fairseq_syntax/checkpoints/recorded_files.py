@@ -55,8 +55,6 @@ OF_COMMANDS: dict[str, Any] = dict.fromkeys(
     "restore_file": "checkpoint_last.pt",
     "save_dir": "checkpoints",
 }  # fmt: skip
-#: Options that name a folder, and are taken from the record all the same.
-KEPT = frozenset({"data"})
 
 
 def drop(configuration: object) -> list[str]:

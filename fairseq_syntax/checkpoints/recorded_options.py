@@ -47,8 +47,9 @@ def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
     try:
         # a copy, as fairseq overrides them
         model = Namespace(**(options if isinstance(options, dict) else vars(options))) if options else None
-        if _is_ours(model):
-            _refuse_nested(path, vars(model))
+        for name, value in vars(model).items() if _is_ours(model) else ():
+            if isinstance(value, Mapping | Namespace) and value:  # fairseq would take the encoder's from it
+                raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
         cfg = _config(model)
         if cfg is not None:
             _check_layers(path, cfg, state["model"])
@@ -68,13 +69,6 @@ def _last_epoch(state: Mapping[str, Any]) -> int | None:
     if not isinstance(iterator, dict) or not isinstance(epoch := iterator.get("epoch"), int):
         return None
     return epoch if iterator.get("iterations_in_epoch") else epoch - 1
-
-
-def _refuse_nested(path: str, options: Mapping[str, Any]) -> None:
-    """Refuse dictionaries within a model's options, from which fairseq would take the encoder's; we write none."""
-    for name, value in options.items():
-        if isinstance(value, Mapping | Namespace) and value:
-            raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
 
 
 def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
