@@ -15,6 +15,7 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 CONTENTS = ("gates", "masks", "biases", "attention")
 
 
+@torch.no_grad()
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
     """Return the wanted :data:`CONTENTS` of a batch, batch first, with padding.
 
@@ -28,8 +29,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     found = {}
     if asked:
         trace = SyntaxTrace(asked)
-        with torch.no_grad():
-            model.encoder(**net_input, trace=trace)
+        model.encoder(**net_input, trace=trace)
         found = {name: trace.stacked(name) for name in asked}
     tables = model.learned_biases
     if not {"masks", "biases"}.isdisjoint(contents):
@@ -37,8 +37,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
         if "masks" in contents and masks.biases and all(isinstance(expert, AttentionBias) for expert in masks.biases):
             found["masks"] = masks.masks
         if "biases" in contents and tables:
-            with torch.no_grad():
-                layers = [attention.learned_biases(masks) for attention in model.syntax_attentions.values()]
+            layers = [attention.learned_biases(masks) for attention in model.syntax_attentions.values()]
             found["biases"] = torch.stack([torch.stack([of[name] for name in tables], 1) for of in layers], 1)
     return {name: found[name] for name in CONTENTS if name in found}
 
