@@ -261,6 +261,7 @@ REFUSED = [
     ({"feature_embeddings": "upos"}, "--upos-labels: expected labels, or --task syntax_translation or another"),
     ({"by_hydra": True, "decoder_layers": 3}, "decoder_layers: expected options of an encoder"),
     ({"by_hydra": True, "syntax_mask": "slr"}, "syntax_mask: the model has no such option"),
+    ({"by_hydra": True, "pooling_of": "mean"}, "pooling_of: the model has no such option"),
 ]
 
 
@@ -332,8 +333,6 @@ def test_a_pruned_model_is_recorded_as_the_smaller_one():
 def test_the_command_line_has_roberta_s_options_and_ours():
     parser = ArgumentParser()
     SyntaxRobertaModel.add_args(parser)
-    args = parser.parse_args(
-        "--pooling mean --special-tokens words --syntax-masks sdoi --max-positions 64 --untie-weights-roberta".split()
-    )
+    args = parser.parse_args(["--pooling=mean", "--special-tokens=words", "--max-positions=64", "--syntax-masks=sdoi"])
     assert (args.pooling, args.special_tokens, args.max_positions) == ("mean", "words", 64)
     assert not hasattr(args, "decoder_layers")
