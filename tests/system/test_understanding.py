@@ -70,9 +70,8 @@ def test_a_pretrained_bert_as_on_the_page(tmp_path, monkeypatch, fake_parser):
     sizes = "--encoder-layers 2 --encoder-embed-dim 8 --encoder-ffn-embed-dim 12 --encoder-attention-heads 2"
     text = re.sub("--lang en (--input .*) --download", r"--parser fake \1", block.text)
     text = text.replace("--max-positions 512", f"--max-positions {SIZES['max_position_embeddings']} {sizes} --cpu")
-    text = text.replace("--max-epoch 10", "--max-epoch 1 --log-format json --num-workers 0 --log-file log")
-    run(text, tmp_path)
-    log = (tmp_path / "log").read_text()
+    text = text.replace("--max-epoch 10", "--max-epoch 1 --log-format json --num-workers 0")
+    log = run(f"{text.rstrip()} 2>&1", tmp_path)
     assert "Loaded checkpoint pretrained/model.pt" in log
     assert json.loads(re.findall(r'\{"epoch": 1, "valid_loss".*\}', log)[-1])["valid_accuracy"]
     assert (tmp_path / "checkpoints/rte/checkpoint_best.pt").exists()
