@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,28 +17,31 @@ from shell import run
 SMALL = ["--train", "600", "--held-out", "12", "--max-update", "2", "--jobs", "1"]
 
 
-def accuracies(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, list[str]]:
+def accuracies(folder: Path, monkeypatch: pytest.MonkeyPatch, segments: int, *options: str) -> dict[str, list[str]]:
     """Run the quickstart; return the cells of each row of its table."""
     monkeypatch.chdir(folder)
-    quickstart.main(["--work", str(folder / "work"), *options])
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (folder / "work/table.md").open()]
+    quickstart.main(["--work", str(folder / "work"), "--segments", str(segments), *options])
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in (folder / "work" / f"segments{segments}/table.md").open()
+    ]
     return {row[0]: row[1:] for row in rows[2:]}
 
 
 def test_quickstart_of_two_segments(tmp_path, monkeypatch):
     """One system of each task, two updates."""
     monkeypatch.setattr(quickstart, "SYSTEMS", [quickstart.SYSTEMS[0], quickstart.SYSTEMS[3]])
-    monkeypatch.setattr(quickstart, "TREES", {"shuffled": "shuffled"})
-    found = accuracies(tmp_path, monkeypatch, "--segments", "2", *SMALL)
+    monkeypatch.setattr(quickstart, "TREES", {"flat trees": quickstart.TREES["flat trees"]})
+    found = accuracies(tmp_path, monkeypatch, 2, *SMALL)
     assert list(found) == ["RoBERTa (fairseq)", "gated"]
-    (blank, stock), (shuffled, none) = found.values()
+    (blank, stock), (flat, none) = found.values()
     assert blank == none == ""
-    assert all(re.fullmatch(r"\d+\.\d%", cell) for cell in (stock, shuffled))
+    assert all(re.fullmatch(r"\d+\.\d%", cell) for cell in (stock, flat))
 
 
 @pytest.mark.nightly
 def test_quickstart(tmp_path, monkeypatch):
-    found = accuracies(tmp_path, monkeypatch)
+    found = accuracies(tmp_path, monkeypatch, 1)
     for name in ("RoBERTa (fairseq)", "relative position"):
         assert float(found.pop(name)[3].rstrip("%")) == pytest.approx(50, abs=4)
     of_first_token = found.pop("SG-Net, <s> as published")
@@ -48,11 +52,10 @@ def test_quickstart(tmp_path, monkeypatch):
     assert all(float(cell.rstrip("%")) == pytest.approx(50, abs=4) for cell in of_first_token[:3])
 
 
-def test_a_command_that_fails_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(quickstart, "SYSTEMS", [quickstart.System("none", "no_such_architecture")])
-    monkeypatch.setattr(quickstart, "TREES", {"flat": "flat"})
-    with pytest.raises(SystemExit, match=r"(?s)fairseq-train .* failed, see .*none, flat\.log:.*no_such_architecture"):
-        accuracies(tmp_path, monkeypatch, *SMALL)
+def test_a_command_that_fails_is_named_with_its_log(tmp_path):
+    with pytest.raises(ValueError, match=r"(?s)python.* failed, see .*/log:\nwhy\n"):
+        quickstart.call(sys.executable, "-c", "print('why'); exit(3)", log=tmp_path / "log")
+    assert (tmp_path / "log").read_text() == "why\n"
 
 
 def test_a_pretrained_bert_as_on_the_page(tmp_path, monkeypatch, fake_parser):
