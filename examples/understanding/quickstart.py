@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import attachment
 from syntax_data.commands.main import command_line, run
+from syntax_experiments.corpora import attachment
 
 SPLITS = ("train", "valid", "test")
 #: Options of fairseq-syntax-binarize, by columns of the table.

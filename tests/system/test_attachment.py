@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from fairseq.logging import metrics
 
-import attachment
 import commands
 import example_bins
 from syntax_data.commands import binarize
+from syntax_experiments.corpora import attachment
 
 SIZES = [
     "--encoder-layers=2", "--encoder-embed-dim=64", "--encoder-ffn-embed-dim=128", "--encoder-attention-heads=4",
