@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from syntax_data.parsers import MAX_TOKENS, default_characters
+from syntax_data.parsers.parser import MAX_TOKENS, default_characters
 from syntax_data.parsers.stanza import StanzaParser
 from syntax_data.parsing.batches import open_parser
 from syntax_data.parsing.run import ParseRun

@@ -40,35 +40,6 @@ _ODD: list[Any] = [
 _SIZES = [10**5, 10**6, 10**9, 10**12, 2**31, 2**63, -1, 0, 1, 3]
 
 
-class _Call:
-    """Pickled as a call of a function, and its state, if there is one."""
-
-    def __init__(self, *reduced: Any):
-        self.reduced = reduced
-
-    def __reduce__(self) -> Any:
-        return self.reduced
-
-
-_RECONSTRUCT = np.empty(0).__reduce__()[0]
-_OBJECT = _Call(np.dtype, ("O", False, True))
-
-
-def _array(random: Random) -> _Call:
-    """An array with an invalid dtype, shape or buffer, or a valid one."""
-    name = random.choice(["i8", "i4", "f8", "f4", "O", "V8", "S8", "M8", "?", "i8,O", ""])
-    fields = random.choice([None, {"a": (_OBJECT, 0)}, {}, ("a",)])
-    sizes = random.choice([-1, 8, 0, 2**40]), random.choice([-1, 8]), random.choice([0, 1, 63])
-    odd = (3, random.choice("<>|="), None, random.choice([None, ("a",)]), fields, *sizes)
-    state = random.choice([odd, (3, "<", None, None, None, -1, -1, 0)])
-    kind = _Call(np.dtype, (name, False, True), *[state] * (random.random() < 0.9))
-    shape = random.choice([(1,), (1,), (1,), (2,), (0,), (2**40,), (-1,), (), (1, 1), (1,) * 70, (1.0,), 1, None])
-    content = random.choice([b"A" * 8, b"A" * 8, b"A" * 8, b"", b"A" * 16, [1], [_OBJECT], "AAAAAAAA"])
-    begun = random.choice([(np.ndarray, (0,), b"b")] * 4 + [(np.ndarray, (2**40,), b"b"), (np.dtype, (0,), b"b")])
-    values = (1, shape, random.choice([kind, kind, kind, None, 1]), random.random() < 0.5, content)
-    return _Call(_RECONSTRUCT, begun, values)
-
-
 def _leaves(value: Any) -> Iterator[tuple[Any, Any]]:
     """All containers in a state and their keys."""
     value = vars(value) if isinstance(value, Namespace) else value
@@ -121,25 +92,6 @@ def path(random: Random, state: State, fifo: Path) -> None:
         _nest(state, "embed_path", where)
 
 
-def address(random: Random, state: State, _: Path) -> None:
-    """An array whose numbers numpy would take for addresses of objects, which it follows as the array is copied."""
-    kind = _Call(np.dtype, ("i8", False, True), (3, "<", None, ("a",), {"a": (_OBJECT, 0)}, 8, 8, 1))
-    options = vars(state["cfg"]["model"])
-    name = random.choice(["dropout", "arch", "x"])
-    options[name] = _Call(_RECONSTRUCT, (np.ndarray, (0,), b"b"), (1, (1,), kind, False, b"A" * 8))
-    options["syntax_layers"] = "1-2,top"  # whose options are a deep copy
-
-
-def array(random: Random, state: State, _: Path) -> None:
-    model = vars(state["cfg"]["model"])
-    meters = [meter for _, _, kind, meter in state["extra_state"]["metrics"]["train"] if kind == "AverageMeter"]
-    place = random.choice([*_leaves(state)]), (random.choice(meters), random.choice(["val", "sum"])), (model, "dropout")
-    part, name = random.choice(place)
-    part[name] = _array(random)
-    if part is model:  # the options of the layer on top are a deep copy
-        model["syntax_layers"] = "1-2,top"
-
-
 def weight(random: Random, state: State, _: Path) -> None:
     weights = random.choice([state["model"], state["model"], state["last_optimizer_state"]["state"][0]])
     name = random.choice([*weights])
@@ -172,7 +124,7 @@ def part(random: Random, state: State, _: Path) -> None:
         del container[key]
 
 
-CHANGES = {change.__name__: change for change in (odd_option, size, path, address, array, weight, part)}
+CHANGES = {change.__name__: change for change in (odd_option, size, path, weight, part)}
 
 
 def _pickle(random: Random, content: bytes) -> bytes:

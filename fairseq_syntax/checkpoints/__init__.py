@@ -14,8 +14,8 @@ Each file but ``recorded_options`` repairs one defect of fairseq or torch, as in
 
 def install() -> None:
     """Make loading safe, for the whole process. A second call would apply it twice."""
-    from fairseq_syntax.checkpoints import literals, loading, recorded_options, safe_loading  # after fairseq
+    from fairseq_syntax.checkpoints import literals, loading, safe_loading  # after fairseq
 
     safe_loading.allow_safe_loading()
     literals.disable_eval()
-    loading.hook_checkpoint_loading(recorded_options.read_checkpoint, recorded_options.check_resumption)
+    loading.hook_checkpoint_loading()

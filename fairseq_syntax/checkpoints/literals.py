@@ -1,10 +1,9 @@
 """Configurations hold values, never code.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 run some options as Python (``eval``):
-``--adaptive-softmax-cutoff``, ``--adam-betas``, the layers of convolutional models. A checkpoint brings its options
-along, so that loading it runs code of its author, however safely torch reads the file. Of a kind with
-https://github.com/facebookresearch/fairseq/issues/4869, for example in
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
+What is wrong: fairseq runs some options as Python (``eval``): ``--adaptive-softmax-cutoff``, ``--adam-betas``, the
+layers of convolutional models. A checkpoint brings its options along, so that loading it runs code of its author,
+however safely torch reads the file. Of a kind with https://github.com/facebookresearch/fairseq/issues/4869, for example
+in https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py
 
 The repair: :func:`disable_eval` reads them as literals.
 """
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import operator
 from typing import Any
 
 from syntax_data.errors import short_repr
@@ -27,8 +25,7 @@ _MODULES = (
     "utils",
 )  # fmt: skip
 
-_OPERATORS = {ast.Add: operator.add, ast.Mult: operator.mul}
-#: The most items, characters or bits of a sum or product.
+#: The most items of a sum or multiple.
 _LONGEST = 10_000
 
 
@@ -39,11 +36,10 @@ def disable_eval() -> None:
 
 
 def literal(text: object) -> Any:
-    """Return the value of a literal, or of a sum or product of literals, such as ``[(512, 3)] * 4 + [(512, 2)]``.
+    """Return the value of a literal, or of sums and multiples of lists.
 
-    Raises:
-        TypeError: `text` is no string. (fairseq counts on that.)
-        ValueError: it is anything else.
+    For example ``[(512, 3)] * 4 + [(512, 2)]``. Raises :class:`TypeError` for what is no string (fairseq counts on
+    that), :class:`ValueError` for other strings.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected a string, found {short_repr(text)}")
@@ -56,18 +52,12 @@ def literal(text: object) -> Any:
 
 
 def _value(node: ast.expr) -> Any:
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _value(node.left), _value(node.right)
-        if _size(left, right, product=isinstance(node.op, ast.Mult)) > _LONGEST:
-            raise ValueError(f"expected at most {_LONGEST} items, characters or bits")
-        return _OPERATORS[type(node.op)](left, right)
-    return ast.literal_eval(node)
-
-
-def _size(left: Any, right: Any, *, product: bool) -> int:
-    """An upper bound on the items, characters or bits of the sum or product of two values."""
-    sequences = [value for value in (left, right) if hasattr(value, "__len__")]
-    if product and sequences:
-        times = left if right is sequences[0] else right
-        return len(sequences[0]) * times if isinstance(times, int) else 0  # Python takes no other number
-    return sum(map(len, sequences)) + sum(v.bit_length() for v in (left, right) if isinstance(v, int))
+    if not isinstance(node, ast.BinOp):
+        return ast.literal_eval(node)
+    left, right = _value(node.left), _value(node.right)
+    if isinstance(left, list):
+        if isinstance(node.op, ast.Add) and isinstance(right, list) and len(left) + len(right) <= _LONGEST:
+            return left + right
+        if isinstance(node.op, ast.Mult) and isinstance(right, int) and len(left) * right <= _LONGEST:
+            return left * right
+    raise ValueError(f"expected sums and multiples of lists, of at most {_LONGEST} items")

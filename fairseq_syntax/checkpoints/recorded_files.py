@@ -1,8 +1,8 @@
 """A checkpoint's configuration names no files.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 open the files that a checkpoint names when its model, task
-or tokenizer is built: pretrained embeddings, BPE codes, dictionaries, other checkpoints. They are files of the machine
-that it was trained on; here, a checkpoint may name any. For example ``encoder_embed_path`` in
+What is wrong: fairseq opens the files that a checkpoint names when its model, task or tokenizer is built: pretrained
+embeddings, BPE codes, dictionaries, other checkpoints. They are files of the machine that it was trained on; here, a
+checkpoint may name any. For example ``encoder_embed_path`` in
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/models/transformer/transformer_base.py
 
 The repair: :func:`drop` takes such options out of what a checkpoint records. A model's weights hold its embeddings; the
@@ -55,8 +55,6 @@ OF_COMMANDS: dict[str, Any] = dict.fromkeys(
     "restore_file": "checkpoint_last.pt",
     "save_dir": "checkpoints",
 }  # fmt: skip
-#: Options that name a folder, and are taken from the record all the same.
-KEPT = frozenset({"data"})
 
 
 def drop(configuration: object) -> list[str]:

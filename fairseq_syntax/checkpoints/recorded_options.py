@@ -1,8 +1,7 @@
 """Weights under the options with which they were trained.
 
 Weights are found by names and shapes. That the first gate is SLR's, how wide its range is, or which layers are syntax
-layers is in the checkpoint's configuration, which is compared with the options in force.
-:mod:`fairseq_syntax.checkpoints.loading` has fairseq call :func:`read_checkpoint` and :func:`check_resumption`.
+layers is in the checkpoint's configuration, which is compared with the options in force as it is loaded (``loading``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import logging
 import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,7 +18,6 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
-from fairseq_syntax.checkpoints.safe_loading import read
 from fairseq_syntax.models.roberta_options import option_names
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
@@ -28,52 +26,11 @@ from syntax_data.errors import InputError, short_repr
 logger = logging.getLogger(__name__)
 
 
-def read_checkpoint(
-    path: str, overrides: Mapping[str, Any] | None, load: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Return what `load`, fairseq's own function, returns for a checkpoint, after checks of the file.
-
-    Args:
-        overrides: what its options are overridden with; ``None``: no model will be built from it.
-
-    Raises:
-        InputError: it is no checkpoint, has invalid options, or its gates would be used for other masks.
-    """
-    found = _recorded_in(path)
-    if overrides is not None:  # a model will be built; the trainer has one
-        _check_architecture(found)
-        _warn_of_frozen_gates(found)
-    state = load()
-    if overrides and state.get("cfg"):
-        model = state["cfg"].model
-        if OmegaConf.is_config(model) and _config(model) is not None:
-            # fairseq overrides what is recorded, and fairseq-hydra-train records only what it was given
-            with open_dict(model):
-                model.update({name: overrides[name] for name in set(option_names()) & overrides.keys()})
-        _compare(found, model, resuming=False)
-    return state
-
-
-def check_resumption(path: str, model: Any, resets_optimizer: bool) -> None:
-    """Refuse a checkpoint that a training cannot go on from, or begin with.
-
-    Args:
-        model: options of the model that is trained.
-        resets_optimizer: a new training begins.
-
-    Raises:
-        InputError: as :func:`read_checkpoint`; or the training would go on with other options that its weights need.
-    """
-    found = _recorded_in(path)
-    _compare(found, model, resuming=found.has_optimizer and not resets_optimizer)
-
-
 @dataclass(frozen=True)
 class Recorded:
     """What a checkpoint records of itself.
 
     Attributes:
-        path: of the file.
         model: the model's options, ``None`` if it has none.
         has_optimizer: a training can go on from it.
         epoch: the last one that it was trained in, from 1; ``None`` if it records none.
@@ -86,16 +43,14 @@ class Recorded:
 
 
 def recorded(path: str, state: Mapping[str, Any]) -> Recorded:
-    """Return what a checkpoint with this content records of itself.
-
-    Raises:
-        InputError: the options of one of our models are invalid.
-    """
+    """Return what a checkpoint records; refuse invalid options of our models."""
     options = state.get("args") or (state.get("cfg") or {}).get("model")
     try:
-        model = Namespace(**options) if isinstance(options, dict) else options
-        if _is_ours(model):
-            _refuse_nested(path, vars(model))
+        # a copy, as fairseq overrides them
+        model = Namespace(**(options if isinstance(options, dict) else vars(options))) if options else None
+        for name, value in vars(model).items() if _is_ours(model) else ():
+            if isinstance(value, Mapping | Namespace) and value:  # fairseq would take the encoder's from it
+                raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
         cfg = _config(model)
         if cfg is not None:
             _check_layers(path, cfg, state["model"])
@@ -117,13 +72,6 @@ def _last_epoch(state: Mapping[str, Any]) -> int | None:
     return epoch if iterator.get("iterations_in_epoch") else epoch - 1
 
 
-def _refuse_nested(path: str, options: Mapping[str, Any]) -> None:
-    """Refuse dictionaries within a model's options, from which fairseq would take the encoder's; we write none."""
-    for name, value in options.items():
-        if isinstance(value, Mapping | Namespace) and value:
-            raise InputError(path, None, f"{name}: expected an option of a model, found a dictionary of them")
-
-
 def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
     """Refuse options of more layers than there are in the weights: their numbers would be listed one by one."""
     for side, prefix in cfg.layer_prefixes.items():
@@ -133,23 +81,16 @@ def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str,
             raise InputError(path, None, f"{side}_layers: expected at most {most}, as its weights have, found {layers}")
 
 
-def _check_architecture(found: Recorded) -> None:
-    name = _architecture(found.model)
-    if found.model is not None and (not isinstance(name, str) or name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}):
-        raise InputError(
-            found.path, None, f"expected a model that fairseq knows, found the architecture {short_repr(name)}"
-        )
-
-
-def _warn_of_frozen_gates(found: Recorded) -> None:
-    """Warn if a checkpoint's gates were frozen in all epochs that it was trained in.
+def check_model(found: Recorded) -> None:
+    """Refuse an unknown model; warn of gates that were frozen in all epochs.
 
     :mod:`syntax_experiments.steps.runs` looks for these words.
     """
+    name = _architecture(found.model)
+    if found.model is not None and name not in {*MODEL_REGISTRY, *ARCH_MODEL_REGISTRY}:
+        raise InputError(found.path, None, f"expected a model that fairseq knows, found {short_repr(name)}")
     cfg = _config(found.model)
-    if cfg is None or found.epoch is None:
-        return
-    if cfg.syntax.gated and found.epoch <= cfg.syntax.gate.warmup_epochs:
+    if cfg and cfg.syntax.gated and found.epoch is not None and found.epoch <= cfg.syntax.gate.warmup_epochs:
         logger.warning(
             "%s: its gates were never trained: it is of epoch %d, and pre-warmup freezes them up to epoch %d. Use a "
             "later checkpoint, or train with a smaller --gate-warmup-epochs, or with --validate-after-updates, so that "
@@ -158,20 +99,17 @@ def _warn_of_frozen_gates(found: Recorded) -> None:
         )  # fmt: skip
 
 
-def _recorded_in(path: str) -> Recorded:
-    state = read(path, mmap=True)
-    if not {"optimizer_history", "extra_state"} <= state.keys() and "best_loss" not in state:
-        raise InputError(
-            path, None, "expected a fairseq checkpoint, found one without optimizer_history and extra_state"
-        )
-    return recorded(path, state)
+def override(model: Any, overrides: Mapping[str, Any]) -> None:
+    """Override options of ours that are not recorded, as fairseq does not."""
+    if OmegaConf.is_config(model) and _config(model) is not None:
+        with open_dict(model):
+            model.update({name: overrides[name] for name in set(option_names()) & overrides.keys()})
 
 
 def incompatible_options(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
     """Options in which two models, at least one of them ours, compute something else from the same weights.
 
-    Returns:
-        each option, and its value in both; ``--arch`` where the other model is of another kind.
+    Each has its value in both; ``--arch`` where the other model is of another kind.
     """
     configurations = _config(before), _config(after)
     if before is None or after is None or configurations == (None, None):
@@ -207,11 +145,10 @@ def _is_ours(options: Namespace | None) -> bool:
     return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), SyntaxModel)
 
 
-def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:
+def compare(found: Recorded, model: Any, *, resuming: bool) -> None:
     """Refuse weights under options that are incompatible with a model's, or warn of them.
 
-    Raises:
-        InputError: a training would go on under them, or gates would be used for other masks.
+    Refused, by :class:`InputError`, are a training that would go on under them, and gates of other masks.
     """
     if OmegaConf.is_config(model):
         model = Namespace(**cast(dict[str, Any], OmegaConf.to_container(model, resolve=True)))

@@ -1,7 +1,7 @@
 """A checkpoint's model is about as large as its weights.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 build the model that a checkpoint records before they look
-at its weights. A small file may record a model of a billion layers or positions, which takes all memory, or never ends.
+What is wrong: fairseq builds the model that a checkpoint records before it looks at its weights. A small file may
+record a model of a billion layers or positions, which takes all memory, or never ends.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/checkpoint_utils.py (``load_model_ensemble_and_task``)
 
 The repair: :class:`SizeLimit` adds up the sizes of tensors before they are built, and stops far above the weights'.

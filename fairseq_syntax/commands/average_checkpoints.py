@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from fairseq import utils
+from fairseq import checkpoint_utils, utils
 from torch import Tensor
 from tqdm import tqdm
 
@@ -26,73 +26,56 @@ from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
-_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
-_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
-
 
 def last_checkpoints(folder: str, count: int, *, by_update: bool = False, upper_bound: int | None = None) -> list[str]:
-    """The paths of the newest `count` checkpoints in a folder, the newest first.
+    """The newest `count` checkpoints in a folder, up to an epoch or update.
 
-    Args:
-        by_update: of ``--save-interval-updates``, not of whole epochs.
-        upper_bound: the last epoch or update.
-
-    Raises:
-        InputError: there are fewer.
+    They are those of whole epochs, or, `by_update`, of ``--save-interval-updates``. Raises :class:`InputError` if there
+    are fewer.
     """
-    pattern = _UPDATE if by_update else _EPOCH
-    matches = [match for name in os.listdir(folder) if (match := pattern.fullmatch(name))]
-    found = {int(match[1]): match[0] for match in matches if upper_bound is None or int(match[1]) <= upper_bound}
+    pattern = r"checkpoint_\d+_(\d+)\.pt" if by_update else r"checkpoint(\d+)\.pt"
+    numbers = {path: int(re.findall(r"\d+", path)[-1]) for path in checkpoint_utils.checkpoint_paths(folder, pattern)}
+    found = [path for path, number in numbers.items() if upper_bound is None or number <= upper_bound]
     if len(found) < count:
         kind = "checkpoint_<epoch>_<update>.pt" if by_update else "checkpoint<epoch>.pt"
         limit = "" if upper_bound is None else f" up to {upper_bound}"
         raise InputError(folder, None, f"expected at least {count} files {kind}{limit}, found {len(found)}")
-    return [os.path.join(folder, found[number]) for number in sorted(found, reverse=True)[:count]]
+    return found[:count]
 
 
 def average(paths: Sequence[str]) -> dict[str, Any]:
     """Return the first checkpoint's state with the mean of all weights, buffers included, and their latest epoch.
 
     Means are computed in float64 and stored in the dtype of the weights. Integers must be equal in all checkpoints.
-
-    Raises:
-        InputError: a checkpoint's parameters have other names or shapes than the first one's, or other options.
+    Raises :class:`InputError` for parameters of other names or shapes than the first one's, or other options.
     """
     remaining = iter(tqdm(paths, unit=" checkpoints", disable=None))
     result = read(next(remaining))
     first = recorded(paths[0], result)
-    latest = first.epoch
-    sums: dict[str, Tensor] = {
-        name: w.to(torch.float64, copy=True) if w.is_floating_point() else w for name, w in result["model"].items()
-    }
+    latest = first.epoch or 0
+    sums = {name: w.double() if w.is_floating_point() else w for name, w in result["model"].items()}
     for path in remaining:
         state = read(path)
         weights: dict[str, Tensor] = state["model"]
         other = recorded(path, state)
         for option, expected, found in incompatible_options(first.model, other.model):
             raise InputError(path, None, f"{option}: expected {expected} as in {paths[0]}, found {found}")
-        if other.epoch is not None and (latest is None or other.epoch > latest):
-            latest = other.epoch
+        if (other.epoch or 0) > latest:
+            latest = other.epoch or 0
             result.setdefault("extra_state", {})["train_iterator"] = state["extra_state"]["train_iterator"]
-        if weights.keys() != sums.keys():
-            differing = sorted(weights.keys() ^ sums.keys())
-            raise InputError(
-                path, None, f"expected the parameters of {paths[0]}, {len(differing)} differ: {differing[:5]}"
-            )
+        if others := sorted(weights.keys() ^ sums.keys()):
+            raise InputError(path, None, f"expected the parameters of {paths[0]}, {len(others)} differ: {others[:5]}")
         for name, weight in weights.items():
             if weight.shape != sums[name].shape:
                 shapes = f"{tuple(sums[name].shape)} as in {paths[0]}, found {tuple(weight.shape)}"
                 raise InputError(path, None, f"{name}: expected the shape {shapes}")
             if weight.is_floating_point():
-                sums[name] += weight
+                sums[name] = sums[name] + weight
             elif not torch.equal(weight, sums[name]):
                 raise InputError(path, None, f"{name}: integers that differ from those of {paths[0]} have no mean")
-    means: dict[int, Tensor] = {}  # by storage: parameters that share one stay tied
     for name, weight in result["model"].items():
         if weight.is_floating_point():
-            mean = means.setdefault(weight.data_ptr(), (sums[name] / len(paths)).to(weight.dtype))
-            sums[name] = mean.view(weight.shape)
-    result["model"] = sums
+            weight.data.copy_(sums[name] / len(paths))  # in place: parameters that share a storage stay tied
     result.pop("last_optimizer_state", None)
     for name in ("ema", "ema_fp32_params"):
         result.get("extra_state", {}).pop(name, None)
@@ -100,11 +83,7 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
 
 
 def save(state: dict[str, Any], path: str) -> None:
-    """Write a checkpoint.
-
-    Raises:
-        OSError: it cannot be written, where torch alone may name an internal check of its own.
-    """
+    """Write a checkpoint; a full disk is an OSError, and no check of torch's."""
     try:
         with open(path, "wb") as file:
             torch.save(state, file)
@@ -121,12 +100,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write the average")
     newest = parser.add_mutually_exclusive_group()
     newest.add_argument("--num-epoch-checkpoints", type=int, metavar="N", help="take a --save-dir's last N epochs")
-    newest.add_argument(
-        "--num-update-checkpoints", type=int, metavar="N", help="take the last N of --save-interval-updates"
-    )
-    parser.add_argument(
-        "--checkpoint-upper-bound", type=int, metavar="N", help="take none after this epoch, or update (default: any)"
-    )
+    newest.add_argument("--num-update-checkpoints", type=int, metavar="N", help="the last N of --save-interval-updates")
+    parser.add_argument("--checkpoint-upper-bound", type=int, metavar="N", help="up to this epoch, or update")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser
 
@@ -138,18 +113,16 @@ def main(argv: list[str] | None = None) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     utils.import_user_module(args)
-    by_update = args.num_update_checkpoints is not None
+    paths, by_update = args.inputs, args.num_update_checkpoints is not None
     count = args.num_update_checkpoints if by_update else args.num_epoch_checkpoints
-    if count is not None and (count < 1 or len(args.inputs) > 1):
+    if count is None:
+        if os.path.isdir(paths[0]) or args.checkpoint_upper_bound is not None:
+            option = "--checkpoint-upper-bound" if args.checkpoint_upper_bound is not None else "a folder as --inputs"
+            raise UsageError(f"{option} goes with --num-epoch-checkpoints or --num-update-checkpoints")
+    elif count < 1 or len(paths) > 1:
         raise UsageError("the number of checkpoints is at least 1, and --inputs then one folder")
-    if count is None and os.path.isdir(args.inputs[0]):
-        raise UsageError("a folder as --inputs goes with --num-epoch-checkpoints or --num-update-checkpoints")
-    if count is None and args.checkpoint_upper_bound is not None:
-        raise UsageError("--checkpoint-upper-bound goes with --num-epoch-checkpoints or --num-update-checkpoints")
-    paths = args.inputs
-    if count is not None:
-        limit = args.checkpoint_upper_bound
-        paths = last_checkpoints(args.inputs[0], count, by_update=by_update, upper_bound=limit)
+    else:
+        paths = last_checkpoints(paths[0], count, by_update=by_update, upper_bound=args.checkpoint_upper_bound)
     refuse_to_overwrite(args.output, paths)
     with atomic_write(args.output) as path:
         save(average(paths), path)

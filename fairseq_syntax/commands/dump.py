@@ -23,11 +23,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from fairseq import utils
 from tqdm import tqdm
 
-from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
+from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, memory_errors, read_checkpoint
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from syntax_data.commands.main import command_line, run
@@ -104,8 +103,6 @@ def main(argv: list[str] | None = None) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     utils.import_user_module(args)
-    try:
+    with memory_errors():
         count = dump(args)
-    except torch.OutOfMemoryError as error:
-        raise MemoryError(str(error)) from error
     print(f"{args.output}: {count} sentences of {args.gen_subset}")

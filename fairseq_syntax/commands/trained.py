@@ -20,8 +20,7 @@ from syntax_data.errors import InputError, one_line
 def read_checkpoint(path: str, data: str, **overrides: Any) -> tuple[dict[str, Any], Any]:
     """Return a checkpoint's content, and its task on the data-bin `data`, with options changed to `overrides`.
 
-    Raises:
-        InputError: the checkpoint lacks its configuration, or the data-bin does not fit it.
+    Raises :class:`InputError` if the checkpoint lacks its configuration, or the data-bin does not fit it.
     """
     state = checkpoint_utils.load_checkpoint_to_cpu(path, {"data": data, **overrides})
     if state.get("cfg") is None:
@@ -41,8 +40,7 @@ def files_of_data_bin(data: str) -> list[str]:
 def build_trained(path: str, state: dict[str, Any], task: Any, *, cpu: bool) -> nn.Module:
     """Return the checkpoint's model in evaluation mode, on a GPU if there is one and not `cpu`.
 
-    Raises:
-        InputError: the weights do not fit.
+    Raises :class:`InputError` if the weights do not fit.
     """
     (model,), _, _ = checkpoint_utils.load_model_ensemble_and_task([path], task=task, state=state)
     return _evaluated(model, cpu=cpu)
@@ -65,11 +63,7 @@ def _evaluated(model: nn.Module, *, cpu: bool) -> nn.Module:
 
 
 def load_split(task: Any, data: str, split: str) -> Any:
-    """Return a split, as the task loads it.
-
-    Raises:
-        InputError: the data-bin has none that can be read.
-    """
+    """Return a split; :class:`InputError` if the data-bin has none to read."""
     with of_data_bin(data):
         task.load_dataset(split)
     return task.dataset(split)
@@ -85,3 +79,12 @@ def of_data_bin(path: str) -> Iterator[None]:
     except Exception as error:  # of many kinds, plain ones and assertions too
         reason = " ".join(str(error).split())
         raise InputError(path, None, f"expected a data-bin of the model's, found: {reason}") from error
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Name a GPU's lack of memory without a traceback, as :class:`MemoryError`."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error

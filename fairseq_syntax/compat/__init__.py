@@ -1,7 +1,8 @@
 """Repairs of fairseq and torch, one file a defect.
 
-Each describes what is wrong in which versions, with a link, and the repair. Each has a test in ``tests/unit/compat``
-that fails once fairseq or torch is mended: then the file is deleted, and its callers change.
+Each describes what is wrong, with a link, and the repair: fairseq is 0.12.2, main and fairseq-fixed 0.12.3, unless it
+says otherwise. Each has a test in ``tests/unit/compat`` that fails once fairseq or torch is mended: then the file is
+deleted, and its callers change.
 
 | file | what is wrong | applied |
 | --- | --- | --- |

@@ -1,9 +1,9 @@
 """``--amp`` that divides gradients by the loss scale once.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 divide gradients by the loss scale twice. ``AMPOptimizer``
-unscales them for one object (``scaler.unscale_(self.optimizer)`` in ``clip_grad_norm``) and steps by another one
-(``scaler.step(self.fp32_optimizer)``). To torch's scaler that is a second optimizer, which it has yet to unscale.
-So SGD hardly moves, and Adam's eps counts 128 times as much as it should, or more. Also the scaler starts at
+What is wrong: fairseq divides gradients by the loss scale twice. ``AMPOptimizer`` unscales them for one object
+(``scaler.unscale_(self.optimizer)`` in ``clip_grad_norm``) and steps by another one
+(``scaler.step(self.fp32_optimizer)``). To torch's scaler that is a second optimizer, which it has yet to unscale. So
+SGD hardly moves, and Adam's eps counts 128 times as much as it should, or more. Also the scaler starts at
 ``--fp16-init-scale``, not at ``--amp-init-scale``, and ``--amp-scale-window`` sets its window to ``--amp-init-scale``.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/amp_optimizer.py,
 https://github.com/facebookresearch/fairseq/issues/5342 (the options)

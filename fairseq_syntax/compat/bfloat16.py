@@ -1,9 +1,8 @@
 """``--bf16`` means a TPU.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 take ``--bf16`` and ``--memory-efficient-bf16`` on the
-command line for ``--tpu``. Without torch_xla that ends in an ImportError that names no option. (fairseq-hydra-train
-does not do so: ``common.bf16=true`` trains in bfloat16.)
-https://github.com/facebookresearch/fairseq/issues/4696
+What is wrong: fairseq takes ``--bf16`` and ``--memory-efficient-bf16`` on the command line for ``--tpu``. Without
+torch_xla that ends in an ImportError that names no option. (fairseq-hydra-train does not do so: ``common.bf16=true``
+trains in bfloat16.) https://github.com/facebookresearch/fairseq/issues/4696
 
 The repair: the task raises an error at its start (:func:`check_tpu`). The options keep their meaning.
 """
@@ -14,10 +13,9 @@ from importlib.util import find_spec
 
 
 def check_tpu(tpu: object) -> None:
-    """Check an option ``common.tpu`` (in a configuration from Python, it may be the string ``${common.tpu}``).
+    """Raise :class:`ValueError` for ``common.tpu`` without torch_xla.
 
-    Raises:
-        ValueError: it asks for a TPU, and torch_xla is not installed.
+    In a configuration from Python, it may be the string ``${common.tpu}``.
     """
     if tpu is True and find_spec("torch_xla") is None:
         raise ValueError(

@@ -1,8 +1,8 @@
 """Frozen parameters in an optimizer step.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 decay the weights of parameters without a gradient under
-``--fp16``, since its optimizer makes one flat tensor of them all; and every optimizer decays parameters whose gradient
-is zero. So frozen parameters change. https://github.com/facebookresearch/fairseq/issues/4702
+What is wrong: fairseq decays the weights of parameters without a gradient under ``--fp16``, since its optimizer makes
+one flat tensor of them all; and every optimizer decays parameters whose gradient is zero. So frozen parameters change.
+https://github.com/facebookresearch/fairseq/issues/4702
 
 The repair: the task steps inside :func:`frozen`.
 """
@@ -22,9 +22,8 @@ def frozen(parameters: Sequence[nn.Parameter], optimizer: object) -> Iterator[No
 
     Without gradients, fairseq's optimizers skip a parameter: no weight decay, no moments. ``--fp16`` steps on float32
     copies, which are skipped likewise under ``--fp16-no-flatten-grads``. Without that, one flat tensor holds them all,
-    which decays in any case; there the copy is put back. Its Adam has counted the steps, though, and corrects
-    the moments' bias no longer: with constant gradients and betas of (0.9, 0.98) the first steps afterwards are up to
-    1.55 times as large as they would be, with (0.9, 0.999) up to 6.5 times.
+    which decays in any case; there the copy is put back. Its Adam has counted the steps, though, so that the first
+    steps afterwards are larger: with betas of (0.9, 0.98) up to 1.55 times.
     """
     for parameter in parameters:
         parameter.grad = None

@@ -1,7 +1,7 @@
 """``fairseq-train --arch ARCH --help`` lists the options of ARCH.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 print the help as soon as they have read the command line
-once, which is before they have added the options of the architecture and the task. So no option of a model is in it.
+What is wrong: fairseq prints the help as soon as it has read the command line once, which is before it has added the
+options of the architecture and the task. So no option of a model is in it.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/options.py (``parse_args_and_arch``)
 
 The repair: the help is printed before fairseq reads the command line, with those options.

@@ -1,9 +1,8 @@
 """Exit hooks of fairseq-interactive.
 
-What is wrong: in fairseq 0.12.2, main and fairseq-fixed 0.12.3 a task cannot set the exit status. After the last line
-``fairseq_cli.interactive.main`` logs the time and returns, without a call of the task, and the command ends with status
-0, though a parser may have failed or parses may be left over.
-https://github.com/facebookresearch/fairseq/blob/main/fairseq_cli/interactive.py (``main``)
+What is wrong: in fairseq a task cannot set the exit status. After the last line ``fairseq_cli.interactive.main`` logs
+the time and returns, without a call of the task, and the command ends with status 0, though a parser may have failed or
+parses may be left over. https://github.com/facebookresearch/fairseq/blob/main/fairseq_cli/interactive.py (``main``)
 
 The repair: fairseq's commands run through ``fairseq.distributed.utils.call_main``, after which the hooks are called. A
 program that calls ``main`` in another way has none.

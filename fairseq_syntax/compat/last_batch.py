@@ -1,7 +1,7 @@
 """Batches of all sentences.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 drop the last batch of a set unless its size is a multiple
-of ``--required-batch-size-multiple``, which is 8 by default. A test set of 1,003 sentences gets 1,000 translations, or
+What is wrong: fairseq drops the last batch of a set unless its size is a multiple of
+``--required-batch-size-multiple``, which is 8 by default. A test set of 1,003 sentences gets 1,000 translations, or
 fewer, without a word; a set of fewer than 8 has no batches, and an empty one ends in an IndexError.
 https://github.com/facebookresearch/fairseq/issues/5036
 

@@ -11,12 +11,11 @@ The repair: our function repeats nested tensors too, and leaves the batch as it 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import torch
+from fairseq import utils
 from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
-from torch import Tensor
 
 
 def repeat_whole_batches() -> None:
@@ -25,17 +24,8 @@ def repeat_whole_batches() -> None:
     @functools.wraps(rdrop.duplicate_input)
     def duplicate_input(sample: dict[str, Any]) -> dict[str, Any]:
         if "net_input" in sample:
-            return {**sample, "net_input": _twice(sample["net_input"])}
-        repeated: dict[str, Any] = _twice(sample)
+            return {**sample, "net_input": duplicate_input(sample["net_input"])}
+        repeated: dict[str, Any] = utils.apply_to_sample(lambda tensor: torch.cat([tensor, tensor]), sample)
         return repeated
 
     rdrop.duplicate_input = duplicate_input
-
-
-def _twice(value: Any) -> Any:
-    """Tensors, also in dictionaries, one after themselves along the first dimension."""
-    if isinstance(value, Tensor):
-        return torch.cat([value, value])
-    if isinstance(value, Mapping):
-        return {name: _twice(part) for name, part in value.items()}
-    return value

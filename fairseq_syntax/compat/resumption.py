@@ -1,10 +1,9 @@
 """A resumed training goes on with the batches that it had.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 make the batches of a training once, by a seed of
-``--seed`` plus the epoch in which the process starts, and keep them from epoch to epoch. A training that is resumed in
-epoch 5 has other batches than one that ran through: it never ends with the same weights, and, resumed inside an epoch,
-it skips as many batches of the new kind as it had done of the old one, so that some sentences are seen twice in that
-epoch and others not at all.
+What is wrong: fairseq makes the batches of a training once, by a seed of ``--seed`` plus the epoch in which the process
+starts, and keeps them from epoch to epoch. A training that is resumed in epoch 5 has other batches than one that ran
+through: it never ends with the same weights, and, resumed inside an epoch, it skips as many batches of the new kind as
+it had done of the old one, so that some sentences are seen twice in that epoch and others not at all.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/tasks/fairseq_task.py (``get_batch_iterator``); that
 batches are kept is intended: https://github.com/facebookresearch/fairseq/issues/1156
 
@@ -20,12 +19,9 @@ from typing import Any
 def batches_of_first_epoch(
     get_batch_iterator: Callable[..., Any], kept: Mapping[Any, Any], dataset: Any, *args: Any, epoch: int, **kwargs: Any
 ) -> Any:
-    """As `get_batch_iterator` of fairseq's task. Where it keeps batches over the epochs (that is, unless options or
-    shards renew them), they are those of epoch 1.
+    """As fairseq's task, but that batches which it keeps are those of epoch 1.
 
-    Args:
-        kept: the task's iterators that are kept, by dataset.
-        epoch: the one that the iterator begins with.
+    `kept` are the iterators that the task keeps, by dataset; the iterator begins with `epoch`.
     """
     if kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr"):
         return get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)

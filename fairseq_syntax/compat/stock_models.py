@@ -1,7 +1,7 @@
 """Stock models beside ours in one ensemble.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 hand all of ``net_input`` to each model of an ensemble and
-to its encoder. A stock model has no parameter ``src_syntax``, and raises a TypeError.
+What is wrong: fairseq hands all of ``net_input`` to each model of an ensemble and to its encoder. A stock model has no
+parameter ``src_syntax``, and raises a TypeError.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_generator.py (``EnsembleModel.forward_encoder``,
 and through it ``FairseqEncoder.forward_non_torchscript``) and
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/sequence_scorer.py (``model(**net_input)``)
@@ -19,34 +19,23 @@ from torch import nn
 
 
 class StockModel(nn.Module):
-    """A model as it is, but that it and its encoder take ``src_syntax`` and do nothing with it."""
+    """A model, or its encoder, that takes ``src_syntax`` and leaves it out."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
-        self.model = model
+        self.model: Any = model
 
     def forward(self, *args: Any, src_syntax: Any = None, **kwargs: Any) -> Any:
         """As the model's."""
         return self.model(*args, **kwargs)
 
-    @property
-    def encoder(self) -> Any:
-        """A view of the model's encoder, for generation calls that itself."""
-        return _StockEncoder(self.model.encoder)
+    def forward_torchscript(self, net_input: Mapping[str, Any]) -> Any:
+        """As the encoder's, which generation calls."""
+        return self.model.forward_torchscript({k: v for k, v in net_input.items() if k != "src_syntax"})
 
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(super().__getattr__("model"), name)
-
-
-class _StockEncoder:
-    def __init__(self, encoder: Any):
-        self._encoder = encoder
-
-    def forward_torchscript(self, net_input: Mapping[str, Any]) -> Any:
-        return self._encoder.forward_torchscript({k: v for k, v in net_input.items() if k != "src_syntax"})
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
+            found = getattr(super().__getattr__("model"), name)
+            return StockModel(found) if name == "encoder" else found

@@ -1,8 +1,7 @@
 """No remark on tensorboardX in front of every command.
 
-What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 import all their tasks, of which text_to_speech logs
-``Please install tensorboardX`` where that is missing. Commands that have nothing to do with speech or tensorboard begin
-with that line on stderr.
+What is wrong: fairseq imports all its tasks, of which text_to_speech logs ``Please install tensorboardX`` where that is
+missing. Commands that have nothing to do with speech or tensorboard begin with that line on stderr.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/tasks/text_to_speech.py
 
 The repair: our package imports fairseq inside :func:`left_out`, which concerns our own commands and Python programs.

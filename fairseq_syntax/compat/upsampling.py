@@ -1,9 +1,9 @@
 """Training sets in parts (``train``, ``train1``, …) without ``--upsample-primary``.
 
-What is wrong: in fairseq 0.12.2, main and fairseq-fixed 0.12.3, ``--upsample-primary``, how often the first part is
-repeated, is -1 by default. Then a training ends in a ValueError ("negative dimensions are not allowed").
-https://github.com/facebookresearch/fairseq/issues/3644
-It also repeats the first of the validation sets that ``--combine-val`` joins.
+What is wrong: in fairseq, ``--upsample-primary``, how often the first part is repeated, is -1 by default. Then a
+training ends in a ValueError ("negative dimensions are not allowed").
+https://github.com/facebookresearch/fairseq/issues/3644 It also repeats the first of the validation sets that
+``--combine-val`` joins.
 
 The repair: the task loads its splits inside :func:`repeating_first`.
 """
@@ -17,14 +17,9 @@ from typing import Any
 
 @contextmanager
 def repeating_first(cfg: Any, *, training: bool) -> Iterator[None]:
-    """Repeat the first part of a split in training alone, as often as the options say.
+    """Repeat the first part of a split in training alone.
 
-    Args:
-        cfg: the options of a translation task. ``cfg.upsample_primary`` says how often; -1 means once.
-        training: whether the split is that of the training.
-
-    Raises:
-        ValueError: it says neither -1 nor a number from 1.
+    ``cfg.upsample_primary`` says how often; -1 means once. Raises :class:`ValueError` for another number below 1.
     """
     given = cfg.upsample_primary
     if given < 1 and given != -1:

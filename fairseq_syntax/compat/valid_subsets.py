@@ -1,10 +1,10 @@
 """Training where the data-bin has several validation sets.
 
-What is wrong: before a training, fairseq 0.12.2, main and fairseq-fixed 0.12.3 compare the names of the files of
-``valid1``, ``valid2``, … with those of ``--valid-subset``: ``valid1.en-de.en`` with ``valid1``. They never agree.
-So ``--valid-subset valid,valid1`` is refused as leaving out ``valid1``, and a data-bin with such a set trains only
-under ``--combine-val`` or ``--ignore-unused-valid-subsets``. Also ``--combine-val`` beside ``--valid-subset`` ends in a
-KeyError. https://github.com/facebookresearch/fairseq/pull/3552 (the check)
+What is wrong: before a training, fairseq compares the names of the files of ``valid1``, ``valid2``, … with those of
+``--valid-subset``: ``valid1.en-de.en`` with ``valid1``. They never agree. So ``--valid-subset valid,valid1`` is refused
+as leaving out ``valid1``, and a data-bin with such a set trains only under ``--combine-val`` or
+``--ignore-unused-valid-subsets``. Also ``--combine-val`` beside ``--valid-subset`` ends in a KeyError.
+https://github.com/facebookresearch/fairseq/pull/3552 (the check)
 
 The repair: names of sets are compared. Our tasks train where a set is not validated on, and warns.
 """

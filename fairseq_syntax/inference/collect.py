@@ -15,16 +15,12 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 CONTENTS = ("gates", "masks", "biases", "attention")
 
 
+@torch.no_grad()
 def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONTENTS) -> dict[str, torch.Tensor]:
-    """Return gates, masks, biases and attention of a batch, batch first, with padding.
+    """Return the wanted :data:`CONTENTS` of a batch, batch first, with padding.
 
-    Args:
-        model: a :class:`~fairseq_syntax.models.syntax_model.SyntaxModel`.
-        contents: the wanted ones of :data:`CONTENTS`. A model without gates has no gates, one without tables of learned
-            biases no biases, and one with a learned mask no masks.
-
-    Raises:
-        ValueError: the model is another one; or masks are wanted, and one is no matrix.
+    A model without gates has no gates, one without tables of learned biases no biases, and one with a learned mask no
+    masks. Raises :class:`ValueError` for a model that is no ``SyntaxModel``.
     """
     if not isinstance(model, SyntaxModel):
         raise ValueError(f"expected a model with a syntax encoder, found a {type(model).__name__}")
@@ -33,8 +29,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     found = {}
     if asked:
         trace = SyntaxTrace(asked)
-        with torch.no_grad():
-            model.syntax_encoder(**net_input, trace=trace)
+        model.syntax_encoder(**net_input, trace=trace)
         found = {name: trace.stacked(name) for name in asked}
     tables = model.learned_biases
     if not {"masks", "biases"}.isdisjoint(contents):
@@ -42,8 +37,7 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
         if "masks" in contents and masks.biases and all(isinstance(expert, AttentionBias) for expert in masks.biases):
             found["masks"] = masks.masks
         if "biases" in contents and tables:
-            with torch.no_grad():
-                layers = [attention.learned_biases(masks) for attention in model.syntax_attentions.values()]
+            layers = [attention.learned_biases(masks) for attention in model.syntax_attentions.values()]
             found["biases"] = torch.stack([torch.stack([of[name] for name in tables], 1) for of in layers], 1)
     return {name: found[name] for name in CONTENTS if name in found}
 

@@ -31,10 +31,9 @@ class SentenceTooLong(ValueError):
 
 
 class SyntaxHubInterface(GeneratorHubInterface):
-    """fairseq's hub interface, which also parses.
+    """fairseq's hub interface, which also parses; one thread at a time is served.
 
-    ``translate("A sentence.")`` gives a string, ``translate(["One.", "Two."])`` a list. Sentences are tokenised, split
-    into subwords, parsed, translated and detokenised. Of several threads, one at a time is served.
+    ``translate("A sentence.")`` gives a string, ``translate(["One.", "Two."])`` a list.
     """
 
     def __init__(self, cfg: Any, task: Any, models: Sequence[Any]):
@@ -45,11 +44,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
     def sample(
         self, sentences: str | Iterable[str], beam: int = 1, verbose: bool = False, **kwargs: Any
     ) -> str | list[str]:
-        """As fairseq's: the best translation of each sentence.
-
-        Raises:
-            TypeError, ValueError, SentenceTooLong: as :meth:`read` and :meth:`generate`.
-        """
+        """As fairseq's: the best translation of each sentence."""
         if isinstance(sentences, str):
             return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
         with self._one_thread:
@@ -57,11 +52,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
             return [self.decode(found[0]["tokens"]) for found in hypotheses]
 
     def generate(self, tokenized_sentences: Any, *args: Any, **kwargs: Any) -> list[Any]:
-        """As fairseq's, of the result of :meth:`read`.
-
-        Raises:
-            TypeError: an option is none of generation.
-        """
+        """As fairseq's, of the result of :meth:`read`; refuses unknown options."""
         own = inspect.signature(super().generate).parameters.values()
         known = {option.name for option in own if option.kind != option.VAR_KEYWORD}
         for name in kwargs.keys() - known - {*self.cfg.generation, *GenerationConfig.__dataclass_fields__}:
@@ -89,20 +80,15 @@ class SyntaxHubInterface(GeneratorHubInterface):
                 lines, lambda line: self.apply_bpe(self.tokenize(line))
             )
         longest = min(self.max_positions[0], self.cfg.dataset.max_tokens or self.max_positions[0])
-        for number, length in enumerate(lengths, start=1):
+        for n, length in enumerate(lengths, start=1):
             if length > longest:
-                raise SentenceTooLong(
-                    f"sentence {number}: expected at most {longest} subwords with </s>, found {length}"
-                )
+                raise SentenceTooLong(f"sentence {n}: expected at most {longest} subwords with </s>, found {length}")
         return cast(ParsedBatch | list[Tensor], batch)
 
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS
     ) -> list[dict[str, np.ndarray]]:
-        """Return gates, masks, biases and attention of each sentence in the first model.
-
-        See :func:`fairseq_syntax.inference.collect.by_sentence`.
-        """
+        """Return arrays of each sentence as :func:`.by_sentence`, of the first model."""
         with self._one_thread:
             dataset = self.task.build_dataset_for_inference(batch, [len(ids) for ids in batch])
             sample = dataset.collater([dataset[i] for i in range(len(batch))])

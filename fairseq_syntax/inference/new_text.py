@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,16 @@ from torch import Tensor
 
 from fairseq_syntax.compat import interactive_end
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
-from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from fairseq_syntax.inference.parse_sources import ParseSource
+from fairseq_syntax.inference.parsed_batch import ParsedBatch, reasons_without_parse
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS, SourceReader, source_reader
-from fairseq_syntax.inference.translation_report import TranslationReport
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
+from syntax_data.errors import InputError
 
 logger = logging.getLogger(__name__)
+
+#: Exit code of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
+PARSER_FAILED = 3
 
 
 class NewTextDataset(SyntaxPairs):
@@ -69,6 +74,47 @@ class FeatureQueue:
         if found is not expected and not torch.equal(expected.to(found.device), found):
             raise RuntimeError("batches of new text are to be translated in the order in which they were made")
         return {**batch, "net_input": {**net_input, "src_syntax": features.to(found.device)}}
+
+
+@dataclass
+class TranslationReport:
+    """Numbers of lines: all, not translated, translated without a parse."""
+
+    lines: int = 0
+    too_long: int = 0
+    without_parse: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, batch: ParsedBatch, longest: int) -> None:
+        """Counts sentences; those of more than `longest` subwords are not translated."""
+        self.lines += len(batch)
+        for length, sentence in zip(batch.lengths, batch.sentences, strict=True):
+            reasons = reasons_without_parse(sentence)
+            if length > longest:
+                self.too_long += 1
+            elif reasons:
+                self.without_parse += 1
+                self.reasons.update(reasons)
+
+    def print_and_exit(self, source: ParseSource) -> None:
+        """Prints the summary of a deficient run, and ends fairseq-interactive accordingly.
+
+        Raises :class:`SystemExit` where `source` failed (:data:`PARSER_FAILED`), or goes on after the input.
+        """
+        parts = []
+        if self.without_parse:
+            reasons = ", ".join(f"{reason}: {count}" for reason, count in self.reasons.most_common())
+            parts.append(f"{self.without_parse} of {self.lines} lines translated without a parse ({reasons})")
+        if self.too_long:
+            parts.append(f"{self.too_long} of {self.lines} lines not translated (too long for the model)")
+        if parts:
+            print(f"fairseq-interactive: {'; '.join(parts)}", file=sys.stderr)
+        try:
+            source.end()
+        except InputError as error:
+            raise SystemExit(f"fairseq-interactive: error: {error}") from None
+        if any(self.reasons[reason] for reason in source.failures):
+            raise SystemExit(PARSER_FAILED)
 
 
 class NewText:

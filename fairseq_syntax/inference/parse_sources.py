@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from syntax_data.errors import BadParse, InputError
-from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, default_characters, parse_lines
+from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
+from syntax_data.parsers.parser import default_characters
 from syntax_data.text.alignment import AlignmentError, Subwords
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.bad_parses import BadParses
@@ -32,8 +33,7 @@ class SourceLine:
     Attributes:
         number: of the line in all of the input, from 1.
         text: as it was given, without marks of subwords and symbols, which the parser must not see.
-        marked: the subwords that the model reads, with their marks.
-        subwords: the same without marks.
+        marked, subwords: the subwords that the model reads, with their marks and without.
         words: those of the subwords, without symbols.
     """
 
@@ -45,12 +45,9 @@ class SourceLine:
 
 
 class ParseSource(ABC):
-    """Source of the input's parses.
+    """Source of the input's parses."""
 
-    Attributes:
-        failures: the reasons for a missing parse that are failures of the source.
-    """
-
+    #: The reasons for a missing parse that are failures of the source.
     failures: ClassVar[Sequence[str]] = ()
 
     @abstractmethod
@@ -135,8 +132,6 @@ class ParsesFromFiles(ParseSource):
     start where the input is a file, at its end where it is a pipe.
 
     Args:
-        prefix: of the files.
-        kinds: the files to read.
         bad: refuses or skips bad parses; each is logged.
         text: path of the input, or fairseq's ``-`` for standard input.
     """

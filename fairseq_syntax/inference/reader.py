@@ -71,13 +71,7 @@ class SourceReader:
         self._lines = 0
 
     def read(self, lines: Sequence[str], encoded: Sequence[str], dictionary: Any) -> ParsedBatch:
-        """Parses lines.
-
-        Args:
-            lines: as they were given.
-            encoded: the same as subwords with spaces between them.
-            dictionary: fairseq's, of the source language.
-        """
+        """Parse lines, `encoded` as subwords of fairseq's source `dictionary`."""
         given = [self._line(self._lines + i, *line) for i, line in enumerate(zip(lines, encoded, strict=True), start=1)]
         self._lines += len(given)
         rest = symbol_pattern(self.settings.symbols).rest

@@ -34,8 +34,7 @@ def start_parsers(
         kinds: the wanted kinds.
         name: of a parser to use instead, with everything else that is recorded.
         lang: language of the text, where none is recorded.
-        models: folder of the parser's models; ``None``: its own.
-        device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
+        models, device: as :meth:`~syntax_data.parsers.Parser.from_description` takes them.
 
     Raises:
         ValueError: there is no such parser, or it cannot be started so.
@@ -84,10 +83,8 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
     for record in filter(None, records.values()):
         for key in [key for key in {**record, **found} if key != "settings"]:  # they are used
             if not (key in record and key in found and _agree(record[key], found[key])):
-                expected, there = (short_repr(table[key]) if key in table else "none" for table in (record, found))
-                messages.append(
-                    f"the parser's {key} differs from the training data's: expected {expected}, found {there}"
-                )
+                old, new = (short_repr(table[key]) if key in table else "none" for table in (record, found))
+                messages.append(f"the parser's {key} differs from the training data's: expected {old}, found {new}")
     return list(dict.fromkeys(messages))
 
 

@@ -2,63 +2,45 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
 import json
 import re
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 from binarizing import rows, run, write
-from bracketed import bracketed
-from fairseq_syntax.testing import random_tree
 from syntax_data.commands import parse
 from syntax_data.data_bin import encoding
 from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.tree import Tree
-
-KINDS = ("trees", "conllu")
 
 
 def row(number: int, form: str, head: object) -> str:
     return f"{number}\t{form}\t_\t_\t_\t_\t{head}\t_\t_\t_\n"
 
 
-def entry(words: list[str], random: Random) -> str:
-    """A CoNLL-U entry; all words depend on the root, or on the word before them."""
-    root = random.randrange(len(words))
-    heads = [0 if i == root else random.choice([root + 1, i]) if i > root else root + 1 for i in range(len(words))]
-    return "".join(map(row, range(1, len(words) + 1), words, heads)) + "\n"
+def entry(size: int) -> str:
+    """A CoNLL-U entry in which each word depends on the one before."""
+    return "".join(row(i + 1, f"w{i}", i) for i in range(size)) + "\n"
+
+
+def tree(size: int) -> str:
+    return "(S w0" + "".join(f" (X w{i}" for i in range(1, size)) + ")" * size
 
 
 def columns(change):
-    """Breaks a CoNLL-U entry in a row that is not its root's."""
+    """Breaks a CoNLL-U entry in its second row."""
 
-    def broken(entry: str, random: Random) -> str:
-        lines = entry.splitlines(keepends=True)
-        i = random.choice([i for i, line in enumerate(lines[:-1]) if line.split("\t")[6] != "0"])
-        lines[i] = "\t".join(change(lines[i].split("\t")))
-        return "".join(lines)
+    def broken(entry: str) -> str:
+        first, second, *rest = entry.splitlines(keepends=True)
+        return "".join([first, "\t".join(change(second.split("\t"))), *rest])
 
     return broken
 
 
-def at(part: str, new: str):
-    """Breaks a tree at one of the occurrences of `part`."""
-
-    def broken(tree: str, random: Random) -> str:
-        start = random.choice([i for i in range(len(tree)) if tree.startswith(part, i)])
-        return tree[:start] + new + tree[start + len(part) :]
-
-    return broken
-
-
+MAKE = {"trees": tree, "conllu": entry}
+KINDS = tuple(MAKE)
 #: What makes a parse bad so that its words can be read.
 WITH_WORDS = [
     ("conllu", columns(lambda row: [*row[:6], "0", *row[7:]])),  # a second root
@@ -67,57 +49,48 @@ WITH_WORDS = [
     ("conllu", columns(lambda row: [*row[:6], "x", *row[7:]])),
     ("conllu", columns(lambda row: [*row[:4], "\n"])),
     ("conllu", columns(lambda row: ["77", *row[1:]])),
-    ("trees", at(")", "")),
-    ("trees", at(")", "))")),
-    ("trees", at(" w", " (Y ) w")),  # a constituent without words
-    ("trees", at("(", "((")),
+    ("trees", lambda tree: tree.replace(")", "", 1)),
+    ("trees", lambda tree: tree.replace(")", "))", 1)),
+    ("trees", lambda tree: tree.replace(" w", " (Y ) w", 1)),  # a constituent without words
+    ("trees", lambda tree: tree.replace("(", "((", 1)),
 ]
 #: What makes it bad so that they cannot, or differ from the line's.
 WITHOUT_WORDS = [
     ("conllu", columns(lambda row: [row[0], "other", *row[2:]])),
     ("conllu", columns(lambda row: [row[0], "", *row[2:]])),
     ("conllu", columns(lambda row: [" ".join(row)])),
-    ("conllu", lambda entry, random: "# sentences = x\n" + entry),
-    ("conllu", lambda entry, random: "1\tw0" + "\t_" * 4 + "\t0" + "\t_" * 3 + "\n\n"),  # a part
-    ("trees", at("w0", "other")),
-    ("trees", lambda tree, random: "(X other)"),
-    ("trees", lambda tree, random: "(X w0)"),
-    ("trees", lambda tree, random: "(X (Y )"),
-    ("trees", lambda tree, random: tree + " x"),
+    ("conllu", lambda entry: "# sentences = x\n" + entry),
+    ("conllu", lambda entry: "1\tw0" + "\t_" * 4 + "\t0" + "\t_" * 3 + "\n\n"),  # a part
+    ("trees", lambda tree: tree.replace("w0", "other")),
+    ("trees", lambda tree: "(X other)"),
+    ("trees", lambda tree: "(X w0)"),
+    ("trees", lambda tree: "(X (Y )"),
+    ("trees", lambda tree: tree + " x"),
 ]
 
 
-def pretty(tree: Tree, indent: int = 0) -> str:
-    """A tree over several lines, as CoreNLP writes it."""
-    inside = (
-        f" {c}" if isinstance(c, str) else "\n" + "  " * (indent + 1) + pretty(c, indent + 1) for c in tree.children
-    )
-    return f"({tree.label}{''.join(inside)})"
-
-
 class Corpus:
-    """Some lines and their parses; each line has `sentences` sentences of two to four words, or none."""
+    """Four lines and their parses; each line has sentences of two to four words, or none.
 
-    def __init__(self, random: Random, sentences: int, layout: str):
-        self.random, self.layout = random, layout
-        sizes = [[random.randint(2, 4) for _ in range(sentences)] for _ in range(6)]
-        sizes.insert(random.randint(0, 6), [])
-        self.trees = [[random_tree(random, n) for n in line] for line in sizes]
-        self.conllu = [[entry([f"w{i}" for i in range(n)], random) for n in line] for line in sizes]
+    Where they are parsed, trees are written over several lines.
+    """
 
-    def write(self, folder: Path, route: str, bad: tuple[int, str, object] | None, *options: str) -> Path:
+    def __init__(self, route: str, sentences: int):
+        self.route, self.between = route, {"binarize": " ", "parse": "\n  "}[route]
+        self.sizes = [sizes[:sentences] for sizes in ([3, 2], [], [4, 3], [2, 4])]
+
+    def write(self, folder: Path, bad: tuple[int, str, Callable[[str], str]] | None, *options: str) -> Path:
         folder.mkdir()
-        text = "".join(" ".join(leaf for tree in line for leaf in tree.leaves()) + "\n" for line in self.trees)
-        form = pretty if self.layout == "pretty" else bracketed
-        made = {"trees": [[*map(form, line)] for line in self.trees], "conllu": [[*line] for line in self.conllu]}
+        text = "".join(" ".join(f"w{i}" for size in sizes for i in range(size)) + "\n" for sizes in self.sizes)
+        made = {kind: [[*map(make, sizes)] for sizes in self.sizes] for kind, make in MAKE.items()}
+        made["trees"] = [[one.replace(" (", self.between + "(") for one in line] for line in made["trees"]]
         if bad:
             number, kind, spoil = bad
-            made[kind][number][0] = spoil(made[kind][number][0], self.random)
-        between = "\n" if route == "parse" else " "
-        files = {"trees": "".join(between.join(line) + "\n" for line in made["trees"])}
+            made[kind][number][0] = spoil(made[kind][number][0])
+        files = {"trees": "".join(("\n" if self.route == "parse" else " ").join(one) + "\n" for one in made["trees"])}
         files["conllu"] = "".join("".join(line) or "#\n\n" for line in made["conllu"])
         write(folder, text=text, **files)
-        for kind in KINDS if route == "parse" else ():
+        for kind in KINDS if self.route == "parse" else ():
             given = (folder / f"train.en.{kind}").rename(folder / f"given.{kind}")
             parse.main([f"--input={folder}/train.en", f"--parser={kind}", f"--parse-file={given}", *options])
         run(folder, *options)
@@ -133,28 +106,26 @@ def features(folder: Path) -> list[dict[str, list[int]]]:
     return [dict(zip(found, values, strict=True)) for values in zip(*found.values(), strict=True)]
 
 
-LAYOUTS = [("binarize", 1, ""), ("parse", 1, ""), ("parse", 1, "pretty"), ("parse", 2, ""), ("parse", 2, "pretty")]
-
-
-@given(st.integers(0), st.sampled_from(LAYOUTS), st.data())
-@settings(max_examples=15, deadline=None, phases=[Phase.generate])
-def test_a_bad_parse_costs_its_line_alone(seed, layout, data):
-    route, sentences, form = layout
-    corpus = Corpus(Random(seed), sentences, form)
-    kind, spoil = data.draw(st.sampled_from(WITH_WORDS + WITHOUT_WORDS * (sentences == 1)))
-    number = data.draw(st.sampled_from([i for i, line in enumerate(corpus.trees) if line]))
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
-        whole, broken, refused = (Path(folder, name) for name in "abc")
-        expected = features(corpus.write(whole, route, None))
-        found = features(corpus.write(broken, route, (number, kind, spoil), "--on-bad-parse=skip"))
-        assert not found[number]["distance" if kind == "trees" else "head"]
-        assert found[:number] + found[number + 1 :] == expected[:number] + expected[number + 1 :]
+@pytest.mark.parametrize(
+    ("route", "sentences", "bad"),
+    [("binarize", 1, WITH_WORDS + WITHOUT_WORDS), ("parse", 1, WITHOUT_WORDS), ("parse", 2, WITH_WORDS)],
+)
+def test_a_bad_parse_costs_its_line_alone(tmp_path, route, sentences, bad, capfd):
+    corpus = Corpus(route, sentences)
+    whole = corpus.write(tmp_path / "whole", None)
+    expected = features(whole)
+    for i, (kind, spoil) in enumerate(bad):
+        capfd.readouterr()
+        broken = corpus.write(tmp_path / f"broken{i}", (2, kind, spoil), "--on-bad-parse=skip")
+        found = features(broken)
+        assert not found[2]["distance" if kind == "trees" else "head"]
+        assert found[:2] + found[3:] == expected[:2] + expected[3:]
         added = {k: sum(n.values()) - sum(counted(whole)[k].values()) for k, n in counted(broken).items()}
         assert added == {k: int(k == kind) for k in KINDS}
-        assert err.getvalue().count("skipped (") == 1
+        assert capfd.readouterr().err.count("skipped (") == 1
         with pytest.raises(SystemExit, match="--on-bad-parse skip"):
-            corpus.write(refused, route, (number, kind, spoil))
-        assert not list(refused.glob("bin/*.json"))
+            corpus.write(tmp_path / f"refused{i}", (2, kind, spoil))
+        assert not list((tmp_path / f"refused{i}").glob("bin/*.json"))
 
 
 GOOD = row(1, "a", 2) + row(2, "b", 0) + "\n"

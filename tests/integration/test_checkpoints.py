@@ -186,12 +186,12 @@ def endless(kind: str) -> list[Any]:
           for v in ("${oc.env:HOME}", "a${common.seed}", "${oc.decode:${oc.env:HOME}}")),
         (lambda s: s["cfg"]["task"].update(num_batch_buckets=10**9), r"cfg\.task\.num_batch_buckets: expected at most"),
         (lambda s: s["cfg"]["task"].update(required_seq_len_multiple=float("nan")), "expected at most 10000"),
-        *((lambda s, v=v: s.update(cfg=v), r"cfg(\.model)?: expected a ") for v in ("text", ["list"], Namespace(), {})),
-        *((lambda s, v=v: s["cfg"].update(model=v), r"cfg\.model: expected a ") for v in (None, 5)),
-        (lambda s: s["cfg"].update(task=5), r"cfg\.task: expected a "),
-        (lambda s: s.update(args="text"), "args: expected a "),
-        (lambda s: s.update(optimizer_history=[]), "optimizer_history: expected a list"),
-        (lambda s: s.update(extra_state=5), "extra_state: expected a "),
+        *((lambda s, v=v: s.update(cfg=v), "cfg: expected dict or ") for v in ("text", ["list"], Namespace())),
+        *((lambda s, v=v: s["cfg"].update(model=v), r"cfg\.model: expected dict or Namespace") for v in (None, 5)),
+        (lambda s: s["cfg"].update(task=5), r"cfg\.task: expected dict or Namespace"),
+        (lambda s: s.update(args="text"), "args: expected Namespace"),
+        (lambda s: s.update(extra_state=5), "extra_state: expected dict"),
+        (lambda s: s["extra_state"]["train_iterator"].update(epoch="x"), "epoch: expected int"),
     ],
 )  # fmt: skip
 def test_content_that_fairseq_never_writes_is_refused(checkpoint, tmp_path, edit, message):
@@ -211,7 +211,7 @@ def test_damaged_and_compressed_files_are_refused(checkpoint, tmp_path):
         for part in old.infolist():
             new.writestr(part.filename, old.read(part))
     with pytest.raises(InputError, match=r"x\.pt: expected a fairseq checkpoint, .* compressed"):
-        safe_loading.read(str(tmp_path / "x.pt"), mmap=True)
+        safe_loading.read(str(tmp_path / "x.pt"))
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ INVALID = [
     *((options, "expected weights that fit .*, found: ")
       for options in ({"encoder_ffn_embed_dim": "a"}, {"encoder_attention_heads": 7}, {"activation_fn": "none"},
                       {"adaptive_softmax_cutoff": "f()" * 100_000})),
-    ({"_name": "none", "arch": "none"}, "expected a model that fairseq knows, found the architecture 'none'"),
+    ({"_name": "none", "arch": "none"}, "expected a model that fairseq knows, found 'none'"),
     ({"encoder": {"layers": 10**9}}, "encoder: expected an option of a model, found a dictionary"),
 ]  # fmt: skip
 

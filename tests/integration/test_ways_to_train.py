@@ -9,7 +9,6 @@ import math
 import re
 import shutil
 import subprocess
-import traceback
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -86,11 +85,10 @@ def test_trains_and_generates(data_bin, tmp_path, options, half_precision):
     assert commands.generate(data_bin, tmp_path / "checkpoint_last.pt", more=more)
 
 
-def test_a_training_that_diverges_names_the_layer(data_bin, tmp_path):
-    with pytest.raises(FloatingPointError, match="gradients are Nan/Inf") as ended:
+def test_a_training_that_diverges_names_the_layer(data_bin, tmp_path, caplog):
+    with pytest.raises(FloatingPointError, match="gradients are Nan/Inf"):
         commands.train(data_bin, tmp_path, "--lr=1e30", "--max-update=5")
-    said = "".join(traceback.format_exception(ended.value)).splitlines()
-    assert re.match(r"(NaN|Inf) detected in output of (en|de)coder\.\S+, shape: ", said[-1]), said[-3:]
+    assert re.search(r"(NaN|Inf) detected in output of (en|de)coder\.\S+, shape: ", caplog.text)
 
 
 def test_amp_updates_as_much_as_float32(data_bin, tmp_path, half_precision):

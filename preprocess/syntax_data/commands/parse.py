@@ -20,14 +20,8 @@ from functools import partial
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError, describe_path
 from syntax_data.io.workers import check_workers
-from syntax_data.parsers import (
-    CHARACTERS_PER_TOKEN,
-    MAX_CHARACTERS,
-    MAX_TOKENS,
-    default_characters,
-    parser_class,
-    parser_names,
-)
+from syntax_data.parsers import MAX_TOKENS, parser_class, parser_names
+from syntax_data.parsers.parser import CHARACTERS_PER_TOKEN, MAX_CHARACTERS, default_characters
 from syntax_data.parsing.batches import open_parser
 from syntax_data.parsing.run import ParseRun
 

@@ -17,12 +17,8 @@ def locked(path: str, *, seconds: float, expected: str) -> Iterator[None]:
 
     Where the disk supports no locks, a message is printed, and nothing is locked.
 
-    Args:
-        seconds: how long to wait for another process that holds it.
-        expected: what another holder prevents, for the message.
-
     Raises:
-        InputError: another process holds it that long.
+        InputError: another process holds it for these `seconds`, which prevents what is `expected`.
         OSError: the file cannot be made or opened, as when its folder is missing or it is a link.
     """
     lock = FileLock(path, timeout=seconds, mode=0o666)  # for other users who may write to the folder

@@ -79,11 +79,10 @@ class Workers:
         self._workers.clear()
 
     def map_ordered(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Like map(), at most two items a worker ahead of what is taken.
+        """Like map(), at most two small items a worker ahead of what is taken.
 
-        Items must be small; results may be large. Errors are raised in the order of the items, one in reading them
-        after those in the work on earlier ones. Take the results to the end; after an error the workers cannot be used
-        again.
+        Errors are raised in the order of the items, one in reading them after those in the work on earlier ones. Take
+        the results to the end; after an error the workers cannot be used again.
         """
         if not self._workers:
             yield from map(work, items)
@@ -176,9 +175,7 @@ def _number_of_cores() -> int:
 
 @contextmanager
 def signals_afterwards() -> Iterator[None]:
-    """Delay Ctrl-C and SIGTERM until the end of this block.
-
-    It is for steps that belong together, as moving several files.
+    """Delay Ctrl-C and SIGTERM until the end of steps that belong together.
 
     Forking is such a step too: functions of some modules run before and after it, in both processes, and Python drops
     the exceptions that end them, even a KeyboardInterrupt. A signal of the parent is not passed on to the new process.

@@ -31,13 +31,10 @@ def parse_lines(
         failed: called with each line on which the parser fails, and the reason.
         max_characters: the same of characters; ``None``: :func:`default_characters`.
 
-    Raises:
-        ValueError: the parser ended the program.
+    Raises :class:`ValueError` if the parser ended the program.
     """
-    if max_characters is None:
-        max_characters = default_characters(max_tokens)
     most_tokens = math.inf if max_tokens is None else max_tokens
-    most_characters = math.inf if max_characters is None else max_characters
+    most_characters = max_characters or default_characters(max_tokens) or math.inf
     too_long = [
         len(line.text) > most_characters or (parser.pretokenized and len(line.text.split()) > most_tokens)
         for line in lines

@@ -8,7 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from tqdm import tqdm
 
@@ -24,8 +24,6 @@ from syntax_data.trees.brackets import still_open
 from syntax_data.trees.formats import CONLLU, TREES, ParseFormat
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree, trace_hint, without_traces
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class _Broken:
@@ -35,7 +33,7 @@ class _Broken:
     words: list[str]
 
 
-class FileParser(Parser, Generic[T]):
+class FileParser(Parser):
     """A parser that reads the parses of text from a file, and checks them.
 
     A line takes entries until they have its characters: one, or several of sentences. Blank entries are passed over,
@@ -44,11 +42,7 @@ class FileParser(Parser, Generic[T]):
     Where there is one entry for each line, or one that is not blank for each line with words, a bad parse that is
     skipped costs its line alone. Elsewhere this is so if its words, as far as they can be read, are those of the line.
 
-    Args:
-        path: of the file.
-        text: path of the text.
-        name: of the parser, for the record.
-        bad: what to do with bad parses.
+    `name` is the parser's, for the record; `bad` says what to do with bad parses.
     """
 
     sequential = True
@@ -83,7 +77,7 @@ class FileParser(Parser, Generic[T]):
         return [args.parse_file]
 
     @classmethod
-    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser[T]:
+    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser:
         bad = BadParses(args.on_bad_parse, lambda error: tqdm.write(f"skipped ({error.reason}): {error}", sys.stderr))
         return cls(args.parse_file, args.input, args.parser_name, bad=bad, **options)
 
@@ -128,7 +122,7 @@ class FileParser(Parser, Generic[T]):
 
     def _join_entries(self, line: Line, expected: str) -> Parse | NoParse:
         """Return the parse of a line, whose folded characters are `expected`, from its entries."""
-        entries: list[T] = []
+        entries: list[Any] = []
         tokens: list[str] = []
         broken: BadParse | None = None
         found = 0  # number of expected characters
@@ -173,8 +167,8 @@ class FileParser(Parser, Generic[T]):
                 raise broken or BadParse(self.path, number, message, "mismatch") from None
             return self._bad.no_parse(broken) if broken else self._join(entries)
 
-    def _hint(self, entries: list[T]) -> str:
-        """Return a hint for entries of another text."""
+    def _hint(self, entries: list[Any]) -> str:
+        """Advice for entries of another text."""
         return ""
 
     def _advance(self) -> None:
@@ -182,14 +176,14 @@ class FileParser(Parser, Generic[T]):
         while self._next and not self._paired and self._is_blank(self._next[1]):
             self._next = next(self._parses, None)
 
-    def _is_blank(self, entry: T | NoParse | _Broken) -> bool:
+    def _is_blank(self, entry: Any) -> bool:
         return not isinstance(entry, NoParse | _Broken) and not self.format.tokens(entry)
 
     def _entries(self) -> Iterator[tuple[int, Any]]:
         """Yield the entries as they are in the file, each with the number of its first line."""
         return self.format.entries(read_lines(self.path))
 
-    def _parsed(self) -> Iterator[tuple[int, T | NoParse | _Broken]]:
+    def _parsed(self) -> Iterator[tuple[int, Any]]:
         """Yield the parses of the entries, each with the number of its first line."""
         for number, entry in self._entries():
             try:
@@ -198,7 +192,7 @@ class FileParser(Parser, Generic[T]):
                 yield number, _Broken(error, self.format.words(entry))
 
     @abstractmethod
-    def _join(self, entries: list[T]) -> Parse:
+    def _join(self, entries: list[Any]) -> Parse:
         """Return one parse from the entries of a line."""
 
 
@@ -206,7 +200,7 @@ def _folded(tokens: Sequence[str]) -> str:
     return marks_in_order(fold("".join(tokens))[0])
 
 
-class ConlluParser(FileParser[DependencyTree]):
+class ConlluParser(FileParser):
     """Parses in CoNLL-U."""
 
     format = CONLLU
@@ -222,7 +216,7 @@ class ConlluParser(FileParser[DependencyTree]):
         return Parse(dependencies=whole, multiword=sum(entry.multiword for entry in entries))
 
 
-class TreesParser(FileParser[list[Tree]]):
+class TreesParser(FileParser):
     """Bracketed trees, one or several on a line, or one over several lines.
 
     A tree ends where its brackets are closed, before an empty line, and before a line with a bracket that is indented
@@ -248,7 +242,7 @@ class TreesParser(FileParser[list[Tree]]):
         )
 
     @classmethod
-    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser[list[Tree]]:
+    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser:
         return super().from_arguments(args, drop_traces=args.drop_traces)
 
     def _entries(self) -> Iterator[tuple[int, str]]:
@@ -271,7 +265,7 @@ class TreesParser(FileParser[list[Tree]]):
         if held:
             yield first, " ".join(held)
 
-    def _parsed(self) -> Iterator[tuple[int, list[Tree] | NoParse | _Broken]]:
+    def _parsed(self) -> Iterator[tuple[int, Any]]:
         for number, trees in super()._parsed():
             if self._drops_traces and not isinstance(trees, NoParse | _Broken):
                 trees, dropped = without_traces(trees)

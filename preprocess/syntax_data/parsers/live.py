@@ -1,13 +1,14 @@
-"""Common parts of parsers that run here: the text they get, the tree they return."""
+"""Common parts of parsers that run here: their options, the text they get, the tree they return."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from syntax_data.errors import InputError
+from syntax_data.parsers.parser import MAX_TOKENS, Parser
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.conllu import parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse
@@ -18,19 +19,47 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WORD = re.compile(r"\S+")
 
 
-def add_pretokenized(group: Any, parser: str) -> None:
-    """Add ``--pretokenized`` to a group of argparse's."""
-    group.add_argument(
-        "--pretokenized",
-        action="store_true",
-        help=f"a line is one sentence of tokens with spaces between them, which are kept (default: {parser} splits "
-        "lines into sentences and tokens)",
-    )
+class LiveParser(Parser):
+    """A parser of some library.
+
+    Args:
+        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, the
+            library splits lines into sentences and tokens.
+        max_tokens: lines of more tokens are not parsed.
+    """
+
+    restartable = True
+
+    def __init__(self, *, pretokenized: bool = False, max_tokens: int = MAX_TOKENS):
+        self.pretokenized = pretokenized
+        self.max_tokens = max_tokens
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        group.add_argument(
+            "--pretokenized",
+            action="store_true",
+            help="a line is one sentence of tokens with spaces between them, which are kept (default: the parser "
+            "splits lines into sentences and tokens)",
+        )
+
+
+def add_device(group: Any) -> None:
+    """Add ``--device`` to a group of argparse's."""
+    group.add_argument("--device", choices=["cpu", "cuda"], help="where it runs (default: on a GPU if there is one)")
+
+
+def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of :class:`LiveParser` that a parser's description records."""
+    return {
+        "pretokenized": description.get("pretokenized", False),
+        "max_tokens": description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class RawText:
-    """The text of a line for a parser that splits it into tokens.
+    """A line for a parser that splits it.
 
     It is without Moses' escapes, with spaces as its only white space, and with U+FFFD for control characters.
 

@@ -96,9 +96,7 @@ class Parser(ABC):
     def from_description(
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> Parser:
-        """Return the parser that :meth:`describe` described.
-
-        It parses new text as the training data was parsed. Called only if the class is :attr:`restartable`.
+        """Return the parser that :meth:`describe` described, if the class is :attr:`restartable`.
 
         Args:
             description: may lack all but the name and, as ``lang``, the language.
@@ -119,8 +117,8 @@ class Parser(ABC):
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         """Return a parse for each line, or a ``NoParse`` with the reason.
 
-        After an exception it is called with fewer lines until the one is found on which it fails. An exception of a
-        sequential parser ends the run.
+        After an exception it is called with fewer lines, down to the one that fails; one of a sequential parser ends
+        the run.
         """
 
     def check(self, line: Line, parse: Parse) -> None:
@@ -133,9 +131,7 @@ class Parser(ABC):
         for kind, parses in FORMATS.items():
             if (entry := getattr(parse, parses.attribute)) is not None:
                 if (found := parses.tokens(entry)) != parse.tokens:
-                    raise ValueError(
-                        f"expected the tokens {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}"
-                    )
+                    raise ValueError(f"expected {short_repr(parse.tokens)} in {kind}, found {short_repr(found)}")
                 written = io.BytesIO(parses.write(entry).encode("utf-8"))
                 (_, unit), *more = parses.entries(decode_lines(written, path="the parse", first=1))
                 again = parses.parse(unit, path="the parse", line=1)

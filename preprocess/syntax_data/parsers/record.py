@@ -76,8 +76,7 @@ def file_hash(path: str) -> str:
 def check_unchanged(prefix: str, kinds: Sequence[str]) -> dict[str, ParseRecord]:
     """Return the records of those of the parses ``prefix.KIND`` that have one.
 
-    Raises :class:`InputError` if they, or the text that was parsed, have changed since. Prints a message if that text
-    does not exist.
+    Raises :class:`InputError` if they, or the text that was parsed, changed since; prints if there is no such text.
     """
     path = record_path(prefix)
     records = {kind: record for kind, record in read_records(path).items() if kind in kinds}

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
-from syntax_data.parsers.parser import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree, recorded_settings
+from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.brackets import parse_brackets
@@ -21,7 +21,7 @@ from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 _NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", "textcat", "textcat_multilabel")
 
 
-class SpacyParser(Parser):
+class SpacyParser(LiveParser):
     """Parses by a spaCy pipeline (Honnibal et al. 2020).
 
     With benepar's component (Kitaev et al. 2019) in it, it also makes constituency trees. Nothing is downloaded: the
@@ -30,30 +30,24 @@ class SpacyParser(Parser):
     Args:
         model: the pipeline's name, or its folder.
         kinds: which parses are wanted; ``None``: all that the pipeline makes.
-        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, spaCy
-            splits lines into sentences and tokens.
-        max_tokens: lines that spaCy splits into more tokens are not parsed.
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
         pipeline: a pipeline that is loaded already.
+        settings: of :class:`LiveParser`.
 
     Raises:
         ValueError: the pipeline cannot be loaded, or does not parse.
     """
-
-    restartable = True
 
     def __init__(
         self,
         *,
         model: str,
         kinds: Sequence[str] | None = None,
-        pretokenized: bool = False,
-        max_tokens: int = MAX_TOKENS,
         device: str | None = None,
         pipeline: Any = None,
+        **settings: Any,
     ):
-        self.pretokenized = pretokenized
-        self.max_tokens = max_tokens
+        super().__init__(**settings)
         self.pipeline = _load(model, device) if pipeline is None else pipeline
         made = self._made()
         self.kinds = made if kinds is None else [kind for kind in made if kind in kinds]
@@ -68,13 +62,9 @@ class SpacyParser(Parser):
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
-        group.add_argument(
-            "--model", required=True, metavar="NAME", help="an installed spaCy pipeline (en_core_web_sm), or its folder"
-        )
-        add_pretokenized(group, "spaCy")
-        group.add_argument(
-            "--device", choices=["cpu", "cuda"], help="where spaCy runs (default: on a GPU if there is one)"
-        )
+        group.add_argument("--model", required=True, metavar="NAME", help="a pipeline (en_core_web_sm), or its folder")
+        super().add_arguments(group)
+        add_device(group)
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> SpacyParser:
@@ -87,13 +77,7 @@ class SpacyParser(Parser):
         name = models or description.get("model", {}).get("name")
         if name is None:
             raise ValueError("the training data records no spaCy pipeline: --parser-models names one, or its folder")
-        return cls(
-            model=name,
-            kinds=kinds,
-            pretokenized=description.get("pretokenized", False),
-            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
-            device=device,
-        )
+        return cls(model=name, kinds=kinds, device=device, **recorded_settings(description))
 
     def describe(self) -> dict[str, Any]:
         import spacy

@@ -9,8 +9,8 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
-from syntax_data.parsers.parser import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree, recorded_settings
+from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.formats import CONLLU, TREES
@@ -22,48 +22,42 @@ _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
 _LONGEST_WORD = 1000
 
 
-class StanzaParser(Parser):
+class StanzaParser(LiveParser):
     """Dependency and constituency parses by stanza's pipelines.
 
-    A multi-word token has its head from its word nearest to the root, and that word's place in the constituency tree;
-    without dependency parses, the place of its first word. The network is used only for `download`.
+    A multi-word token counts as one. Its head is from its word nearest to the root, and its place in the constituency
+    tree that word's; without dependency parses, its first word's. The network is used only for `download`.
 
     Args:
         lang: stanza's code of the language.
         processors: ``depparse``, ``constituency`` or both.
-        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, stanza
-            splits lines into sentences and tokens; a multi-word token counts as one.
-        max_tokens: lines that stanza splits into more tokens are not parsed.
         device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.
         stanza_dir: folder of stanza's models; ``None``: stanza's own.
         download: whether missing models may be downloaded.
         pipeline: a ``stanza.Pipeline`` of these settings, or an equivalent; ``None``: a new one.
+        settings: of :class:`LiveParser`.
 
     Raises:
         ValueError: stanza cannot start.
     """
-
-    restartable = True
 
     def __init__(
         self,
         *,
         lang: str,
         processors: Sequence[str] = ("depparse", "constituency"),
-        pretokenized: bool = False,
-        max_tokens: int = MAX_TOKENS,
         device: str | None = None,
         stanza_dir: str | None = None,
         download: bool = False,
         pipeline: Any = None,
+        **settings: Any,
     ):
+        super().__init__(**settings)
         for processor in processors:
             if processor not in _KINDS:
                 raise ValueError(f"expected the processors {' or '.join(_KINDS)}, found {processor!r}")
         self.lang = lang
         self.kinds = [kind for processor, kind in _KINDS.items() if processor in processors]
-        self.pretokenized = pretokenized
-        self.max_tokens = max_tokens
         self._stages = [stage for stage in ("pos", "lemma") if any(stage in _NEEDS[p] for p in processors)]
         self._stages += processors
         if pipeline is None:
@@ -102,14 +96,10 @@ class StanzaParser(Parser):
             metavar="LIST",
             help="depparse for CoNLL-U, constituency for trees, or both (default: both)",
         )
-        add_pretokenized(group, "stanza")
+        super().add_arguments(group)
         group.add_argument("--stanza-dir", metavar="DIR", help="folder of stanza's models (default: stanza's own)")
-        group.add_argument(
-            "--download", action="store_true", help="download missing models (default: never use the network)"
-        )
-        group.add_argument(
-            "--device", choices=["cpu", "cuda"], help="where stanza runs (default: on a GPU if there is one)"
-        )
+        group.add_argument("--download", action="store_true", help="download missing models (default: no network)")
+        add_device(group)
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> StanzaParser:
@@ -127,17 +117,16 @@ class StanzaParser(Parser):
     def from_description(
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> StanzaParser:
-        pretokenized = description.get("pretokenized", False)
+        settings = recorded_settings(description)
         wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
         recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
         return cls(
             lang=description["lang"],
             # The place of a multi-word token in a tree depends on whether dependencies are parsed, too.
-            processors=wanted if pretokenized or not recorded else recorded,
-            pretokenized=pretokenized,
-            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+            processors=wanted if settings["pretokenized"] or not recorded else recorded,
             device=device,
             stanza_dir=models,
+            **settings,
         )
 
     def describe(self) -> dict[str, Any]:

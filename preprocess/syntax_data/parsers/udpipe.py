@@ -7,39 +7,35 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syntax_data.parsers.live import RawText, Token, Word, add_pretokenized, dependency_tree
-from syntax_data.parsers.parser import MAX_TOKENS, Line, Parse, Parser
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, dependency_tree, recorded_settings
+from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import NoParse
 
 
-class UdpipeParser(Parser):
+class UdpipeParser(LiveParser):
     """Dependency parses by UDPipe 1 (Straka and Straková 2017), from ufal.udpipe.
 
     A multi-word token has its head from its word nearest to the root.
 
     Args:
         model: file of the model.
-        pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, UDPipe
-            splits lines into sentences, tokens and words.
-        max_tokens: lines that UDPipe splits into more tokens are not parsed.
+        settings: of :class:`LiveParser`.
 
     Raises:
         ValueError: ufal.udpipe or the model cannot be loaded.
     """
 
-    restartable = True
     kinds = (CONLLU.name,)
 
-    def __init__(self, *, model: str, pretokenized: bool = False, max_tokens: int = MAX_TOKENS):
+    def __init__(self, *, model: str, **settings: Any):
+        super().__init__(**settings)
         try:
             from ufal import udpipe
         except ImportError as error:
             raise ValueError(f"--parser udpipe: {error}; pip install 'fairseq-syntax[udpipe]' installs it") from error
-        self.pretokenized = pretokenized
-        self.max_tokens = max_tokens
         self._udpipe = udpipe
         self._path = model
         if not os.path.isfile(model):
@@ -51,7 +47,7 @@ class UdpipeParser(Parser):
     @classmethod
     def add_arguments(cls, group: Any) -> None:
         group.add_argument("--model", required=True, metavar="FILE", help="a model of UDPipe 1")
-        add_pretokenized(group, "UDPipe")
+        super().add_arguments(group)
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> UdpipeParser:
@@ -65,11 +61,7 @@ class UdpipeParser(Parser):
         model = models if models is None or os.path.isfile(models) else os.path.join(models, file)
         if model is None or not os.path.isfile(model):
             raise ValueError(f"--parser-models: expected UDPipe's model {file!r} or its folder, found {models!r}")
-        return cls(
-            model=model,
-            pretokenized=description.get("pretokenized", False),
-            max_tokens=description.get("settings", {}).get("max_tokens", MAX_TOKENS),
-        )
+        return cls(model=model, **recorded_settings(description))
 
     def describe(self) -> dict[str, Any]:
         version = self._udpipe.Version.current()

@@ -69,20 +69,19 @@ class ParsedBatch:
             raise InputError(path, line, f"expected a parse (--strict), found none: {short_reason(reason)}")
 
     def as_json(self) -> dict[str, Any]:
-        """Return what :meth:`from_json` reads."""
+        """Return the batch for JSON."""
         return {**vars(self), "counts": self.counts.as_dict()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> ParsedBatch:
-        """Return the batch of which :meth:`as_json` is `content`."""
+        """Return the batch from :meth:`as_json`."""
         return cls(**{**content, "counts": TextCounts.from_dict(content["counts"])})
 
 
 def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], strict: bool) -> ParsedBatch:
-    """Parse a batch. Raises :class:`InputError` for a line without a parse, if `strict`.
+    """Parse a batch, with `limits` of :func:`~syntax_data.parsers.parse_lines`.
 
-    Args:
-        limits: ``max_tokens`` and ``max_characters`` of :func:`~syntax_data.parsers.parse_lines`.
+    Raises :class:`InputError` for a line without a parse, if `strict`.
     """
     given = [Line(number, text) for number, text in lines.lines()]
     counts = TextCounts()

@@ -44,10 +44,8 @@ class ParseRun:
     The result depends neither on their number nor on where one was killed.
 
     Args:
-        text: path of the text.
-        prefix: of the outputs.
-        max_tokens: lines of more tokens have no parse; ``None``: no limit.
-        max_characters: the same of characters.
+        text, prefix: paths of the text, and of the outputs without their endings.
+        max_tokens, max_characters: longer lines have no parse; ``None``: no limit.
         batch_size: lines that the parser gets in one call.
         shards: the number N of shards; shard I has each N-th batch from batch I on.
         strict: whether a line without a parse is an error.
@@ -116,45 +114,25 @@ class ParseRun:
         with self._locked(f"{shard or 0}-of-{self.shards}"):
             (described,) = parsers(_describe, [None])
             work = {**described, **self.source}
-            conflict = self._conflict(work)
-            if self._is_finished(work):
-                if conflict is None:
-                    self._delete_parts()  # of a run that was killed while it deleted them
+            if self._is_done(work):
                 return None
-            if conflict:
-                raise conflict
             counts = self._parse_shard(parsers, shard or 0, work, sequential=sequential)
             return counts if shard is not None else self._merge(work)
 
     def merge(self) -> TextCounts | None:
-        """Write the outputs from the batches of all shards, however many there are.
-
-        Returns:
-            Counts of the text; ``None`` if the outputs are there already.
-
-        Raises:
-            ValueError: batches are missing, or of different work, or outputs of other work exist.
-        """
+        """Write the outputs from the batches of all shards; returns and raises as :meth:`parse`."""
         files = self._shard_files()
-        nothing = InputError(self.folder, None, f"expected the parsed batches of {self.text}, found none")
-        if not files:
+        work = next((header for path in files for header in ShardFile(path).read()), None)
+        if work is None:
             records = read_records(self.record)
             made = {kind: record for kind, record in records.items() if not _differences(record, self.source)}
             if made and all(self._is_intact(kind, record) for kind, record in made.items()):
                 return None
-            raise nothing
+            raise InputError(self.folder, None, f"expected the parsed batches of {self.text}, found none")
         self.shards = max(files.values())
         with self._locked("merge"):
-            work = next((header for path in files for header in ShardFile(path).read()), None)
-            if work is None:
-                raise nothing
             work |= self.source
-            if conflict := self._conflict(work):
-                raise conflict
-            if self._is_finished(work):
-                self._delete_parts()
-                return None
-            return self._merge(work)
+            return None if self._is_done(work) else self._merge(work)
 
     def _parse_shard(self, parsers: ParserMap, shard: int, work: dict[str, Any], *, sequential: bool) -> TextCounts:
         file = ShardFile(self._shard_path(shard))
@@ -267,6 +245,15 @@ class ParseRun:
     def _delete_parts(self) -> None:
         for name in filter(_PART.fullmatch, os.listdir(self.folder)):
             os.unlink(os.path.join(self.folder, name))
+
+    def _is_done(self, work: Mapping[str, Any]) -> bool:
+        """Return whether all outputs are there. Raises :class:`ValueError` for outputs or batches of other work."""
+        conflict, finished = self._conflict(work), self._is_finished(work)
+        if conflict and not finished:
+            raise conflict
+        if finished and conflict is None:
+            self._delete_parts()  # of a run that was killed while it deleted them
+        return finished
 
     def _conflict(self, work: Mapping[str, Any]) -> InputError | None:
         """Return an error for a shard of other work, or of another number of shards."""

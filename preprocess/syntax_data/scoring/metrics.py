@@ -12,9 +12,9 @@ TESTS = {"bs": "paired bootstrap resampling", "ar": "paired approximate randomis
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSettings:
-    """Settings of the metrics; the defaults are sacreBLEU's.
+    """sacreBLEU's settings and defaults; `lowercase` is for BLEU and chrF2.
 
-    `lowercase` is for BLEU and chrF2. Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
+    Raises :class:`ValueError` for a tokeniser that sacreBLEU does not know.
     """
 
     tokenize: str = "13a"
@@ -46,8 +46,7 @@ class PairedResult:
     Attributes:
         signature: of the metric and the test: version, settings, samples, seed.
         scores: of each system by its name, the baseline first.
-        p: of each system but the baseline: the probability of such a difference if there is none in truth; the
-            bootstrap's is one-sided, half of the randomisation's two-sided one.
+        p: of each system but the baseline; the bootstrap's is one-sided, half of the randomisation's two-sided one.
     """
 
     signature: str
@@ -81,17 +80,16 @@ def paired_test(
 
     sacreBLEU counts the samples whose difference is *greater* than the observed one. Where few sentences differ that
     makes p too small: 1 / (samples + 1) even for a system against itself. So p here is no smaller than the test can
-    know. It is 1 where the scores are the same. That of the randomisation is at least 2^(1 − k) where k sentences
-    differ: of its 2^k ways to swap them two leave the difference as it is.
+    know: 1 where the scores are the same, and for the randomisation at least 2^(1 − k) where k sentences differ, since
+    of its 2^k ways to swap them two leave the difference as it is.
 
     Args:
         systems: hypotheses by name, the baseline first.
         references: one sequence a reference, each as long as the hypotheses.
         kind: one of :data:`TESTS`.
-        samples: bootstrap samples or randomisation trials.
+        samples: bootstrap samples or randomisation trials; the seed is sacreBLEU's, which is part of the signature.
 
-    Raises :class:`ValueError` if the samples do not fit into memory. Deterministic: the seed is sacreBLEU's, which is
-    part of the signature.
+    Raises :class:`ValueError` if the samples do not fit into memory.
     """
     from sacrebleu.significance import PairedTest, Result
 
@@ -106,16 +104,11 @@ def paired_test(
     results = {}
     for metric, signature in signatures.items():
         of = dict(zip(systems, cast("list[Result]", found[metric]), strict=True))
+        scores = {name: result.score for name, result in of.items()}
         p = {}
         for name in others:
-            least = 0.0
-            if of[name].score == of[baseline].score:
-                least = 1.0
-            elif kind == "ar":
-                differ = sum(one != other for one, other in zip(systems[name], systems[baseline], strict=True))
-                least = 2.0 ** (1 - differ)
-            p[name] = max(cast(float, of[name].p_value), least)
-        results[metric] = PairedResult(
-            signature=signature.format(), scores={name: result.score for name, result in of.items()}, p=p
-        )
+            differ = sum(map(str.__ne__, systems[name], systems[baseline])) if scores[name] != scores[baseline] else 0
+            least = 2.0 ** (1 - differ) if kind == "ar" or not differ else 0.0
+            p[name] = min(1.0, max(cast(float, of[name].p_value), least))
+        results[metric] = PairedResult(signature=signature.format(), scores=scores, p=p)
     return results

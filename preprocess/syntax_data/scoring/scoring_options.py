@@ -10,9 +10,7 @@ from syntax_data.scoring.translations import MARKS
 
 def add_scoring_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add them, by sacreBLEU's names where sacreBLEU has the option."""
-    parser.add_argument(
-        "--remove-bpe", choices=list(MARKS), help="undo subwords of this kind (default: there are none, or no more)"
-    )
+    parser.add_argument("--remove-bpe", choices=list(MARKS), help="undo subwords of this kind (default: do not)")
     parser.add_argument(
         "--detokenize",
         metavar="LANG",

@@ -45,10 +45,8 @@ def read_translations(path: str, count: int) -> list[str]:
         found += 1
         last = sentence
     if not first:
-        message = (
-            f"expected a log with hypotheses (H-…), found {log[0].strip().decode()} and no H-; to score the lines "
-        )
-        message += "D-, give their text alone, one a line in the order of their numbers"
+        message = f"expected a log with hypotheses (H-…), found {log[0].strip().decode()} and no H-; to score the "
+        message += "lines D-, give their text alone, one a line in the order of their numbers"
         raise InputError(path, content.count(b"\n", 0, log.start()) + 1, message)
     missing = [sentence for sentence in range(count) if sentence not in first]
     if missing:

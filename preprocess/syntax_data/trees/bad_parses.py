@@ -26,10 +26,7 @@ def add_option(group: ArgumentParser | Any) -> None:
 
 
 class BadParses:
-    """Raises or skips bad parses: `choice` is one of :data:`ON_BAD_PARSE`.
-
-    Under ``skip``, `show` gets the first bad parse of each file and reason.
-    """
+    """Raises or skips bad parses; shows the first skipped one of a reason."""
 
     def __init__(self, choice: str, show: Callable[[BadParse], object] | None = None):
         self.skips = choice == "skip"

@@ -58,15 +58,13 @@ def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
 def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
     """Read one CoNLL-U entry, whose first line is line `line` of `path`.
 
-    Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of
-    the word in it that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``)
-    belong to the enhanced graph and are not part of the tree.
+    Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of the word in it
+    that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``) are not part of the tree. Words
+    are numbered through the whole entry, also of several sentences.
 
-    Words are numbered through the whole entry, also of several sentences.
-
-    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line
-    without ten columns (an empty one may follow), word numbers out of order, numbers in other than ASCII's digits, a
-    head out of range, a cycle, or other than one root a sentence.
+    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line without ten columns (an empty one
+    may follow), word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle, or other
+    than one root a sentence.
     """
     forms: list[str] = []
     heads: list[int] = []

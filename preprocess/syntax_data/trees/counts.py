@@ -16,12 +16,7 @@ _LONGEST_REASON = 100  # characters that it shows
 
 @dataclass
 class ParseCounts:
-    """Counts of one kind of parse, or of lines of text.
-
-    Attributes:
-        parsed: how many have a parse.
-        no_parse: how many have none, by reason.
-    """
+    """How many parses or lines of text have a parse, and how many none, by reason."""
 
     parsed: int = 0
     no_parse: Counter[str] = field(default_factory=Counter)
@@ -64,11 +59,7 @@ class ParseCounts:
 class TextCounts(ParseCounts):
     """Counts of lines of text, and of the contents of those that have a parse.
 
-    Attributes:
-        tokens: surface tokens.
-        multiword: those of them that have several words.
-        sentences: sentences.
-        split_lines: lines of several sentences.
+    These are surface tokens, those of several words (``multiword``), sentences, and lines of several (``split_lines``).
     """
 
     tokens: int = 0

@@ -1,12 +1,8 @@
 """The file formats of parses, in one table that all readers and writers use.
 
 Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_data.parsers.Parse` for its parses; and
-features whose source it is. Optional are::
-
-    a parser that reads its files          parsers/files.py, and its name in parsers/__init__.py
-    a control's parses                     controls/
-    a number in the report                 data_bin/split_counts.py
-    a property of its parses' type         features/sentence.py
+features whose source it is. Optional are a parser that reads its files (``parsers/files.py``, ``parsers/registry.py``),
+a control's parses (``controls/``), and a number in the report (``data_bin/split_counts.py``).
 """
 
 from __future__ import annotations
@@ -18,15 +14,8 @@ from typing import Any
 
 from syntax_data.text.lines import read_lines
 from syntax_data.text.ranges import Range, line_ranges
+from syntax_data.trees import conllu
 from syntax_data.trees.brackets import format_brackets, parse_brackets, words_in_brackets
-from syntax_data.trees.conllu import (
-    conllu_entries,
-    format_conllu,
-    generator_comment,
-    is_comment,
-    parse_conllu,
-    words_in_conllu,
-)
 
 #: Lines of a file, each with its number (from 1).
 NumberedLines = Iterable[tuple[int, str]]
@@ -88,14 +77,14 @@ CONLLU = ParseFormat(
     name="conllu",
     attribute="dependencies",
     ranges=partial(line_ranges, conllu=True),
-    entries=conllu_entries,
-    parse=parse_conllu,
-    words=words_in_conllu,
-    write=format_conllu,
+    entries=conllu.conllu_entries,
+    parse=conllu.parse_conllu,
+    words=conllu.words_in_conllu,
+    write=conllu.format_conllu,
     tokens=lambda tree: tree.tokens,
     sentences=lambda tree: tree.sentences,
-    blank=is_comment,
-    maker=generator_comment,
+    blank=conllu.is_comment,
+    maker=conllu.generator_comment,
 )
 
 #: Every format, by name. Where a line has parses of several, its words are those of the last one.

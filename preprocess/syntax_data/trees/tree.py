@@ -1,7 +1,6 @@
 """Constituency and dependency trees.
 
-Their file formats, :mod:`~syntax_data.trees.brackets` and :mod:`~syntax_data.trees.conllu`, have one *entry* for every
-line of the text; :data:`syntax_data.trees.formats.FORMATS` has both.
+Their file formats have one *entry* for every line of the text: :data:`syntax_data.trees.formats.FORMATS`.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class DependencyTree:
         heads: of each token: 0 above the root of each sentence, i for the i-th token (from 1).
         columns: of each token, the ten columns of CoNLL-U, of which LEMMA, UPOS, XPOS, FEATS and DEPREL count; of a
             multi-word token those of its head word.
-        sentences: the number of sentences.
-        multiword: the number of tokens that have several words.
+        sentences, multiword: the numbers of sentences, and of tokens that have several words.
         depth: the greatest number of words on the way from a root down; 0: not known.
         head_words: of each token, the word (from 0) whose head it has; ``None``: every word is a token.
     """
@@ -171,7 +169,7 @@ def sentence_sizes(heads: Sequence[int]) -> list[int]:
 def depths(heads: list[int], *, path: str, lines: list[int]) -> list[int]:
     """The distance of each word from its root, which is 1 for a root itself.
 
-    Raises :class:`BadParse` for a head out of range, or a cycle, on the line of `path` that `lines` has for the word.
+    Raises :class:`BadParse` for a head out of range, or a cycle, on the word's line of `path`.
     """
     for head, line in zip(heads, lines, strict=True):
         if head > len(heads):
@@ -228,10 +226,9 @@ def trace_hint(trees: Sequence[Tree]) -> str:
 
 
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:
-    """The tree over surface tokens instead of words.
+    """The tree over surface tokens instead of words; what is empty then is removed.
 
-    `leaf_of` has the token of each word (from 0) that stays; others are removed, and with them the
-    constituents that are empty then.
+    `leaf_of` has the token of each word (from 0) that stays.
     """
     words = 0
     stack = [Tree("", [])]

@@ -9,8 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch.backends import cuda
 
-import small
-import systems
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from places import GOLDEN
 
@@ -35,21 +33,6 @@ def test_the_task_switches_cudnns_attention_off_unless_it_is_asked_for(before):
         set_up(**options)
         assert cuda.cudnn_sdp_enabled() == expected
     assert others == (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled())
-
-
-@pytest.mark.parametrize("cudnn", [True, False])
-def test_a_pass_switches_nothing_which_other_threads_would_see(cudnn, monkeypatch):
-    cuda.enable_cudnn_sdp(cudnn)
-    seen, attend = [], F.scaled_dot_product_attention
-
-    def noted(*args, **kwargs):
-        seen.append(cuda.cudnn_sdp_enabled())
-        return attend(*args, **kwargs)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", noted)
-    net = small.model(syntax_masks="slr,sdoi", syntax_attention_impl="sdpa").eval()
-    small.encode(net, systems.batch())
-    assert seen == [cudnn] * 2
 
 
 @pytest.mark.gpu

@@ -55,12 +55,11 @@ def test_float32_adam_skips_them_and_keeps_no_moments():
     assert not torch.equal(params[1], before[1])
 
 
-def fp16(monkeypatch, *, flatten, betas="(0.9, 0.98)"):
+def fp16(monkeypatch, *, flatten):
     """Parameters, their optimizer, and its float32 copy of the second one."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # a CPU tensor's device index
     params = parameters(torch.float16)
     cfg = configuration()
-    cfg.optimizer.adam_betas = betas
     cfg.common.fp16_no_flatten_grads = not flatten
     optimizer = FP16Optimizer.build_optimizer(cfg, params)
     copy = optimizer.fp32_params[None].data[6:12] if flatten else optimizer.fp32_params[1].data
@@ -80,21 +79,17 @@ def test_fp16_copies_stay_where_they_are(flatten, monkeypatch):
     assert not torch.equal(params[2], before[2])
 
 
-@pytest.mark.parametrize(
-    ("flatten", "betas", "steps", "largest"),
-    [(False, "(0.9, 0.999)", 500, 1.0), (True, "(0.9, 0.98)", 500, 1.55), (True, "(0.9, 0.999)", 5000, 6.5)],
-)
-def test_the_first_steps_afterwards_are_as_large_as_documented(flatten, betas, steps, largest, monkeypatch):
-    params, optimizer, copy = fp16(monkeypatch, flatten=flatten, betas=betas)
+def test_the_first_steps_afterwards_are_as_large_as_documented(monkeypatch):
+    params, optimizer, copy = fp16(monkeypatch, flatten=True)
     optimizer.fp32_optimizer.optimizer.param_groups[0].update(weight_decay=0.0, lr=0.01)
-    for _ in range(steps):
+    for _ in range(500):
         step(optimizer, params, still=[params[1]])
     moved = []
     for _ in range(50):
         before = copy.clone()
         step(optimizer, params, still=[])
         moved.append((copy - before).abs().max() / 0.01)
-    assert max(moved) == pytest.approx(largest, rel=0.01)
+    assert max(moved) == pytest.approx(1.55, rel=0.01)
 
 
 def test_upstream_decays_what_has_no_gradient(monkeypatch):

@@ -226,22 +226,17 @@ def test_nan_detector(arch, caplog, monkeypatch):
         del net_input["src_syntax"]
 
     def look():
-        try:
-            raise FloatingPointError
-        except FloatingPointError as error:
-            with NanDetector(model):
-                (model(**net_input)[0].sum() / 0).backward()
-            return error.__notes__
+        caplog.clear()
+        with NanDetector(model):
+            (model(**net_input)[0].sum() / 0).backward()
+        return caplog.messages
 
-    (found,) = look()
+    (found,) = [message for message in look() if " detected in " in message]
     assert found.startswith("Inf detected in output of decoder.output_projection, ")
     assert found.endswith("backward")
     with torch.no_grad():
         model.encoder.layers[0].fc1.weight[0, 0] = torch.nan
-    found, _ = look()
-    assert found.startswith("NaN detected in output of encoder.layers.0.fc1, ")
-    assert "forward" in found
-    assert found in caplog.text
+    assert any(re.match(r"NaN detected in output of encoder\.layers\.0\.fc1, .*forward", line) for line in look())
     monkeypatch.setattr(NanDetector, "add_hooks", NanDetector.add_hooks.__wrapped__)
     with still_raises(StopIteration, file="nan_detector"):
         look()

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from bracketed import bracketed
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features.aligned import Settings
-from syntax_data.parsers import Line, Parser
-from syntax_data.trees.tree import NoParse
+from syntax_data.parsers import Parser
 
 RECORDED = {
     "name": "stanza",
@@ -90,26 +88,15 @@ def both(recorded: dict[str, Any]) -> dict[str, dict[str, Any]]:
     [
         (both(RECORDED), {}, {}, []),
         (both(FREE_TEXT), {"parser": "stanza"}, {"name": "stanza"}, ["name: 'stanza 1.10', found 'stanza'"]),
-        (
-            {**both(RECORDED), "trees": {**RECORDED, "name": "berkeley"}},  # of two makers: one parser makes both
-            {"parser": "stanza"},
-            {"name": "stanza"},
-            ["name: 'berkeley', found 'stanza'"],
-        ),
-        (
-            both({k: v for k, v in {**RECORDED, "version": "1.5", "treebank": "gsd"}.items() if k != "lang"}),
-            {},
-            {"lang": "src", "version": "1.5", "treebank": "gsd"},
-            ["lang: none, found 'src'", "treebank: 'gsd', found none", "version: '1.5', found '1.10'"],
-        ),
-        (
-            both({**RECORDED, "models": {"pos": {"model": "ff"}}}),
-            {},
-            {"models": {"pos": {"model": "ff"}}},
-            ["models: {'pos': {'model': 'ff'}}, found {'ner': {'model': '5a'}, 'pos': {'model': '4f'}}"],
-        ),
+        ({**both(RECORDED), "trees": {**RECORDED, "name": "berkeley"}},  # of two makers: one parser makes both
+         {"parser": "stanza"}, {"name": "stanza"}, ["name: 'berkeley', found 'stanza'"]),
+        (both({k: v for k, v in {**RECORDED, "version": "1.5", "treebank": "gsd"}.items() if k != "lang"}),
+         {}, {"lang": "src", "version": "1.5", "treebank": "gsd"},
+         ["lang: none, found 'src'", "treebank: 'gsd', found none", "version: '1.5', found '1.10'"]),
+        (both({**RECORDED, "models": {"pos": {"model": "ff"}}}), {}, {"models": {"pos": {"model": "ff"}}},
+         ["models: {'pos': {'model': 'ff'}}, found {'ner': {'model': '5a'}, 'pos': {'model': '4f'}}"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_recorded_holds_but_for_what_the_user_changes(start, recorded, options, given, said):
     ((parser, kinds, limits),), messages = start(recorded, **options)
     assert set(kinds) == {"trees", "conllu"}
@@ -135,14 +122,7 @@ def test_a_parser_that_cannot_be_started_is_an_error_that_says_what_to_do(start,
         start(both(RECORDED))
 
 
-def test_a_control_parses_new_text_as_it_parsed_the_training_data(start):
-    ((parser, kinds, _),), said = start(both({"name": "control", "control": "left-branching", "settings": {}}))
-    assert said == []
-    assert set(kinds) == {"trees", "conllu"}
-    found, empty = parser.parse([Line(1, "a b c"), Line(2, " ")])
-    assert found.dependencies.heads == [2, 3, 0]
-    assert bracketed(found.trees[0]) == "(X (X a b) c)"
-    assert empty == NoParse("empty")
+def test_a_control_that_cannot_parse_new_text_is_an_error(start):
     with pytest.raises(ValueError, match="the parser control: expected one that is recorded of the training data"):
         start(both(RECORDED), parser="control")
     with pytest.raises(ValueError, match=r"--parser control: expected --control right-branching, .*, found noise:5"):

@@ -190,31 +190,21 @@ def test_conllu_lines_in_other_forms(lines):
     assert format_conllu(tree) == row(1, "a", 2) + row(2, " ", 0) + "\n"
 
 
-def test_conllu_multi_word_tokens_and_empty_nodes(tmp_path):
-    path = tmp_path / "x.conllu"
-    path.write_text(
-        row(1, "er", 2)
-        + row(2, "geht", 0)
-        + "3-4\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n"
-        + row(3, "zu", 5)
-        + row(4, "dem", 5)
-        + "4.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n"
-        + row(5, "Haus", 2)
-        + "\n"
-    )
-    ((_, tree),) = read_conllu(str(path))
-    assert tree.tokens == ["er", "geht", "zum", "Haus"]
-    assert tree.heads == [2, 0, 4, 2]
-    assert (tree.multiword, tree.depth, tree.head_words) == (1, 3, [0, 1, 2, 4])
-
-
-def test_conllu_multi_word_token_that_would_make_a_cycle(tmp_path):
-    # 1-2 hold words whose heads are 3 and 0: a head taken from the first word would give 1-2 -> 3 -> 1-2.
-    path = tmp_path / "x.conllu"
-    path.write_text("1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n" + row(1, "a", 3) + row(2, "b", 0) + row(3, "c", 2))
-    ((_, tree),) = read_conllu(str(path))
-    assert tree.tokens == ["ab", "c"]
-    assert tree.heads == [0, 1]
+@pytest.mark.parametrize(
+    ("text", "tokens", "heads", "others"),
+    [
+        (
+            row(1, "er", 2) + row(2, "geht", 0) + row("3-4", "zum", "_") + row(3, "zu", 5) + row(4, "dem", 5)
+            + row("4.1", "x", "_") + row(5, "Haus", 2),
+            ["er", "geht", "zum", "Haus"], [2, 0, 4, 2], (1, 3, [0, 1, 2, 4]),
+        ),
+        # The heads of 1-2 are 3 and 0: one from the first word would give the cycle 1-2 -> 3 -> 1-2.
+        (row("1-2", "ab", "_") + row(1, "a", 3) + row(2, "b", 0) + row(3, "c", 2), ["ab", "c"], [0, 1], (1, 3, [1, 2])),
+    ],
+)  # fmt: skip
+def test_conllu_multi_word_tokens_and_empty_nodes(text, tokens, heads, others):
+    tree = parse_conllu(text.splitlines(), path="x", line=1)
+    assert (tree.tokens, tree.heads, (tree.multiword, tree.depth, tree.head_words)) == (tokens, heads, others)
 
 
 @pytest.mark.parametrize(

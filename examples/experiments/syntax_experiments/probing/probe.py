@@ -182,10 +182,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def _work(args: argparse.Namespace) -> None:
     utils.import_user_module(args)
-    try:
+    with trained.memory_errors():
         results = probe_model(args)
-    except torch.OutOfMemoryError as error:
-        raise MemoryError(str(error)) from error
     with atomic_write(args.output) as path, open(path, "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1, allow_nan=False)
         file.write("\n")
