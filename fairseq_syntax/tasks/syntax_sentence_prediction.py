@@ -116,7 +116,7 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if cfg.regression_target:
             self.check_labels(split, number, f"{cfg.num_classes} numbers", self._is_regression_target)
         else:
-            self._check_label_counts(split, number, combine=combine)
+            self._check_labels(split, number, combine=combine)
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
         nested = innermost(self.datasets[split], NestedDictionaryDataset)
@@ -150,13 +150,25 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         except ValueError:
             return False
 
-    def _check_label_counts(self, split: str, lines: int, *, combine: bool) -> None:
-        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them."""
+    def _check_labels(self, split: str, lines: int, *, combine: bool) -> None:
+        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them.
+
+        All must be in the dictionary.
+        """
+        symbols = self.label_dictionary
+        named = range(symbols.nspecial, symbols.nspecial + len(self._names_in_data))
         labels = DataBins((os.path.join(self.cfg.data, "label"),))
         parts = list(labels.parts(labels.folders[0], split, combine=combine))
         for part in parts:
-            counts = MmapValues(part.prefix).lengths - 1  # without </s>
+            values = MmapValues(part.prefix)
+            counts = values.lengths - 1  # without </s>
             lines -= len(counts)
+            numbers = values.between(0, len(counts)) if len(counts) else np.empty(0)
+            unknown = np.flatnonzero(~np.isin(numbers, (*named, symbols.eos())))
+            if len(unknown):
+                line = int(np.searchsorted(np.cumsum(values.lengths), unknown[0], side="right")) + 1
+                message = f"expected labels of {self._label_file('dict.txt')}, found {len(unknown)} others"
+                raise InputError(part.prefix, line, f"{message} (fairseq-preprocess --srcdict takes this file)")
             wrong = np.flatnonzero(counts != 1)
             if len(wrong) and not self._takes_label_sets:
                 message = f"expected one label, found {counts[wrong[0]]}; {len(wrong)} lines differ "
