@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -106,11 +106,8 @@ def predict(args: argparse.Namespace) -> None:
     other = None if args.compare is None else Predictions.read(args.compare, outputs.kind)
     load_split(task, args.data, args.gen_subset)
     _check_lengths(args, task, model)
-    found = Predictions({}, {}, {})
-    for batch in _batches(task, args.gen_subset, args.batch_size, next(model.parameters()).device):
-        _add(found, outputs, outputs.logits(model, batch).float().tolist(), batch)
-    if not found.gold:
-        found = replace(found, gold=None)
+    batches = _batches(task, args.gen_subset, args.batch_size, next(model.parameters()).device)
+    found = _predictions(model, outputs, batches)
     with atomic_write(args.output) as path:
         found.write(path, outputs.names)
     print(f"{args.output}: {len(found.predicted)} predictions of {args.gen_subset}")
@@ -134,16 +131,20 @@ def _batches(task: Any, split: str, size: int, device: torch.device) -> Iterator
             bar.update(len(batch["id"]))
 
 
-def _add(found: Predictions, outputs: Outputs, logits: Sequence[Sequence[float]], batch: Mapping[str, Any]) -> None:
-    """Add the predictions of a batch."""
-    ids = batch["id"].tolist()
-    for line, of_line in zip(ids, logits, strict=True):
-        found.predicted[line] = outputs.predicted(of_line)
+def _predictions(model: nn.Module, outputs: Outputs, batches: Iterable[Mapping[str, Any]]) -> Predictions:
+    """Return the predictions of all batches."""
+    predicted: dict[int, str] = {}
+    gold: dict[int, str] = {}
+    logits: dict[int, Sequence[float]] = {}
+    for batch in batches:
+        ids, of_batch = batch["id"].tolist(), outputs.logits(model, batch).float().tolist()
+        predicted.update(zip(ids, map(outputs.predicted, of_batch), strict=True))
         if outputs.names:
-            found.logits[line] = of_line
-    if "target" in batch:
-        targets = batch["target"].view(len(ids), -1).tolist()
-        found.gold.update(zip(ids, map(outputs.written, targets), strict=True))
+            logits.update(zip(ids, of_batch, strict=True))
+        if "target" in batch:
+            targets = batch["target"].view(len(ids), batch["target"].numel() // len(ids)).tolist()
+            gold.update(zip(ids, map(outputs.written, targets), strict=True))
+    return Predictions(predicted, gold or None, logits)
 
 
 def _check_lengths(args: argparse.Namespace, task: Any, model: Any) -> None:

@@ -18,6 +18,9 @@ from fairseq_syntax.compat import scores_of_processes
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, Renumbered, add_features, innermost
 from fairseq_syntax.data.training_record import DataBins
+from fairseq_syntax.inference import roberta_hub
+from fairseq_syntax.inference.examples import Place
+from fairseq_syntax.inference.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 from syntax_data.data_bin.mmap import MmapValues
@@ -48,6 +51,16 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
     def folders(self) -> Sequence[str]:
         """``input0``, and ``input1`` where there is one."""
         return ["input0", "input1"][: 1 + os.path.isdir(os.path.join(self.cfg.data, "input1"))]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        before = self.cfg.init_token, self.cfg.separator_token
+        return [Place(number, before[number]) for number in range(len(self.folders))]
+
+    @staticmethod
+    def from_pretrained(*args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
+        """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`; the model may have any task."""
+        return roberta_hub.from_pretrained(*args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """As fairseq's.

@@ -66,10 +66,9 @@ def spearman(predicted: Sequence[float], right: Sequence[float]) -> float:
     return pearson(*(_ranks(of) for of in (predicted, right)))
 
 
-def _ranks(values: Sequence[float]) -> Sequence[float]:
+def _ranks(values: Sequence[float]) -> list[float]:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Sequence[float] = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    return ranks
+    return list((np.cumsum(counts) - (counts - 1) / 2)[place])
 
 
 def mcnemar(first: int, second: int) -> float:
