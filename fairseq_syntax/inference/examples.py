@@ -97,7 +97,9 @@ class ExampleReader:
 
 def encoder(bpe: Any, markers: Collection[str] = ()) -> Callable[[str], str]:
     """Return the function that splits a line into subwords, by fairseq's `bpe` (``None``: it is), but for markers."""
-    encode: Callable[[str], str] = str if bpe is None else bpe.encode
+    if bpe is None:
+        return str
+    encode: Callable[[str], str] = bpe.encode
     if not markers:
         return encode
     pattern = re.compile(f"({'|'.join(map(re.escape, sorted(markers)))})")

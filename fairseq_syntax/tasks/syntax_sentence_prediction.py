@@ -168,20 +168,13 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
 
         All must be in the dictionary.
         """
-        symbols = self.label_dictionary
-        named = range(symbols.nspecial, symbols.nspecial + len(self._names_in_data))
         labels = DataBins((os.path.join(self.cfg.data, "label"),))
         parts = list(labels.parts(labels.folders[0], split, combine=combine))
         for part in parts:
             values = MmapValues(part.prefix)
             counts = values.lengths - 1  # without </s>
             lines -= len(counts)
-            numbers = values.between(0, len(counts)) if len(counts) else np.empty(0)
-            unknown = np.flatnonzero(~np.isin(numbers, (*named, symbols.eos())))
-            if len(unknown):
-                line = int(np.searchsorted(np.cumsum(values.lengths), unknown[0], side="right")) + 1
-                message = f"expected labels of {self._label_file('dict.txt')}, found {len(unknown)} others"
-                raise InputError(part.prefix, line, f"{message} (fairseq-preprocess --srcdict takes this file)")
+            self._check_known(part.prefix, values)
             wrong = np.flatnonzero(counts != 1)
             if len(wrong) and not self._takes_label_sets:
                 message = f"expected one label, found {counts[wrong[0]]}; {len(wrong)} lines differ "
@@ -190,6 +183,17 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if parts and lines:
             message = f"expected a label for each line of text, found {abs(lines)} {'fewer' if lines > 0 else 'more'}"
             raise InputError(parts[0].prefix, None, message)
+
+    def _check_known(self, path: str, labels: MmapValues) -> None:
+        """Raise :class:`InputError` for labels that are not in the dictionary."""
+        symbols = self.label_dictionary
+        named = range(symbols.nspecial, symbols.nspecial + len(self._names_in_data))
+        numbers = labels.between(0, len(labels.lengths)) if len(labels.lengths) else np.empty(0)
+        unknown = np.flatnonzero(~np.isin(numbers, (*named, symbols.eos())))
+        if len(unknown):
+            line = int(np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")) + 1
+            message = f"expected labels of {self._label_file('dict.txt')}, found {len(unknown)} others "
+            raise InputError(path, line, f"{message}(fairseq-preprocess --srcdict takes this file)")
 
     def _label_file(self, name: str) -> str:
         return os.path.join(self.cfg.data, "label", name)
