@@ -18,6 +18,9 @@ from fairseq_syntax.compat import scores_of_processes
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, Renumbered, add_features, innermost
 from fairseq_syntax.data.training_record import DataBins
+from fairseq_syntax.inference import roberta_hub
+from fairseq_syntax.inference.examples import Place
+from fairseq_syntax.inference.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 from syntax_data.data_bin.mmap import MmapValues
@@ -48,6 +51,16 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
     def folders(self) -> Sequence[str]:
         """``input0``, and ``input1`` where there is one."""
         return ["input0", "input1"][: 1 + os.path.isdir(os.path.join(self.cfg.data, "input1"))]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        before = self.cfg.init_token, self.cfg.separator_token
+        return [Place(number, before[number]) for number in range(len(self.folders))]
+
+    @staticmethod
+    def from_pretrained(*args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
+        """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`; the model may have any task."""
+        return roberta_hub.from_pretrained(*args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """As fairseq's.
@@ -116,7 +129,7 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if cfg.regression_target:
             self.check_labels(split, number, f"{cfg.num_classes} numbers", self._is_regression_target)
         else:
-            self._check_label_counts(split, number, combine=combine)
+            self._check_labels(split, number, combine=combine)
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
         nested = innermost(self.datasets[split], NestedDictionaryDataset)
@@ -150,13 +163,18 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         except ValueError:
             return False
 
-    def _check_label_counts(self, split: str, lines: int, *, combine: bool) -> None:
-        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them."""
+    def _check_labels(self, split: str, lines: int, *, combine: bool) -> None:
+        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them.
+
+        All must be in the dictionary.
+        """
         labels = DataBins((os.path.join(self.cfg.data, "label"),))
         parts = list(labels.parts(labels.folders[0], split, combine=combine))
         for part in parts:
-            counts = MmapValues(part.prefix).lengths - 1  # without </s>
+            values = MmapValues(part.prefix)
+            counts = values.lengths - 1  # without </s>
             lines -= len(counts)
+            self._check_known(part.prefix, values)
             wrong = np.flatnonzero(counts != 1)
             if len(wrong) and not self._takes_label_sets:
                 message = f"expected one label, found {counts[wrong[0]]}; {len(wrong)} lines differ "
@@ -165,6 +183,17 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if parts and lines:
             message = f"expected a label for each line of text, found {abs(lines)} {'fewer' if lines > 0 else 'more'}"
             raise InputError(parts[0].prefix, None, message)
+
+    def _check_known(self, path: str, labels: MmapValues) -> None:
+        """Raise :class:`InputError` for labels that are not in the dictionary."""
+        symbols = self.label_dictionary
+        named = range(symbols.nspecial, symbols.nspecial + len(self._names_in_data))
+        numbers = labels.between(0, len(labels.lengths)) if len(labels.lengths) else np.empty(0)
+        unknown = np.flatnonzero(~np.isin(numbers, (*named, symbols.eos())))
+        if len(unknown):
+            line = int(np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")) + 1
+            message = f"expected labels of {self._label_file('dict.txt')}, found {len(unknown)} others "
+            raise InputError(path, line, f"{message}(fairseq-preprocess --srcdict takes this file)")
 
     def _label_file(self, name: str) -> str:
         return os.path.join(self.cfg.data, "label", name)
