@@ -40,8 +40,8 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     kept = _systems(recipe, systems)
     train = _without_sizes(recipe.train) | _TRAIN
     if recipe.classifies:
-        train = {name: value for name, value in train.items() if not name.startswith("decoder-")}
-        train |= {"num-classes": 2}
+        dropped = ("decoder-", "markers", *(["pooling"] if recipe.subwords.markers else []))
+        train = {name: value for name, value in train.items() if not name.startswith(dropped)} | {"num-classes": 2}
     if "total-num-update" in train:
         train["total-num-update"] = _TRAIN["max-update"]
     corpus, parses = _corpus(recipe)
