@@ -20,8 +20,10 @@ from fairseq_syntax.modules.biases import bias_names
 class SyntaxTransformerConfig(TransformerConfig):
     """fairseq's options of a Transformer, and as :attr:`syntax` those of the syntax in its encoder."""
 
-    # Set by from_namespace. No option of fairseq's, so without an annotation.
+    # No options of fairseq's, so without annotations. The first is set by from_namespace.
     syntax = SyntaxEncoderOptions()
+    #: Where the layers of each side are among the names of parameters.
+    layer_prefixes = {"encoder": "encoder.layers.", "decoder": "decoder.layers."}  # noqa: RUF012
 
     @classmethod
     def from_namespace(cls, args: Any) -> "SyntaxTransformerConfig":
@@ -37,7 +39,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             return args
         if OmegaConf.is_config(args):
             if "task" not in args:  # the model's keys alone, not a command line that was recorded
-                _refuse_unknown(args)
+                cls._refuse_unknown(args)
         elif isinstance(args, Mapping):
             args = Namespace(**args)
         cfg: SyntaxTransformerConfig = super().from_namespace(args)
@@ -47,6 +49,24 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg.syntax = SyntaxEncoderOptions.read(args, encoder_layers=cfg.encoder.layers, encoder_heads=heads)
         cfg._check_encoder()
         return cfg
+
+    @classmethod
+    def own_keys(cls) -> set[str]:
+        """Keys of the options that are not fairseq's."""
+        return {o.key for o in encoder_options()}
+
+    @classmethod
+    def _refuse_unknown(cls, keys: Iterable[str]) -> None:
+        """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
+        known = cls.own_keys()
+        ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
+        for key in keys:
+            if key == "cpu_dropout":
+                raise ValueError(
+                    "cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's"
+                )
+            if key.startswith(ours) and key not in known:
+                raise ValueError(f"{key}: the model has no such option")
 
     def _check_encoder(self) -> None:
         """Raises :class:`ValueError` for options of a Transformer that exclude those of syntax."""
@@ -80,9 +100,15 @@ class SyntaxTransformerConfig(TransformerConfig):
         if missing:
             if label_vocabulary is None:
                 raise ValueError(
-                    f"--{missing[0]}-labels: expected labels, or --task syntax_translation, which finds them"
+                    f"--{missing[0]}-labels: expected labels, or --task syntax_translation or another task that finds "
+                    "them"
                 )
             self.syntax = self.syntax.with_labels({name: label_vocabulary(name) for name in missing})
+
+    @property
+    def _sides(self) -> list[tuple[str, Any]]:
+        """fairseq's options of encoder and decoder, by name."""
+        return [(side, getattr(self, side)) for side in self.layer_prefixes]
 
     @property
     def recorded_options(self) -> dict[str, Any]:
@@ -97,7 +123,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         found = self.syntax.recorded()
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
-        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+        for name, side in self._sides:
             # A list, as fairseq's own command line makes it; none, where fairseq would lose all layers of this side.
             asked = str(side.layers_to_keep or list(range(side.layers))).strip("[]")
             found[f"{name}_layers_to_keep"] = asked
@@ -121,7 +147,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         """Options, by name, that give weights a meaning beyond their names and shapes, and have an effect."""
         named = {name: bool(getattr(self, name)) for name in _SEMANTICS}
         named["share_decoder_input_output_embed"] |= named["share_all_embeddings"]  # as fairseq sets it
-        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+        for side, part in self._sides:
             named[f"{side}_attention_heads"] = part.attention_heads
             named[f"{side}_normalize_before"] = part.normalize_before
         return {
@@ -149,14 +175,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
     for o in encoder_options():
         o.add_to(parser)
-
-
-def _refuse_unknown(keys: Iterable[str]) -> None:
-    """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
-    known = {o.key for o in encoder_options()}
-    ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
-    for key in keys:
-        if key == "cpu_dropout":
-            raise ValueError("cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's")
-        if key.startswith(ours) and key not in known:
-            raise ValueError(f"{key}: the model has no such option")

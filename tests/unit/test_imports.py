@@ -18,7 +18,7 @@ COMPONENTS = {
     "syntax_data": "",  # the version
     "syntax_data.errors": "",
     "syntax_data.io": "errors",
-    "syntax_data.text": "errors",
+    "syntax_data.text": "errors io",
     "syntax_data.trees": "errors text",
     "syntax_data.controls": "trees",
     "syntax_data.features": "errors text trees controls",
@@ -33,12 +33,13 @@ COMPONENTS = {
     "fairseq_syntax.compat": "torch fairseq",
     "fairseq_syntax.encoder": "torch fairseq options modules",
     "fairseq_syntax.data": "torch fairseq modules compat syntax_data.features syntax_data.data_bin",
-    "fairseq_syntax.models": "torch fairseq modules encoder",
+    "fairseq_syntax.models": "torch fairseq options modules encoder",
     "fairseq_syntax.criterions": "torch fairseq modules",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
     "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",
-    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_data.trees",
+    "fairseq_syntax.tasks": "torch fairseq modules compat data models inference syntax_data.errors syntax_data.trees "
+    "syntax_data.features syntax_data.data_bin",
     "fairseq_syntax.commands": "…",
     "fairseq_syntax": "…",  # importing it registers everything
     "syntax_experiments": "",
