@@ -16,10 +16,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from fairseq import utils
 from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from fairseq_syntax.data.training_record import DataBins
 from syntax_data.data_bin.checks import open_features
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature
@@ -52,34 +52,29 @@ def warn_of_unknown_labels(split: str, feature: str, rows: Any, labels: Sequence
 
 
 def load_features(
-    cfg: Any, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False
+    text: DataBins, split: str, names: Collection[str], *, epoch: int = 1, combine: bool = False, repeated: int = 1
 ) -> SplitFeatures:
     """Loads features of the sentences that fairseq loads for the same arguments.
 
-    In the first epoch all shards of the training set are checked, so that an error in a later one is reported before
-    training starts.
+    In the first epoch all shards are checked, so that an error in a later one is reported before training starts.
 
     Args:
-        cfg: the options of the task, a :class:`~fairseq.tasks.translation.TranslationConfig`.
+        text: the data-bins with the tokens.
         names: features to load.
         combine: concatenates `split`, `split`1, `split`2 …
+        repeated: how often `split` is in that.
 
     Raises:
         FileNotFoundError: features are missing; names them and the command that makes them.
         InputError: a file is not as in the signature, or a feature has other lengths than the tokens; names the file.
-        ValueError: ``--dataset-impl`` is another format than ``mmap``.
     """
     if not names:
         return {}
-    if cfg.dataset_impl not in (None, "mmap"):
-        raise ValueError(
-            f"--dataset-impl: expected mmap, found {cfg.dataset_impl}: run fairseq-preprocess without --dataset-impl"
-        )
 
-    def load(data: str) -> SplitFeatures:
+    def load(folder: str) -> SplitFeatures:
         parts = []
         for k in itertools.count():
-            files = TokenFiles.find(data, f"{split}{k or ''}", cfg.source_lang, cfg.target_lang)
+            files = text.find(folder, f"{split}{k or ''}")
             if files is None:
                 break
             parts.append(_load_part(files, sorted(names)))
@@ -87,17 +82,14 @@ def load_features(
                 break
         if len(parts) == 1:
             return parts[0]
-        ratios = [cfg.upsample_primary] + [1] * (len(parts) - 1)
+        ratios = [repeated] + [1] * (len(parts) - 1)
         found = names if parts else ()  # fairseq says that there are no tokens
         return {name: ConcatDataset([part[name] for part in parts], ratios) for name in found}
 
-    shards = utils.split_paths(cfg.data)
-    if split != cfg.train_subset:
-        shards = shards[:1]
     if epoch == 1:
-        for shard in shards[1:]:
-            load(shard)
-    return load(shards[(epoch - 1) % len(shards)])
+        for folder in text.folders[1:]:
+            load(folder)
+    return load(text.folders[(epoch - 1) % len(text.folders)])
 
 
 def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
@@ -144,6 +136,6 @@ def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
     return (
         f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
         "They come from the subword text that fairseq-preprocess read, and its parses (see fairseq-syntax-parse), by:\n"
-        f"  fairseq-syntax-binarize --source-lang {files.lang} --target-lang {files.other_lang} "
-        f"--{option}pref {text} --{option}parse {parses} --destdir {files.data}"
+        f"  fairseq-syntax-binarize {files.options} --{option}pref {text} --{option}parse {parses} "
+        f"--destdir {files.data}"
     )

@@ -1,58 +1,88 @@
-"""Signature of the training data's features: their settings, parser and labels."""
+"""Data-bins of a text, and the signatures in them: settings, parser and labels of the training data's features."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from syntax_data.data_bin.paths import signature_path
+from fairseq import utils
+
+from syntax_data.data_bin.paths import TokenFiles, possible_pairs, signature_path
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features import FEATURES
 
 
-def recorded_split(cfg: Any) -> tuple[str | None, SplitSignature | None]:
-    """Return the path of the source's signature, and its record of training data."""
-    for path, signature in _signatures(cfg):
-        splits = signature.splits
-        return path, splits.get("train") or next(iter(splits.values()), None)
-    return None, None
+@dataclass(frozen=True)
+class DataBins:
+    """Data-bins of one text.
+
+    Attributes:
+        folders: shards, which fairseq reads in turn, an epoch each.
+        languages: the text's and that of its translations; ``None`` after ``--only-source``.
+    """
+
+    folders: tuple[str, ...]
+    languages: tuple[str, str] | tuple[None, None] = (None, None)
+
+    @classmethod
+    def of_translation(cls, cfg: Any) -> DataBins:
+        """Data-bins by the options of a translation task."""
+        return cls(tuple(utils.split_paths(cfg.data)), (cfg.source_lang, cfg.target_lang))
+
+    def find(self, folder: str, split: str) -> TokenFiles | None:
+        """The token files of a split in one of the folders; ``None``: there are none."""
+        return TokenFiles.find(folder, split, *self.languages)
+
+    def signatures(self) -> Iterator[tuple[str, Signature]]:
+        """Yield the paths and signatures."""
+        for folder in self.folders:
+            for pair in possible_pairs(*self.languages):
+                path = signature_path(folder, pair, self.languages[0])
+                if os.path.exists(path):
+                    yield path, Signature.read(path)
+                    break
+
+    def recorded_split(self) -> tuple[str | None, SplitSignature | None]:
+        """Return the path of the first signature, and its record of training data."""
+        for path, signature in self.signatures():
+            splits = signature.splits
+            return path, splits.get("train") or next(iter(splits.values()), None)
+        return None, None
 
 
-def label_vocabulary(cfg: Any, features: Iterable[str], *, needed: bool = False) -> dict[str, Sequence[str]]:
-    """Return the labels of features by their numbers in the data-bin, from 0.
+def label_vocabulary(
+    texts: Sequence[DataBins], features: Iterable[str], *, needed: bool = False
+) -> dict[str, Sequence[str]]:
+    """Return the labels of features by their numbers, from 0: those of the first text, then what others add.
 
     Args:
-        cfg: the options of the task.
-        needed: labels must be there; otherwise those of parses that the data-bin lacks are left out.
+        texts: whose segments make an example.
+        needed: labels must be there; otherwise those of parses that no data-bin has are left out.
 
     Raises:
-        ValueError: labels are missing; or there are several data-bins, in which a number means different labels.
+        ValueError: labels are missing; or shards of a text number them differently.
     """
     known = {name: FEATURES[name].labels for name in features}
     found: dict[str, Sequence[str]] = {name: labels for name, labels in known.items() if labels}
-    of_parses = [name for name, labels in known.items() if labels == ()]
-    signatures = list(_signatures(cfg)) if of_parses else []
-    for name in of_parses:
-        recorded = [(path, signature.labels[name]) for path, signature in signatures if name in signature.labels]
-        if not recorded and needed:
-            path = signatures[0][0] if signatures else cfg.data
+    for name in [name for name, labels in known.items() if labels == ()]:
+        of_texts = [labels for text in texts if (labels := _labels_of_parses(text, name))]
+        if of_texts:
+            found[name] = list(dict.fromkeys(label for labels in of_texts for label in labels))
+        elif needed:
+            path = next((path for text in texts for path, _ in text.signatures()), texts[0].folders[0])
             raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
-        for path, labels in recorded:
-            if labels != recorded[0][1]:
-                raise ValueError(
-                    f"{path}: expected the labels of {name} numbered as in {recorded[0][0]}; binarize the first shard, "
-                    "and the others into copies of its signature"
-                )
-            found[name] = labels
     return found
 
 
-def _signatures(cfg: Any) -> Iterator[tuple[str, Signature]]:
-    """Yield the paths and signatures of the source side."""
-    for data in str(cfg.data).split(os.pathsep):
-        for pair in ((cfg.source_lang, cfg.target_lang), (cfg.target_lang, cfg.source_lang)):
-            path = signature_path(data, pair, cfg.source_lang)
-            if os.path.exists(path):
-                yield path, Signature.read(path)
-                break
+def _labels_of_parses(text: DataBins, name: str) -> Sequence[str]:
+    """Labels of a text by their numbers; none: no signature has any."""
+    recorded = [(path, signature.labels[name]) for path, signature in text.signatures() if name in signature.labels]
+    for path, labels in recorded:
+        if labels != recorded[0][1]:
+            raise ValueError(
+                f"{path}: expected the labels of {name} numbered as in {recorded[0][0]}; binarize the first shard, "
+                "and the others into copies of its signature"
+            )
+    return recorded[0][1] if recorded else ()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairseq_syntax.data.training_record import label_vocabulary, recorded_split
+from fairseq_syntax.data.training_record import DataBins, label_vocabulary
 from fairseq_syntax.inference.parse_sources import (
     ParsesFromFiles,
     ParsesFromParser,
@@ -126,7 +126,8 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         ValueError: neither options nor signature name a source of parses, or it is not there; or the signature lacks
             the labels of a feature.
     """
-    path, split = recorded_split(cfg)
+    text = DataBins.of_translation(cfg)
+    path, split = text.recorded_split()
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning("%s has no signature of features: subwords are taken for %s's", cfg.data, settings.subwords)
@@ -140,7 +141,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
     unparsed = cfg.parser == "none" and cfg.input_parses is None
-    labels = {} if unparsed else label_vocabulary(cfg, wanted, needed=True)
+    labels = {} if unparsed else label_vocabulary([text], wanted, needed=True)
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:

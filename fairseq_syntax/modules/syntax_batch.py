@@ -9,9 +9,12 @@ from torch import Tensor
 
 from fairseq_syntax.modules.numerics import UNKNOWN
 
+#: What batches of composed examples have beside features: 1 at special tokens (``<s>``, separators, ``</s>``), else 0.
+SPECIAL = "special"
+
 
 class SyntaxBatch(dict[str, Tensor]):
-    """Features of a batch's source tokens, by their names in :data:`syntax_data.features.FEATURES`.
+    """Features of a batch's source tokens, by their names in :data:`syntax_data.features.FEATURES`; :data:`SPECIAL`.
 
     Each is an integer tensor ``(batch, n)``, one value a position of ``src_tokens``; :data:`UNKNOWN` at padding and
     where a sentence lacks the feature.

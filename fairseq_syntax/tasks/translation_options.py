@@ -9,11 +9,12 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks.translation import TranslationConfig
 from omegaconf import II
 
+from fairseq_syntax.tasks.syntax_task import SyntaxTaskConfig
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
 
 @dataclass
-class SyntaxTranslationConfig(TranslationConfig):
+class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
     """fairseq's translation options, and the source of parses of new text.
 
     The features that are read follow from the model.
@@ -48,26 +49,5 @@ class SyntaxTranslationConfig(TranslationConfig):
         },
     )
 
-    cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
-        default="fast",
-        metadata={
-            "help": "dropout on a CPU: from 16 random bits an entry, probabilities rounded to multiples of 2^-16 "
-            "(fast), or torch's, from 64 bits (torch); attention that fairseq leaves to torch has torch's; "
-            "default: fast"
-        },
-    )
-
-    cudnn_attention: bool = field(
-        default=False,
-        metadata={
-            "help": "let torch use cuDNN's attention on a GPU, its first choice on Hopper, which torch 2.11 to 2.13 "
-            "compute wrongly under some masks (default: off, for all models of the process)"
-        },
-    )
-
     interactive_input: str = II("interactive.input")
     post_process: Optional[str] = II("common_eval.post_process")
-    tpu: bool = II("common.tpu")
-    ddp_backend: str = II("distributed_training.ddp_backend")
-    tensorboard_logdir: Optional[str] = II("common.tensorboard_logdir")
-    valid_subset: str = II("dataset.valid_subset")

@@ -16,10 +16,11 @@ _SENTENCES = "syntax_sentences"
 
 
 def add(logging_output: dict[str, Any], sums: Mapping[str, float], sentences: int) -> None:
-    """Add a batch's sums to its log; fairseq adds these up over batches and ranks."""
+    """Add sums of a forward pass to its batch's log; fairseq adds these up over batches and ranks."""
     for name, total in sums.items():
-        logging_output[_HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name] = total
-    logging_output[_SENTENCES] = sentences
+        key = _HIDDEN + name[1:] if name.startswith("_") else _SHOWN + name
+        logging_output[key] = logging_output.get(key, 0) + total
+    logging_output[_SENTENCES] = logging_output.get(_SENTENCES, 0) + sentences
 
 
 def reduce(logging_outputs: Sequence[Mapping[str, Any]]) -> None:

@@ -37,9 +37,9 @@ import syntax_data.commands.binarize
 import syntax_data.commands.parse
 import syntax_data.commands.score
 from fairseq_syntax.data.features import load_features
+from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference.reader import source_reader
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from forked import Forked
 from syntax_data.errors import InputError
 from syntax_experiments.plots.dumps import Dump
@@ -231,9 +231,7 @@ def binarize(folder: Path, prefix: str, destination: str = "bin") -> str | None:
 
 def features(folder: Path) -> list[list[list[int]]]:
     """The features of the data-bin, read as training reads them, of the lines that have words."""
-    data = folder / "bin"
-    cfg = SyntaxTranslationConfig(data=str(data), source_lang="de", target_lang="en", dataset_impl="mmap")
-    found = load_features(cfg, "train", FEATURES[:3])
+    found = load_features(DataBins((str(folder / "bin"),), ("de", "en")), "train", FEATURES[:3])
     return [[found[name][i].tolist() for i in (0, 2, 3)] for name in FEATURES[:3]]
 
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from syntax_data.data_bin import mmap
 from syntax_data.data_bin.mmap import MmapValues
-from syntax_data.data_bin.paths import TokenFiles, signature_path
+from syntax_data.data_bin.paths import TokenFiles, possible_pairs, signature_path
 from syntax_data.data_bin.signature import Signature, check_files
 from syntax_data.errors import InputError
 from syntax_data.features import FEATURES
@@ -48,14 +48,14 @@ def _open_feature(files: TokenFiles, name: str, expected: np.ndarray) -> MmapVal
     return feature
 
 
-def verify(data: str, source_lang: str, target_lang: str) -> None:
-    """Check a data-bin's features in `source_lang`; print a line for each split.
+def verify(data: str, source_lang: str | None = None, target_lang: str | None = None) -> None:
+    """Check a data-bin's features, in `source_lang`; print a line for each split.
 
     In constant memory: size and hash of every file, against the signature; each sentence's length, against the tokens;
     every value, against :mod:`syntax_data.features`. Raises :class:`InputError` if no signature lists any split; or,
     after all splits, for the first fault with its file and sentence.
     """
-    pairs = [(source_lang, target_lang), (target_lang, source_lang)]
+    pairs = possible_pairs(source_lang, target_lang)
     signatures = {pair: Signature.read(signature_path(data, pair, source_lang)) for pair in pairs}
     listed = {split: pair for pair in pairs for split in signatures[pair].splits}
     if not listed:
