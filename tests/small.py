@@ -30,7 +30,10 @@ def dictionary(size: int = 40) -> Dictionary:
 
 
 def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, by_hydra: bool = False, **options: Any) -> Any:
-    """A 32-dimensional model, by fairseq's own ways from options, or from keys of fairseq-hydra-train, to models."""
+    """A 32-dimensional model, by fairseq's own ways from options, or from keys of fairseq-hydra-train, to models.
+
+    A RoBERTa gets no options of a decoder.
+    """
     sizes = {
         "encoder_embed_dim": 32,
         "encoder_ffn_embed_dim": 48,
@@ -42,6 +45,9 @@ def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, by_hydr
         "max_source_positions": 1024,
         "max_target_positions": 1024,
     }
+    if "roberta" in arch:
+        sizes = {name: size for name, size in sizes.items() if name.startswith("encoder")}
+        sizes |= {"max_positions": 64, "attention_dropout": 0.0, "dropout": 0.0}
     torch.manual_seed(seed)
     symbols = dictionary()
     task = SimpleNamespace(source_dictionary=symbols, target_dictionary=symbols)
@@ -102,7 +108,8 @@ def log_masks(biases: BatchBiases) -> torch.Tensor:
 def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
     """The encoder's output, (batch, n, embed_dim)."""
     inputs = {k: v for k, v in net_input.items() if k != "prev_output_tokens"}
-    return net.encoder(**inputs)["encoder_out"][0].transpose(0, 1)
+    encoder = getattr(net.encoder, "sentence_encoder", net.encoder)
+    return encoder(**inputs)["encoder_out"][0].transpose(0, 1)
 
 
 def hides(padding: torch.Tensor) -> torch.Tensor:

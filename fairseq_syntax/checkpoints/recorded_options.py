@@ -20,8 +20,9 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import read
-from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig, option_names
+from fairseq_syntax.models.roberta_options import option_names
+from fairseq_syntax.models.syntax_model import SyntaxModel
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from syntax_data.errors import InputError, short_repr
 
 logger = logging.getLogger(__name__)
@@ -125,9 +126,9 @@ def _refuse_nested(path: str, options: Mapping[str, Any]) -> None:
 
 def _check_layers(path: str, cfg: SyntaxTransformerConfig, weights: Mapping[str, Tensor]) -> None:
     """Refuse options of more layers than there are in the weights: their numbers would be listed one by one."""
-    for side in ("encoder", "decoder"):
+    for side, prefix in cfg.layer_prefixes.items():
         layers = getattr(cfg, side).layers
-        most = len({found[1] for name in weights if (found := re.match(rf"{side}\.layers\.(\d+)\.", name))})
+        most = len({found[1] for name in weights if (found := re.match(rf"{re.escape(prefix)}(\d+)\.", name))})
         if layers > most:
             raise InputError(path, None, f"{side}_layers: expected at most {most}, as its weights have, found {layers}")
 
@@ -176,7 +177,7 @@ def incompatible_options(before: Namespace | None, after: Namespace | None) -> l
     if before is None or after is None or configurations == (None, None):
         return []
     old, new = (
-        {"arch": _architecture(options)} if cfg is None else {"arch": "gated_syntax_transformer", **cfg.semantics}
+        {"arch": _architecture(options)} if cfg is None else {"arch": _kind(options), **cfg.semantics}
         for options, cfg in zip((before, after), configurations, strict=True)
     )
     return [
@@ -190,13 +191,20 @@ def _architecture(options: Namespace | None) -> str | None:
     return getattr(options, "_name", None) or getattr(options, "arch", None)
 
 
+def _kind(options: Namespace | None) -> str:
+    """The name of the model that an architecture is one of."""
+    model = ARCH_MODEL_REGISTRY[_architecture(options)]
+    return next(name for name, registered in MODEL_REGISTRY.items() if registered is model)
+
+
 def _config(options: Namespace | None) -> SyntaxTransformerConfig | None:
     """The configuration of one of our models; ``None`` for other models."""
-    return SyntaxTransformerConfig.from_namespace(options) if _is_ours(options) else None
+    model = ARCH_MODEL_REGISTRY.get(_architecture(options), object)
+    return model.config_type.from_namespace(options) if issubclass(model, SyntaxModel) else None
 
 
 def _is_ours(options: Namespace | None) -> bool:
-    return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), SyntaxTransformerModel)
+    return issubclass(ARCH_MODEL_REGISTRY.get(_architecture(options), object), SyntaxModel)
 
 
 def _compare(found: Recorded, model: Any, *, resuming: bool) -> None:

@@ -68,8 +68,8 @@ def dump(args: argparse.Namespace) -> int:
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
-        _add(file, "layers", np.array(model.encoder.traced_layers))
-        _add(file, "masks", np.array(model.encoder.bias_builder.names))
+        _add(file, "layers", np.array(model.syntax_encoder.traced_layers))
+        _add(file, "masks", np.array(model.syntax_encoder.bias_builder.names))
         if model.learned_biases:
             _add(file, "biases", np.array(model.learned_biases))
         for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):

@@ -51,14 +51,21 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
-        self.bias_builder = BiasBuilder(options.biases, position=RelativePosition() if options.position_bias else None)
+        self.bias_builder = BiasBuilder(
+            options.biases,
+            position=RelativePosition() if options.position_bias else None,
+            opens_special=options.special_tokens == "open",
+        )
         self.syntax_layer_numbers = options.syntax_layers
         self.tree_mixing: DescendantMixing | None = None
         if options.mixing.on:
             name = options.mixing.activation or cfg.activation_fn
             activation = torch.sigmoid if name == SIGMOID else utils.get_activation_fn(str(name))
             self.tree_mixing = DescendantMixing(
-                embed_dim, layers=len(self.layers), weight=options.mixing.weight, activation=activation
+                embed_dim,
+                layers=len(self.layers),
+                weight=None if options.mixing.plain else options.mixing.weight,
+                activation=activation,
             )
         self.top: nn.Module | None = None
         self.fusion: Fusion | None = None
@@ -207,7 +214,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         self, x: Tensor, features: SyntaxBatch, run: ForwardPass, descendants: Descendants | None
     ) -> dict[str, list[Prediction]]:
         """Predictions of syntax layers and of the predictor, by name; names without any are left out."""
-        targets, padding = parent_targets(features["word"], features["head"]), run.syntax.padding
+        targets = parent_targets(features["word"], features["head"], features.special)
+        padding = run.syntax.padding
         found = {"parent": [predicted_parents(s.squeeze(1), targets, padding) for s in run.predictions]}
         if self.predictor is not None:
             corrupted = None if descendants is None else descendants.corrupted

@@ -120,6 +120,13 @@ class SyntaxEncoderOptions:
         help="a learned bias by relative position in the scores of all heads, global and syntactic attention alike, of "
         "the layers with syntax (the mask called position, as in T5)",
     )
+    special_tokens: str = option(
+        "open",
+        choices=("open", "words"),
+        help="<s>, separators and </s> under syntax masks, in encoders of several segments (of translation's one "
+        "sentence masks say what </s> sees): they see all and are seen by all (open), or are words of their own under "
+        "the mask's law (words)",
+    )
     biases: tuple[SyntaxBias, ...] = ()
     gate: GateOptions = field(default_factory=GateOptions)
     embeddings: FeatureEmbeddingOptions = field(default_factory=FeatureEmbeddingOptions)
@@ -271,6 +278,8 @@ class SyntaxEncoderOptions:
             "feature_embeddings": ",".join(self.embeddings.names),
             "tree_mixing": self.mixing.on,
         }
+        if any(bias.features for bias in self.biases):
+            found["special_tokens"] = self.special_tokens
         for bias in self.biases:
             found |= bias.effective_options()
         if self.has_top:
@@ -282,6 +291,7 @@ class SyntaxEncoderOptions:
             found |= {f"{name}_labels": " ".join(labels) for name, labels in self.embeddings.labels.items()}
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation
+            found["tree_mixing_plain"] = self.mixing.plain
         if self.gated_by_head and self.gate.batch_norm:
             found["gate_batch_norm_eps"] = self.gate.eps
         return found

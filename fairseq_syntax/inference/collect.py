@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules.biases import AttentionBias
 from fairseq_syntax.modules.trace import SyntaxTrace
 
@@ -19,26 +19,26 @@ def analyse(model: Any, batch: Mapping[str, Any], contents: Sequence[str] = CONT
     """Return gates, masks, biases and attention of a batch, batch first, with padding.
 
     Args:
-        model: a :class:`~fairseq_syntax.models.transformer.SyntaxTransformerModel`.
+        model: a :class:`~fairseq_syntax.models.syntax_model.SyntaxModel`.
         contents: the wanted ones of :data:`CONTENTS`. A model without gates has no gates, one without tables of learned
             biases no biases, and one with a learned mask no masks.
 
     Raises:
         ValueError: the model is another one; or masks are wanted, and one is no matrix.
     """
-    if not isinstance(model, SyntaxTransformerModel):
-        raise ValueError(f"expected a gated_syntax_transformer, found a {type(model).__name__}")
+    if not isinstance(model, SyntaxModel):
+        raise ValueError(f"expected a model with a syntax encoder, found a {type(model).__name__}")
     net_input = {name: batch["net_input"].get(name) for name in ("src_tokens", "src_lengths", "src_syntax")}
     asked = [name for name in ("gates", "attention") if name in contents and (name != "gates" or model.gates)]
     found = {}
     if asked:
         trace = SyntaxTrace(asked)
         with torch.no_grad():
-            model.encoder(**net_input, trace=trace)
+            model.syntax_encoder(**net_input, trace=trace)
         found = {name: trace.stacked(name) for name in asked}
     tables = model.learned_biases
     if not {"masks", "biases"}.isdisjoint(contents):
-        masks = model.encoder.bias_builder(net_input["src_syntax"], net_input["src_tokens"])
+        masks = model.syntax_encoder.bias_builder(net_input["src_syntax"], net_input["src_tokens"])
         if "masks" in contents and masks.biases and all(isinstance(expert, AttentionBias) for expert in masks.biases):
             found["masks"] = masks.masks
         if "biases" in contents and tables:

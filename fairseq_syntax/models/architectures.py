@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fairseq.models import register_model_architecture
+from fairseq.models.roberta.model import base_architecture as roberta
+from fairseq.models.roberta.model import roberta_large_architecture as roberta_large
 from fairseq.models.transformer import base_architecture
 
-from fairseq_syntax.models import transformer as gated_syntax_transformer  # noqa: F401  (the model that they are architectures of)
+# The models that they are architectures of.
+from fairseq_syntax.models import roberta as syntax_roberta  # noqa: F401
+from fairseq_syntax.models import transformer as gated_syntax_transformer  # noqa: F401
 
 
-def architecture(name: str, **defaults: Any) -> None:
-    """Register an architecture: `defaults`, and then fairseq's, where none is given."""
+def architecture(
+    name: str,
+    model: str = "gated_syntax_transformer",
+    base: Callable[[Any], None] = base_architecture,
+    /,
+    **defaults: Any,
+) -> None:
+    """Register an architecture of a model: `defaults`, and then those of fairseq's `base`, where none is given.
 
-    @register_model_architecture("gated_syntax_transformer", name)
+    A default that is a function computes one from the other options of the command line.
+    """
+
+    @register_model_architecture(model, name)
     def set_defaults(args: Any) -> None:
         for option, value in defaults.items():
-            setattr(args, option, getattr(args, option, value))
-        base_architecture(args)
+            setattr(args, option, getattr(args, option, value(args) if callable(value) else value))
+        base(args)
 
 
 def _sizes(embed: int, ffn: int, heads: int, layers: int = 6) -> dict[str, int]:
@@ -146,3 +160,31 @@ for _system in ("sg_net_transformer", "syntax_infused_transformer"):
     architecture(
         f"{_system}_wmt14_en_de", **_SYSTEMS[_system], **_sizes(512, 2048, 8), dropout=0.1, attention_dropout=0.1
     )
+
+
+def _predicts(args: Any) -> bool:
+    """Parses are predicted where masked LM is trained with losses for that."""
+    return getattr(args, "criterion", None) == "masked_lm_with_syntax"
+
+
+#: RoBERTa with the encoder of these systems.
+_ROBERTAS: dict[str, dict[str, Any]] = {
+    "gated_syntax_roberta": {},
+    "relative_position_roberta": _SYSTEMS["relative_position_transformer"],
+    "tree_bias_roberta": _SYSTEMS["tree_bias_transformer"],
+    "sla_roberta": _SYSTEMS["sla_transformer"],
+    #: Special tokens see themselves alone, as published; so heads read the mean of all words.
+    "sg_net_roberta": {**_SYSTEMS["sg_net_transformer"], "special_tokens": "words", "pooling": "mean"},
+    #: Sundararaman et al., syntax-infused BERT: parts of speech.
+    "pos_roberta": {"syntax_masks": "none", "feature_embeddings": "upos"},
+    "seprem_roberta": {
+        **_SYSTEMS["seprem_transformer"],
+        "distance_prediction": _predicts,
+        "parent_prediction": _predicts,
+    },
+}
+for _name, _row in _ROBERTAS.items():
+    for _suffix, _base in (("", roberta), ("_base", roberta), ("_large", roberta_large)):
+        architecture(f"{_name}{_suffix}", "syntax_roberta", _base, feature_merge="sum", **_row)
+    _tiny = {option: size for option, size in _TINY.items() if option.startswith("encoder")}
+    architecture(f"{_name}_tiny", "syntax_roberta", roberta, feature_merge="sum", **_row, **_tiny)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from typing import Any, ClassVar
 
 import torch
+from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.distributed import utils as distributed_utils
 from fairseq.models import BaseFairseqModel
-from torch import nn
+from omegaconf import OmegaConf, open_dict
+from torch import Tensor, nn
 
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.gates import Gate
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -21,15 +26,52 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 logger = logging.getLogger(__name__)
 
 
+#: Beginnings of the names of parameters that syntax adds to an encoder or to its layers: what they are, and the options
+#: that a model has them by.
+_PARTS = {
+    r"self_attn\.gate": ("gate", "--syntax-masks, --syntax-layers and --syntax-combination"),
+    r"self_attn\.experts": ("experts", "--syntax-masks and --syntax-layers"),
+    r"self_attn\.position_bias": ("position_bias", "--position-bias and --syntax-layers"),
+    "tree_mixing": ("tree_mixing", "--tree-mixing"),
+    "top": ("top", "--syntax-layers"),
+    "fusion": ("fusion", "--fusion and --syntax-layers"),
+    "predictor": ("predictor", "--parent-prediction and --distance-prediction"),
+    r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
+}
+
+
 class SyntaxModel(BaseFairseqModel):
     """Base of models with a syntax encoder, as tasks see them."""
 
-    encoder: SyntaxTransformerEncoder
+    #: Reads the options, and says which of them the weights depend on.
+    config_type: ClassVar[type[SyntaxTransformerConfig]] = SyntaxTransformerConfig
+    #: Where the syntax encoder is among the names of parameters.
+    encoder_prefix: ClassVar[str] = "encoder."
+
+    @property
+    def syntax_encoder(self) -> SyntaxTransformerEncoder:
+        """The encoder with syntax."""
+        encoder: SyntaxTransformerEncoder = self.get_submodule(self.encoder_prefix[:-1])  # type: ignore[assignment]
+        return encoder
+
+    @classmethod
+    def settled_options(cls, args: Any, task: Any) -> SyntaxTransformerConfig:
+        """Read the options of a new model, and replace those in `args` that a checkpoint has to record.
+
+        Args:
+            task: may have a method ``label_vocabulary``, which gives the labels of a feature.
+        """
+        cfg = cls.config_type.from_namespace(args)
+        cfg.fill_label_vocabulary(getattr(task, "label_vocabulary", None))
+        with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
+            for name, value in cfg.recorded_options.items():
+                setattr(args, name, value)
+        return cls.config_type.from_namespace(args)
 
     @property
     def syntax_attentions(self) -> dict[int, SyntaxAttention]:
         """Self-attentions of the syntax layers, by the layer's number, from 1."""
-        return {number: layer.self_attn for number, layer in self.encoder.syntax_layers.items()}
+        return {number: layer.self_attn for number, layer in self.syntax_encoder.syntax_layers.items()}
 
     @property
     def gates(self) -> dict[int, Gate]:
@@ -44,27 +86,27 @@ class SyntaxModel(BaseFairseqModel):
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """Features that the model's batches must have."""
-        return self.encoder.syntax_features
+        return self.syntax_encoder.syntax_features
 
     @property
     def label_features(self) -> tuple[str, ...]:
         """Features that its auxiliary losses need, in training and validation alone."""
-        return self.encoder.label_features
+        return self.syntax_encoder.label_features
 
     @property
     def feature_labels(self) -> Mapping[str, Sequence[str]]:
         """Labels that the model knows, of features with embeddings, in the order of its numbers."""
-        embedding = self.encoder.embed_tokens
+        embedding = self.syntax_encoder.embed_tokens
         return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Sets the labels that features number in the batches to come, which may come from other data."""
-        if isinstance(self.encoder.embed_tokens, InfusedEmbedding):
-            self.encoder.embed_tokens.set_label_vocabulary(labels)
+        if isinstance(self.syntax_encoder.embed_tokens, InfusedEmbedding):
+            self.syntax_encoder.embed_tokens.set_label_vocabulary(labels)
 
     @property
     def _warmup_epochs(self) -> int:
-        return self.encoder.options.gate.warmup_epochs if self.gates else 0
+        return self.syntax_encoder.options.gate.warmup_epochs if self.gates else 0
 
     def check_backend(self, ddp_backend: str) -> None:
         """Refuse pre-warmup under fairseq's ``--ddp-backend fully_sharded``."""
@@ -99,7 +141,7 @@ class SyntaxModel(BaseFairseqModel):
         Args:
             counts: false for a dummy batch of a process that has none left, which must change nothing.
         """
-        statistics = self.encoder.gate_statistics
+        statistics = self.syntax_encoder.gate_statistics
         if all(parameter.grad is None for parameter in self.parameters()):
             statistics.clear()
         with statistics.within_step(counts=counts):
@@ -113,7 +155,7 @@ class SyntaxModel(BaseFairseqModel):
         Args:
             stepped: false if loss scaling skipped the step.
         """
-        statistics = self.encoder.gate_statistics
+        statistics = self.syntax_encoder.gate_statistics
         if not stepped:
             statistics.clear()
         elif distributed_utils.get_data_parallel_world_size() == 1:
@@ -121,6 +163,35 @@ class SyntaxModel(BaseFairseqModel):
         else:
             group = distributed_utils.get_data_parallel_group()
             statistics.move(partial(distributed_utils.all_reduce, group=group))
+
+    def load_state_dict(
+        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
+        """As fairseq's, which would look for our gates before it prunes (``encoder_layers_to_keep``)."""
+        if model_cfg is not None:
+            state_dict = prune_state_dict(state_dict, model_cfg)
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+    def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
+        """As fairseq's; parts that the state lacks start fresh, and a predictor that the model lacks is left out.
+
+        Raises:
+            ValueError: the state has another part that the model lacks.
+        """
+        super().upgrade_state_dict(state_dict)
+        own = self.state_dict()
+        for part, (name, option) in _PARTS.items():
+            of_part = re.compile(rf"{re.escape(self.encoder_prefix)}(layers\.\d+\.(module\.)*)?{part}\.")
+            fresh = {key: value for key, value in own.items() if of_part.match(key)}
+            given = [key for key in state_dict if of_part.match(key)]
+            if fresh and not given:
+                logger.info("the checkpoint has no %s; these start fresh: %s", name, ", ".join(fresh))
+                state_dict.update(fresh)
+            elif given and not fresh and name == "predictor":  # for losses alone
+                for key in given:
+                    del state_dict[key]
+            elif given and not fresh:
+                raise ValueError(f"the checkpoint has a {name}, which the model lacks: give {option} as it was trained")
 
     def validation_trace(self) -> SyntaxTrace | None:
         """Return a trace that validation fills: of the gates; ``None`` where there are none."""
@@ -136,7 +207,7 @@ class SyntaxModel(BaseFairseqModel):
         names = [
             f"gate_{mask}_l{layer}" if head == 0 else f"_gate_{mask}_l{layer}_h{head}"
             for layer in sorted(trace.layers)
-            for mask in self.encoder.bias_builder.names
+            for mask in self.syntax_encoder.bias_builder.names
             for head in range(gates.shape[3] + 1)
         ]
         return dict(zip(names, means.flatten().tolist(), strict=True)), len(gates)

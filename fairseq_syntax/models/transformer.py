@@ -6,14 +6,11 @@ import argparse
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
-from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.tasks import TASK_REGISTRY
-from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
@@ -23,12 +20,6 @@ from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.trace import SyntaxTrace
 
 logger = logging.getLogger(__name__)
-
-#: Beginnings of the names of parameters that syntax adds to a Transformer's encoder or to its layers.
-_ADDED = (
-    *(rf"self_attn\.{part}" for part in ("gate", "experts", "position_bias")),
-    *("tree_mixing", "top", "fusion", "predictor", r"embed_tokens\.tables"),
-)
 
 
 @register_model("gated_syntax_transformer")
@@ -45,12 +36,7 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "SyntaxTransformerModel":
-        cfg = SyntaxTransformerConfig.from_namespace(args)
-        cfg.fill_label_vocabulary(getattr(task, "label_vocabulary", None))
-        with open_dict(args) if OmegaConf.is_config(args) else nullcontext():
-            for name, value in cfg.recorded_options.items():
-                setattr(args, name, value)
-        model = super().build_model(SyntaxTransformerConfig.from_namespace(args), task)
+        model = super().build_model(cls.settled_options(args, task), task)
         model.args = args  # as of fairseq's legacy models, for code that asks them for their options
         return model
 
@@ -147,25 +133,6 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         """
         task = TASK_REGISTRY["syntax_translation"]  # by name: tasks import models
         return task.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
-
-    def load_state_dict(
-        self, state_dict: dict[str, Tensor], strict: bool = True, model_cfg: Any = None, args: Any = None
-    ) -> Any:
-        """As fairseq's, which would look for our gates before it prunes (``encoder_layers_to_keep``)."""
-        if model_cfg is not None:
-            state_dict = prune_state_dict(state_dict, model_cfg)
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
-
-    def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """As fairseq's; parameters that a stock Transformer's state lacks start fresh."""
-        super().upgrade_state_dict(state_dict)
-        for part in _ADDED:
-            of_part = re.compile(rf"encoder\.(layers\.\d+\.(module\.)*)?{part}\.")
-            fresh = {name: value for name, value in self.state_dict().items() if of_part.match(name)}
-            if fresh and fresh.keys().isdisjoint(state_dict):
-                what = part.replace("\\", "").removeprefix("self_attn.")
-                logger.info("the checkpoint has no %s; these start fresh: %s", what, ", ".join(fresh))
-                state_dict.update(fresh)
 
     def make_generation_fast_(
         self, *, retain_dropout_modules: str | Sequence[str] | None = None, **kwargs: Any

@@ -20,8 +20,10 @@ from fairseq_syntax.modules.biases import bias_names
 class SyntaxTransformerConfig(TransformerConfig):
     """fairseq's options of a Transformer, and as :attr:`syntax` those of the syntax in its encoder."""
 
-    # Set by from_namespace. No option of fairseq's, so without an annotation.
+    # No options of fairseq's, so without annotations. The first is set by from_namespace.
     syntax = SyntaxEncoderOptions()
+    #: Where the layers of each side are among the names of parameters.
+    layer_prefixes = {"encoder": "encoder.layers.", "decoder": "decoder.layers."}  # noqa: RUF012
 
     @classmethod
     def from_namespace(cls, args: Any) -> "SyntaxTransformerConfig":
@@ -80,9 +82,15 @@ class SyntaxTransformerConfig(TransformerConfig):
         if missing:
             if label_vocabulary is None:
                 raise ValueError(
-                    f"--{missing[0]}-labels: expected labels, or --task syntax_translation, which finds them"
+                    f"--{missing[0]}-labels: expected labels, or --task syntax_translation or another task that finds "
+                    "them"
                 )
             self.syntax = self.syntax.with_labels({name: label_vocabulary(name) for name in missing})
+
+    @property
+    def _sides(self) -> list[tuple[str, Any]]:
+        """fairseq's options of encoder and decoder, by name."""
+        return [(side, getattr(self, side)) for side in self.layer_prefixes]
 
     @property
     def recorded_options(self) -> dict[str, Any]:
@@ -97,7 +105,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         found = self.syntax.recorded()
         if not (self.encoder.layers_to_keep or self.decoder.layers_to_keep):
             return found
-        for name, side in (("encoder", self.encoder), ("decoder", self.decoder)):
+        for name, side in self._sides:
             # A list, as fairseq's own command line makes it; none, where fairseq would lose all layers of this side.
             asked = str(side.layers_to_keep or list(range(side.layers))).strip("[]")
             found[f"{name}_layers_to_keep"] = asked
@@ -121,7 +129,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         """Options, by name, that give weights a meaning beyond their names and shapes, and have an effect."""
         named = {name: bool(getattr(self, name)) for name in _SEMANTICS}
         named["share_decoder_input_output_embed"] |= named["share_all_embeddings"]  # as fairseq sets it
-        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+        for side, part in self._sides:
             named[f"{side}_attention_heads"] = part.attention_heads
             named[f"{side}_normalize_before"] = part.normalize_before
         return {

@@ -28,7 +28,7 @@ def is_word_start(word: Tensor) -> Tensor:
 
 
 def is_eos(word: Tensor) -> Tensor:
-    """True at ``</s>``, which is a word of its own, the last, ``(batch, n)``."""
+    """True at ``</s>`` of a sentence, which is a word of its own, the last, ``(batch, n)``."""
     return word == word.max(dim=1, keepdim=True).values
 
 
@@ -54,6 +54,17 @@ def head_positions(word: Tensor, head: Tensor, first: Tensor) -> Tensor:
     """Return the first position of each word's head, ``(batch, n)``; of a root its own."""
     position = word_starts(word, first).gather(1, head.clamp(min=0))
     return torch.where(position < word.shape[1], position, first)
+
+
+def roots(word: Tensor, head: Tensor) -> Tensor:
+    """Return the number, from 1, of the root above each position's word, ``(batch, n)``: one number a tree."""
+    batch, n = word.shape
+    number = word + 1
+    up = number.new_zeros(batch, 1 + n)
+    up.scatter_(1, number, torch.where(head > 0, head, number))
+    for _ in range((n - 1).bit_length()):  # each doubles the number of steps
+        up = up.gather(1, up)
+    return up.gather(1, number)
 
 
 def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = False) -> Tensor:

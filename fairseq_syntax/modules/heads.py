@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_eos
+from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_eos, roots
 from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32, padding_bias
 from fairseq_syntax.options import option
 
@@ -82,17 +82,21 @@ class Prediction:
         return there.new_zeros(sentences).index_add(0, self.sentences, there)
 
 
-def parent_targets(word: Tensor, head: Tensor) -> Tensor:
+def parent_targets(word: Tensor, head: Tensor, special: Tensor | None = None) -> Tensor:
     """Return the first position of each position's head, ``(batch, n)``.
 
-    :data:`UNKNOWN` where nothing is to be predicted: ``</s>``, padding, a sentence without a parse.
+    :data:`UNKNOWN` where nothing is to be predicted: special tokens, padding, a sentence without a parse.
+
+    Args:
+        special: true at special tokens, ``(batch, n)``; ``None``: ``</s>``, the last word, is the only one.
     """
-    return head_positions(word, head, first_subwords(word)).masked_fill(~_is_predicted(word, head), UNKNOWN)
+    predicted = _is_predicted(word, head, special)
+    return head_positions(word, head, first_subwords(word)).masked_fill(~predicted, UNKNOWN)
 
 
-def _is_predicted(word: Tensor, head: Tensor) -> Tensor:
+def _is_predicted(word: Tensor, head: Tensor, special: Tensor | None) -> Tensor:
     """True at positions of which something is predicted, ``(batch, n)``."""
-    return ~is_eos(word) & (word != UNKNOWN) & (head != UNKNOWN)
+    return ~(is_eos(word) if special is None else special) & (word != UNKNOWN) & (head != UNKNOWN)
 
 
 def predicted_parents(scores: Tensor, targets: Tensor, padding: Tensor | None) -> Prediction:
@@ -129,21 +133,26 @@ class CorruptedDistances:
         return Prediction(at_least_float32(rows[sentence, one] + columns[sentence, other]), self.targets, sentence)
 
 
-def corrupt_distances(depths: Tensor, word: Tensor, head: Tensor, *, rate: float) -> CorruptedDistances:
+def corrupt_distances(
+    depths: Tensor, word: Tensor, head: Tensor, special: Tensor | None = None, *, rate: float
+) -> CorruptedDistances:
     """Choose distances to predict, at random each time, and corrupt them (SEPREM, Xu et al. 2021, §4.3).
 
-    The paper does not define which entries of D are chosen from. Here they are the ordered pairs of different words. Of
-    those chosen 80% are masked, 10% are replaced by a random integer up to the longest distance, and 10% are shown.
+    The paper does not define which entries of D are chosen from. Here they are the ordered pairs of different words of
+    one tree. Of those chosen 80% are masked, 10% are replaced by a random integer up to the longest distance, and 10%
+    are shown.
 
     Args:
         depths: D of :func:`fairseq_syntax.modules.tree_mixing.descendant_depths`, ``(batch, n, n)``.
-        word, head: the features, ``(batch, n)`` each.
+        word, head, special: see :func:`parent_targets`.
         rate: the share of the pairs that is chosen.
     """
     first = first_subwords(word)
     position = torch.arange(word.shape[1], device=word.device)
-    begins = (first == position) & _is_predicted(word, head)
+    begins = (first == position) & _is_predicted(word, head, special)
     pairs = begins.unsqueeze(2) & begins.unsqueeze(1) & (position.unsqueeze(1) != position)
+    root = roots(word, head)
+    pairs &= root.unsqueeze(2) == root.unsqueeze(1)
     chosen = pairs & (torch.rand(depths.shape, device=word.device) < rate)
     draw = torch.rand(depths.shape, device=word.device)
     longest = depths.amax().clamp(min=1)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from fairseq_syntax.modules.dependency import is_eos
 from fairseq_syntax.modules.numerics import UNKNOWN
 
 #: What batches of composed examples have beside features: 1 at special tokens (``<s>``, separators, ``</s>``), else 0.
@@ -63,8 +64,13 @@ class SyntaxBatch(dict[str, Tensor]):
         if missing := [name for name in names if name not in self]:
             raise ValueError(
                 f"{part} needs net_input['src_syntax'] to hold {', '.join(names)}; missing: {', '.join(missing)}. Does "
-                "the data come from --task syntax_translation?"
+                "the data come from a task that reads them, such as --task syntax_translation?"
             )
+
+    @property
+    def special(self) -> Tensor:
+        """True at special tokens, ``(batch, n)``: at ``</s>``, unless the batch says where they are."""
+        return self[SPECIAL] == 1 if SPECIAL in self else is_eos(self["word"])
 
     def known(self, *names: str) -> Tensor:
         """Return where a position has all these features, ``(batch, n)``."""

@@ -31,6 +31,11 @@ class TreeMixingOptions:
     weight: float = option(
         0.1, name="tree_mixing_weight", help="initial weight of that mixture, which is learned (α of SEPREM)"
     )
+    plain: bool = option(
+        False,
+        name="tree_mixing_plain",
+        help="that mixture is added, without a weight (SEPREM's Table 6, without α)",
+    )
     activation: str | None = option(
         None,
         name="tree_mixing_activation",
@@ -62,7 +67,9 @@ class Descendants:
         """
         word, head, known = syntax["word"], syntax["head"], syntax.known("word", "head")
         depths = descendant_depths(word, head) * (known.unsqueeze(2) & known.unsqueeze(1))
-        corrupted = None if corruption_rate is None else corrupt_distances(depths, word, head, rate=corruption_rate)
+        corrupted = None
+        if corruption_rate is not None:
+            corrupted = corrupt_distances(depths, word, head, syntax.special, rate=corruption_rate)
         shown = depths if corrupted is None else corrupted.shown
         return cls(descendant_weights(shown), known.any(dim=1), corrupted)
 
@@ -71,23 +78,24 @@ class DescendantMixing(nn.Module):
     """Mixture of words and their descendants: (1 - α)·H + α·Ĥ, Ĥ = σ(H·W1 + D̃·H·W2) (SEPREM, eq. 1 and 5).
 
     It is the input of all layers of an encoder. Each layer has matrices of its own, and all share α. D̃ is of
-    :func:`descendant_weights`. A sentence without a parse has α = 0.
+    :func:`descendant_weights`. A sentence without a parse has α = 0. Without a weight it is H + Ĥ, and H without a
+    parse.
 
     Args:
         embed_dim: width of the encoder.
         layers: number of layers.
-        weight: initial α.
+        weight: initial α; ``None``: there is none.
         activation: σ.
     """
 
-    def __init__(self, embed_dim: int, *, layers: int, weight: float, activation: Callable[[Tensor], Tensor]):
+    def __init__(self, embed_dim: int, *, layers: int, weight: float | None, activation: Callable[[Tensor], Tensor]):
         super().__init__()
         #: By this name fairseq finds parts of layers that it prunes.
         self.layers = nn.ModuleList(
             nn.ModuleDict({name: nn.Linear(embed_dim, embed_dim, bias=False) for name in ("own", "descendants")})
             for _ in range(layers)
         )
-        self.weight = nn.Parameter(torch.tensor([float(weight)]))
+        self.weight = None if weight is None else nn.Parameter(torch.tensor([float(weight)]))
         self.activation = activation
 
     def forward(self, x: Tensor, layer: int, descendants: Descendants) -> Tensor:
@@ -100,6 +108,8 @@ class DescendantMixing(nn.Module):
         matrices: Any = self.layers[layer - 1]
         own, below = matrices["own"](x), matrices["descendants"](x).transpose(0, 1)
         mixed = self.activation(own + torch.bmm(descendants.weights.to(below.dtype), below).transpose(0, 1))
+        if self.weight is None:
+            return x + mixed * descendants.has_parse.to(x.dtype)[None, :, None]
         weight = torch.where(descendants.has_parse, self.weight, torch.zeros_like(self.weight))
         weight = weight.to(x.dtype)[None, :, None]
         return (1 - weight) * x + weight * mixed

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
 from fairseq_syntax.modules.biases.registry import SyntaxBias
-from fairseq_syntax.modules.syntax_batch import SyntaxBatch
+from fairseq_syntax.modules.syntax_batch import SPECIAL, SyntaxBatch
 
 
 class BatchBiases:
@@ -188,11 +188,13 @@ class BiasBuilder:
     Args:
         masks: the kinds, in the order of the gates.
         position: the kind of a learned bias of all experts' scores, which needs no features, if there is one.
+        opens_special: pairs with a special token that a batch names (:data:`SPECIAL`) have no bias of a parse.
     """
 
-    def __init__(self, masks: Sequence[SyntaxBias], *, position: SyntaxBias | None = None):
+    def __init__(self, masks: Sequence[SyntaxBias], *, position: SyntaxBias | None = None, opens_special: bool = True):
         self.masks = tuple(masks)
         self.position = position
+        self.opens_special = opens_special
         self.names = tuple(mask.name for mask in masks)
         #: The features that they need, each once; and those that only their losses need.
         self.features = tuple(dict.fromkeys(feature for mask in masks for feature in mask.features))
@@ -226,14 +228,18 @@ class BiasBuilder:
         valid: list[Tensor] = []  # of each kind, positions that have its features
         biases: list[Any] = []
         for mask in self.masks:
-            has_labels = teaches and all(name in syntax for name in mask.label_features)
-            labels = {name: syntax[name] for name in mask.label_features} if has_labels else {}
+            labels: dict[str, Tensor] = {}
+            if teaches and mask.label_features and {*mask.label_features} <= syntax.keys():
+                labels = {name: syntax[name] for name in mask.label_features}
+                labels |= {SPECIAL: syntax.special} if SPECIAL in syntax else {}
             bias = mask.bias(*([syntax[name] for name in mask.features] or [indices]), **labels)
             at = syntax.known(*mask.features) if mask.features else torch.ones_like(tokens, dtype=torch.bool)
             if mask.features:
                 if not isinstance(bias, (AttentionBias, Buckets)):
                     raise TypeError(f"{mask.name}: expected an AttentionBias or Buckets, found {type(bias).__name__}")
-                bias = bias.where((at.unsqueeze(2) & at.unsqueeze(1)).unsqueeze(1))
+                opens = mask.opens_special or (self.opens_special and SPECIAL in syntax)
+                biased = at & ~syntax.special if opens else at
+                bias = bias.where((biased.unsqueeze(2) & biased.unsqueeze(1)).unsqueeze(1))
             valid.append(at)
             biases.append(bias)
 

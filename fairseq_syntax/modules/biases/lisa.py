@@ -27,7 +27,7 @@ class PredictedParent(SyntaxBias):
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Tensor | None:
         """:func:`~fairseq_syntax.modules.heads.parent_targets` of the labels; ``None`` without any."""
-        return parent_targets(labels["word"], labels["head"]) if labels else None
+        return parent_targets(**labels) if labels else None
 
     def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
         return ParentAttention(embed_dim, self.hidden_dim or head_dim, teacher_forcing=self.teacher_forcing)

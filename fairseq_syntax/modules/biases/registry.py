@@ -27,6 +27,8 @@ class SyntaxBias:
     features: ClassVar[tuple[str, ...]] = ()
     #: Features that only its auxiliary loss needs, in training.
     label_features: ClassVar[tuple[str, ...]] = ()
+    #: By its definition, pairs with a special token have no bias.
+    opens_special: ClassVar[bool] = False
 
     def log_mask(self, *features: Tensor) -> Tensor:
         """Return the logarithm of a mask, ``(batch, n, n)`` in float32.
@@ -45,7 +47,8 @@ class SyntaxBias:
 
         Args:
             features: see :meth:`log_mask`.
-            labels: :attr:`label_features` by name, each ``(batch, n)``, in a batch that trains them; else none.
+            labels: :attr:`label_features` by name, each ``(batch, n)``, in a batch that trains them; else none. With
+                them ``special``, true at special tokens, if the batch names those.
         """
         return AttentionBias(bias=self.log_mask(*features).unsqueeze(1))
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
-from fairseq_syntax.modules.dependency import first_subwords, is_eos, tree_distances, word_starts
+from fairseq_syntax.modules.dependency import first_subwords, tree_distances, word_starts
 from fairseq_syntax.options import option
 
 
@@ -19,12 +19,13 @@ class SyntaxAwareLocalAttention(SyntaxBias):
     for the words i' before and after i's, T(i', j) <= m. At a border between two sentences of the line, one sees into
     the other by these neighbours.
 
-    ``</s>`` sees and is seen by all, as [CLS] and [SEP] of the authors' code. That code also shows all punctuation to
-    every word, recognised by the characters of a token; this mask does not. A cycle of heads raises
+    Special tokens see and are seen by all, as [CLS] and [SEP] of the authors' code. That code also shows all
+    punctuation to every word, recognised by the characters of a token; this mask does not. A cycle of heads raises
     :class:`ValueError`.
     """
 
     features = ("word", "head")
+    opens_special = True
 
     distance: int = option(
         3, at_least=0, help="how many steps in the dependency tree a word sees under sla (m of Li et al. 2021)"
@@ -43,6 +44,4 @@ class SyntaxAwareLocalAttention(SyntaxBias):
             for number in (word, word + 2):  # of the words before and after, counted from 1
                 beside = begin.gather(1, number.clamp(min=0))
                 visible = visible | rows.gather(1, beside.unsqueeze(2).expand(batch, n, n))
-        end = is_eos(word)
-        visible = visible | end.unsqueeze(2) | end.unsqueeze(1)
         return torch.zeros(batch, n, n, device=word.device).masked_fill_(~visible, -torch.inf)

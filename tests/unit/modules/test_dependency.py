@@ -11,6 +11,7 @@ import torch
 
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.biases import (
+    BiasBuilder,
     ParentScaling,
     SyntacticDependencyOfInterest,
     SyntaxAwareLocalAttention,
@@ -104,7 +105,8 @@ def sdoi(*of: torch.Tensor, subwords: str = "share") -> torch.Tensor:
 
 
 def sla(*of: torch.Tensor, neighbours: bool = True) -> torch.Tensor:
-    return visible(SyntaxAwareLocalAttention(distance=2, neighbours=neighbours).log_mask(*of))
+    build = BiasBuilder([SyntaxAwareLocalAttention(distance=2, neighbours=neighbours)])
+    return visible(build(dict(zip(("word", "head"), of, strict=True))).biases[0].bias[:, 0])
 
 
 MATRICES = {
