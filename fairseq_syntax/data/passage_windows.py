@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +86,6 @@ class PassageWindows(FairseqDataset):
       of ``<s>``, unless the window has all of it. Where examples are answerable or not (`labels`), instead 0 if it has,
       else 1, ``(batch,)``.
 
-    Args:
-        features_needed: batches have features, perhaps only ``special``.
-
     Raises:
         ValueError: an example is about a line or a subword that the text has not; names the example.
     """
@@ -122,7 +119,10 @@ class PassageWindows(FairseqDataset):
         )
 
     def _check(self, example: Example) -> None:
-        for name, lines, line in (("question", self.questions, example.question), ("passage", self.passages, example.passage)):
+        for name, lines, line in (
+            ("question", self.questions, example.question),
+            ("passage", self.passages, example.passage),
+        ):
             if not 0 <= line < len(lines.tokens):
                 raise ValueError(
                     f"question {example.id}: expected the {name} in line {line} (from 0), found {len(lines.tokens)} "
@@ -149,7 +149,9 @@ class PassageWindows(FairseqDataset):
         passage = self.passages.part(example.passage, window)
         before = self.dictionary.bos(), self.dictionary.eos()
         parts = (passage, question) if self.layout.passage_first else (question, passage)
-        tokens = [part for special, (of, _) in zip(before, parts, strict=True) for part in (torch.tensor([special]), of)]
+        tokens = [
+            part for special, (of, _) in zip(before, parts, strict=True) for part in (torch.tensor([special]), of)
+        ]
         first = 1 if self.layout.passage_first else length + SPECIAL_TOKENS - 1
         start, end = example.answers[0] if example.answers else (-1, -1)
         answered = start in window and end in window
