@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from fairseq.file_utils import cached_path
 from torch import Tensor
 
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
@@ -21,10 +22,13 @@ from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.modules.biases import UNKNOWN
 from syntax_data.controls import Control
+from syntax_data.errors import InputError
 from syntax_data.features import FEATURES, parse_kinds
 from syntax_data.features.aligned import Settings, align_sentence
-from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
+from syntax_data.parsers.record import file_hash
+from syntax_data.text.alignment import AlignmentError, plain_words
 from syntax_data.text.lines import tokenize_line
+from syntax_data.text.subwords import SENTENCEPIECE_HINT, SUBWORDS, first_marked_line, read_markers, subword_reader
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import BadParses
 
@@ -42,15 +46,23 @@ class SourceReader:
         settings: of the training data's features.
         features: names of the wanted features.
         labels: for features that number labels, these, from number 0.
+        vocabulary: the file of subwords that need one.
     """
 
     def __init__(
-        self, source: ParseSource, settings: Settings, features: Sequence[str], labels: Mapping[str, Sequence[str]]
+        self,
+        source: ParseSource,
+        settings: Settings,
+        features: Sequence[str],
+        labels: Mapping[str, Sequence[str]],
+        vocabulary: str | None = None,
     ):
         self.source = source
         self.settings = settings
         self.features = features
         self._numbers = {name: {label: i for i, label in enumerate(known)} for name, known in labels.items()}
+        self._read_subwords = subword_reader(settings.subwords, vocabulary, settings.markers)
+        self._markers = read_markers(settings.markers)
         self._lines = 0
         self._unknown: set[tuple[str, str]] = set()
 
@@ -69,7 +81,8 @@ class SourceReader:
         given = [self._line(self._lines + i, *line) for i, line in enumerate(zip(lines, encoded, strict=True), start=1)]
         self._lines += len(given)
         rest = symbol_pattern(self.settings.symbols).rest
-        if marked := first_marked_line(((line.number, rest(line.marked)) for line in given), self.settings.subwords):
+        texts = ((line.number, rest([t for t in line.marked if t not in self._markers])) for line in given)
+        if marked := first_marked_line(texts, self.settings.subwords):
             logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
         sentences = []
         for line, parses in zip(given, self.source.parse(given), strict=True):
@@ -86,12 +99,16 @@ class SourceReader:
     def _line(self, number: int, text: str, encoded: str) -> SourceLine:
         marked = tokenize_line(encoded)
         try:
-            subwords = SUBWORDS[self.settings.subwords](marked)
+            subwords = self._read_subwords(marked)
         except AlignmentError as error:
             logger.warning("line %d: %s", number, error)
             subwords = plain_words(marked)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
         # Text that was not changed may have been subwords before.
         text = " ".join(subwords.words) if encoded == text else text
+        if self._markers.intersection(text.split()):
+            text = " ".join(word for word in text.split() if word not in self._markers)
         symbols = symbol_pattern(self.settings.symbols)
         return SourceLine(number, symbols.without(text), marked, subwords, symbols.take_out(subwords)[0].words)
 
@@ -154,4 +171,19 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
         options = {"name": cfg.parser, "models": cfg.parser_models, "device": cfg.parser_device}
         recorded = split.parser if split else {}
         source = ParsesFromParser(start_parsers(recorded, kinds, lang=cfg.source_lang, **options))
-    return SourceReader(source, settings, wanted, labels)
+    return SourceReader(source, settings, wanted, labels, _find_vocabulary(cfg, settings))
+
+
+def _find_vocabulary(cfg: Any, settings: Settings) -> str | None:
+    """Return the file of subwords that need one, which must be the training data's."""
+    kind = SUBWORDS[settings.subwords]
+    if kind.vocabulary_option is None:
+        return None
+    named = kind.vocabulary_in(cfg)
+    if named is None:
+        raise ValueError(f"expected {kind.vocabulary_option} FILE, as the training data was binarized, found none")
+    path = cached_path(named)
+    if (found := file_hash(path)) != settings.vocabulary:
+        expected = f"the file by which the training data was binarized (SHA-256 {settings.vocabulary})"
+        raise InputError(path, None, f"expected {expected}, found another one ({found})")
+    return path

@@ -49,5 +49,10 @@ class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
         },
     )
 
+    gpt2_encoder_json: Optional[str] = field(
+        default=None,
+        metadata={"help": "path to encoder.json, for new text whose training data has --subwords gpt2"},
+    )
+
     interactive_input: str = II("interactive.input")
     post_process: Optional[str] = II("common_eval.post_process")

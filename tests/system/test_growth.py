@@ -14,8 +14,9 @@ from syntax_data.features.dependencies import head_feature
 from syntax_data.features.distance import syntactic_distances
 from syntax_data.parsers import Line, parse_lines
 from syntax_data.parsers.files import ConlluParser, TreesParser
-from syntax_data.text.alignment import AlignmentError, align, plain_words, sentencepiece, subword_nmt
+from syntax_data.text.alignment import AlignmentError, align
 from syntax_data.text.folding import fold, same_folded, unescape_moses
+from syntax_data.text.subwords import subword_reader
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import format_brackets, parse_brackets
 from syntax_data.trees.conllu import format_conllu, parse_conllu
@@ -189,24 +190,30 @@ def test_marks_in_another_order():
 
 
 @pytest.mark.parametrize(
-    ("scheme", "tokens"),
+    ("kind", "tokens"),
     [
-        (subword_nmt, ["ab@@"] * MANY + ["c"]),
-        (sentencepiece, ["▁a"] + ["字字字字"] * MANY),
-        (sentencepiece, ["▁"] * MANY),
-        (sentencepiece, ["▁a"] + ["<0xE2>", "<0x82>", "<0xAC>"] * MANY),
-        (sentencepiece, ["<0x82>"] * MANY),
-        (plain_words, ["\u200b"] * MANY + ["a"]),
-        (plain_words, ["a"] * MANY),
+        ("subword_nmt", ["ab@@"] * MANY + ["c"]),
+        ("sentencepiece", ["▁a"] + ["字字字字"] * MANY),
+        ("sentencepiece", ["▁"] * MANY),
+        ("sentencepiece", ["▁a"] + ["<0xE2>", "<0x82>", "<0xAC>"] * MANY),
+        ("sentencepiece", ["<0x82>"] * MANY),
+        ("byte_bpe", ["a", "Ġ"] * MANY),
+        ("byte_bpe", ["Ġ"] * MANY),
+        ("byte_bpe", ["â", "Ĥ"] * MANY),
+        ("wordpiece", ["a", *["##é"] * MANY]),
+        ("wordpiece", ["a", "[UNK]"] * MANY),
+        ("words", ["\u200b"] * MANY + ["a"]),
+        ("words", ["a"] * MANY),
+        ("words", ["<marker>"] * MANY + ["a"]),
     ],
-    ids=["one word", "one word of pieces", "marks", "bytes", "bad bytes", "invisible", "words"],
 )
-def test_subwords(scheme, tokens):
-    subwords = timed(lambda: scheme(tokens))
+def test_subwords(kind, tokens):
+    read = subword_reader(kind, markers="<marker>")
+    subwords = timed(lambda: read(tokens))
     assert len(subwords.word_of) == len(tokens)
     text = "".join(subwords.words)
-    if scheme is sentencepiece:
-        timed(lambda: sentencepiece(["▁a"] + ["字"] * 10 * MANY))
+    if kind == "sentencepiece":
+        timed(lambda: read(["▁a"] + ["字"] * 10 * MANY))
     for parse in ([text], [*text], [*text[:-1], "?"], [*text, "?"], ["?", *text]):
         found = timed(lambda parse=parse: align(subwords, parse))
         if isinstance(found, AlignmentError):

@@ -13,6 +13,14 @@ both, are its parses; brackets.py and conllu.py in syntax_data/trees/ say how a 
 fairseq-syntax-parse wrote them, PARSE.LANG.parse.json names the parser, and the hashes that tell whether parses or text
 changed since.
 
+With --only-source, as in fairseq-preprocess, no name has a language: PREFIX is the text itself, and its parses are
+PARSE.trees and PARSE.conllu.
+
+    fairseq-preprocess      --only-source --srcdict dict.txt --destdir data/rte/input0 \\
+        --trainpref train.input0.bpe --validpref valid.input0.bpe
+    fairseq-syntax-binarize --only-source --destdir data/rte/input0 --subwords gpt2 --gpt2-encoder-json encoder.json \\
+        --trainpref train.input0.bpe --validpref valid.input0.bpe --trainparse train.input0 --validparse valid.input0
+
 A run writes the splits that it names, and keeps the others of the data-bin; labels keep their numbers as long as other
 splits have them. One run at a time writes to a data-bin; another one stops at once.
 
@@ -35,7 +43,7 @@ from syntax_data.commands.main import command_line, run
 from syntax_data.controls import Control
 from syntax_data.data_bin.checks import verify
 from syntax_data.data_bin.encoding import Split, write_split
-from syntax_data.data_bin.paths import TokenFiles
+from syntax_data.data_bin.paths import TokenFiles, possible_pairs
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.data_bin.writing import commit, staging_folder
 from syntax_data.errors import InputError, describe_path
@@ -46,8 +54,8 @@ from syntax_data.io.unmodified import assert_unmodified
 from syntax_data.io.workers import Workers, check_workers
 from syntax_data.parsers.record import check_unchanged, file_hash, record_path
 from syntax_data.text import symbols
-from syntax_data.text.alignment import SUBWORDS
 from syntax_data.text.lines import read_lines
+from syntax_data.text.subwords import SUBWORDS, check_vocabulary
 from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
 
@@ -57,8 +65,13 @@ SPLITS = ("train", "valid", "test")
 def get_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = command_line("fairseq-syntax-binarize", __doc__)
-    parser.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="language of the text and its parses")
-    parser.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="the other language of the pair")
+    parser.add_argument("-s", "--source-lang", metavar="SRC", help="language of the text and its parses")
+    parser.add_argument("-t", "--target-lang", metavar="TGT", help="the other language of the pair")
+    parser.add_argument(
+        "--only-source",
+        action="store_true",
+        help="instead of the two: text of one language alone, whose files are named without it",
+    )
     for split in SPLITS:
         parser.add_argument(
             f"--{split}pref",
@@ -77,15 +90,29 @@ def get_parser() -> argparse.ArgumentParser:
         "--subwords",
         choices=sorted(SUBWORDS),
         default="subword_nmt",
-        help="how the text marks subwords: @@ at the end of a subword, ▁ at the start of a word, or not at all "
-        "(default: subword_nmt, that is @@)",
+        help=f"how the text marks subwords: {'; '.join(f'{name}: {kind.marks}' for name, kind in SUBWORDS.items())} "
+        "(default: subword_nmt)",
     )
+    for name, kind in SUBWORDS.items():
+        if kind.vocabulary_option:
+            parser.add_argument(
+                kind.vocabulary_option,
+                metavar="FILE",
+                help=f"the vocabulary that --subwords {name} needs",
+            )
     parser.add_argument(
         "--features",
         metavar="LIST",
         help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
     )
     parser.add_argument("--symbols", default="", metavar="LIST", help=symbols.HELP)
+    parser.add_argument(
+        "--markers",
+        default="",
+        metavar="LIST",
+        help="comma-separated symbols of the dictionary that mark entities in the text, and that the parser never saw; "
+        "each belongs to the word that follows, at the end of a line to the last (default: none)",
+    )
     bad_parses.add_option(parser)
     parser.add_argument(
         "--binarize-trees",
@@ -121,6 +148,7 @@ def get_parser() -> argparse.ArgumentParser:
 def find_splits(args: argparse.Namespace) -> list[Split]:
     """The splits that the options name; :class:`InputError` for a missing file."""
     splits = []
+    vocabulary = find_vocabulary(args)
     for name in SPLITS:
         prefixes, parses = getattr(args, f"{name}pref"), getattr(args, f"{name}parse")
         if parses and not prefixes:
@@ -130,18 +158,32 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
         if len(texts) != len(parsed):
             raise ValueError(f"--{name}parse: expected {len(texts)} prefixes, as --{name}pref has, found {len(parsed)}")
         for k, (text, parse) in enumerate(zip(texts, parsed, strict=True)):
-            splits.append(_find_split(f"{name}{k or ''}", text, parse, args))
+            splits.append(_find_split(f"{name}{k or ''}", text, parse, args, vocabulary))
     if not splits:
         raise ValueError("expected at least one of --trainpref, --validpref and --testpref")
     return splits
 
 
-def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.Namespace) -> Split:
-    tokens = TokenFiles.find(args.destdir, name, args.source_lang, args.target_lang)
+def find_vocabulary(args: argparse.Namespace) -> str | None:
+    """The file of ``--subwords``, if that kind needs one; :class:`ValueError` if it is missing or another's."""
+    for name, kind in SUBWORDS.items():
+        if name != args.subwords and kind.vocabulary_in(args) is not None:
+            expected = f"expected --subwords {name} beside it, found --subwords {args.subwords}"
+            raise ValueError(f"{kind.vocabulary_option}: {expected}")
+    vocabulary = SUBWORDS[args.subwords].vocabulary_in(args)
+    check_vocabulary(args.subwords, vocabulary)
+    return vocabulary
+
+
+def _find_split(
+    name: str, text_prefix: str, parse_prefix: str, args: argparse.Namespace, vocabulary: str | None
+) -> Split:
+    lang, other_lang = args.source_lang, args.target_lang
+    tokens = TokenFiles.find(args.destdir, name, lang, other_lang)
     if tokens is None:
-        path = TokenFiles(args.destdir, name, (args.source_lang, args.target_lang), args.source_lang).tokens[1]
+        path = TokenFiles(args.destdir, name, possible_pairs(lang, other_lang)[0], lang).tokens[1]
         raise InputError(path, None, "expected the tokens of this split, found none: run fairseq-preprocess first")
-    text, prefix = f"{text_prefix}.{args.source_lang}", f"{parse_prefix}.{args.source_lang}"
+    text, prefix = (f"{path}.{lang}" if lang else path for path in (text_prefix, parse_prefix))
     if not os.path.isfile(text):
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
@@ -156,7 +198,8 @@ def _find_split(name: str, text_prefix: str, parse_prefix: str, args: argparse.N
             raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
         if feature not in possible:
             raise InputError(f"{prefix}.{FEATURES[feature].source}", None, f"expected parses for {feature}, found none")
-    return Split(text, prefix, parses, [name for name in possible if name in wanted], tokens)
+    features = [name for name in possible if name in wanted]
+    return Split(text, prefix, parses, features, tokens, vocabulary)
 
 
 def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
@@ -185,8 +228,10 @@ def binarize(args: argparse.Namespace) -> None:
     check_workers(args.workers)
     control = str(Control.read(args.control)) if args.control is not None else None
     named = symbols.read_option(args.symbols)
-    settings = Settings(args.subwords, args.on_bad_parse, args.binarize_trees, control, named)
     splits = find_splits(args)
+    vocabulary = splits[0].vocabulary and file_hash(splits[0].vocabulary)
+    choices = (args.subwords, args.on_bad_parse, args.binarize_trees)
+    settings = Settings(*choices, control, named, args.markers, vocabulary)
     target = splits[0].tokens.signature
     inputs = [path for split in splits for path in (*split.inputs, record_path(split.parse_prefix))]
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
@@ -234,6 +279,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
+    languages = [name for name in ("--source-lang", "--target-lang") if getattr(args, name[2:].replace("-", "_"))]
+    if args.only_source and languages:
+        raise ValueError(f"--only-source: expected no languages beside it, found {' and '.join(languages)}")
+    if not args.only_source and len(languages) < 2:
+        found = languages[0] if languages else "none of them"
+        raise ValueError(f"expected --source-lang and --target-lang, or --only-source, found {found}")
     if not args.verify:
         binarize(args)
     elif any(getattr(args, f"{split}pref") for split in SPLITS):

@@ -7,7 +7,7 @@ import pickle
 import sys
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -25,9 +25,10 @@ from syntax_data.features import FEATURES, INFINITE, MOST_LABELS
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.sentence import AlignedSentence
 from syntax_data.io.workers import Workers
-from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line, plain_words
+from syntax_data.text.alignment import AlignmentError, Subwords, plain_words
 from syntax_data.text.lines import read_lines, tokenize_line
 from syntax_data.text.ranges import Range
+from syntax_data.text.subwords import SENTENCEPIECE_HINT, first_marked_line, read_markers, subword_reader
 from syntax_data.text.symbols import advice, symbol_pattern
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.counts import ParseCounts
@@ -41,13 +42,17 @@ LINES_AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Split:
-    """A split's subword text, its parses by format, its tokens, and its features."""
+    """A split's subword text, its parses by format, its tokens, and its features.
+
+    `vocabulary` is the file of subwords that need one.
+    """
 
     text: str
     parse_prefix: str
     parses: dict[str, str]
     features: list[str]
     tokens: TokenFiles
+    vocabulary: str | None = None
 
     @property
     def name(self) -> str:
@@ -56,8 +61,9 @@ class Split:
 
     @property
     def inputs(self) -> list[str]:
-        """Paths of the text, its parses and its tokens."""
-        return [self.text, *self.parses.values(), self.tokens.dictionary, *self.tokens.tokens]
+        """Paths of the text, its vocabulary, its parses and its tokens."""
+        vocabulary = [self.vocabulary] if self.vocabulary else []
+        return [self.text, *vocabulary, *self.parses.values(), self.tokens.dictionary, *self.tokens.tokens]
 
 
 class EncodedLines:
@@ -104,13 +110,16 @@ def encode_lines(
     found = EncodedLines(split)
     bad = BadParses(settings.on_bad_parse, found.bad.append)
     others = _read_pool(pool, run) if pool else None
+    read = _subword_reader(settings.subwords, split.vocabulary, settings.markers, run)
     for number, text, entries in parallel_entries(ranges):
         tokens = tokenize_line(text)
         try:
-            subwords = SUBWORDS[settings.subwords](tokens)
+            subwords = read(tokens)
         except AlignmentError as error:
             bad.no_parse(BadParse(split.text, number, str(error), "mismatch"))
             subwords = plain_words(tokens)  # no parse has these words
+        except ValueError as error:
+            raise InputError(split.text, number, str(error)) from None
         sentence = align_sentence(text, subwords, _parses(entries, split, bad), settings=settings, pool=others)
         for kind, mismatch in sentence.mismatches.items():
             message = (
@@ -151,6 +160,12 @@ def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
 
 
 @lru_cache(maxsize=1)
+def _subword_reader(kind: str, vocabulary: str | None, markers: str, _run: int) -> Callable[[Sequence[str]], Subwords]:
+    """The reader of subwords; a process reads their vocabulary once in a run."""
+    return subword_reader(kind, vocabulary, markers)
+
+
+@lru_cache(maxsize=1)
 def _read_tokens(files: TokenFiles, _run: int) -> tuple[dict[str, int], MmapValues]:
     """The dictionary's ids and a split's tokens; a process reads them once in a run."""
     return read_dictionary(files.dictionary), MmapValues(files.prefix)
@@ -169,8 +184,15 @@ def write_split(
     if lines != (sentences := len(MmapValues(split.tokens.prefix).lengths)):
         message = f"expected {sentences} lines, as {split.tokens.prefix} has sentences, found {lines}"
         raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
+    markers = read_markers(settings.markers)
+    if unknown := markers - read_dictionary(split.tokens.dictionary).keys():
+        message = (
+            f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
+        )
+        raise InputError(split.tokens.dictionary, None, message)
     rest = symbol_pattern(settings.symbols).rest
-    numbered = ((number, rest(tokenize_line(line))) for number, line in read_lines(split.text))
+    texts = ((number, [t for t in tokenize_line(line) if t not in markers]) for number, line in read_lines(split.text))
+    numbered = ((number, rest(tokens)) for number, tokens in texts)
     if marked := first_marked_line(numbered, settings.subwords):
         raise InputError(split.text, marked, SENTENCEPIECE_HINT)
     counts = SplitCounts({kind: ParseCounts() for kind in split.parses})

@@ -11,7 +11,8 @@ from syntax_data.errors import short_repr
 from syntax_data.features.distance import syntactic_distances
 from syntax_data.features.feature import INFINITE
 from syntax_data.features.sentence import AlignedSentence
-from syntax_data.text.alignment import SUBWORDS, AlignmentError, Subwords, align
+from syntax_data.text.alignment import AlignmentError, Subwords, align
+from syntax_data.text.subwords import SUBWORDS, read_markers
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES
@@ -22,6 +23,9 @@ from syntax_data.trees.tree import NoParse, trace_hint
 class Settings:
     """Options of fairseq-syntax-binarize that features depend on.
 
+    Attributes:
+        vocabulary: SHA-256 of the file of subwords that need one.
+
     Raises :class:`ValueError` for an invalid value.
     """
 
@@ -30,6 +34,8 @@ class Settings:
     binarize_trees: str = "none"
     control: str | None = None
     symbols: str = ""
+    markers: str = ""
+    vocabulary: str | None = None
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -37,6 +43,7 @@ class Settings:
                 expected = ", ".join(choices)
                 raise ValueError(f"{name}: expected one of {expected}, found {short_repr(getattr(self, name))}")
         symbol_pattern(self.symbols)
+        read_markers(self.markers)
         if self.control is not None:
             Control.read(self.control)
 

@@ -15,9 +15,11 @@ SPLIT.examples.jsonl   :class:`Example`, a question of the SQuAD file each
 from __future__ import annotations
 
 import json
+import string
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from syntax_data.errors import InputError, one_line, short_repr
@@ -127,18 +129,35 @@ def find_subwords(text: str, subwords: Subwords) -> Passage:
 
     Raises :class:`~syntax_data.text.alignment.AlignmentError` unless both are the same text.
     """
+    if subwords.unknown:
+        words = _berts_words(text)
+        word_of = align(subwords, words)
+        pieces = [words[word_of[i]] if i in subwords.unknown else piece for i, piece in enumerate(subwords.pieces)]
+        subwords = replace(subwords, pieces=pieces, unknown=frozenset())
     visible = [i for i, character in enumerate(text) if not character.isspace()]
     return Passage(text, [visible[i] for i in align(subwords, [text[i] for i in visible])])
 
 
+def _berts_words(text: str) -> list[str]:
+    """Return the words that BERT cuts into subwords: between spaces, with each punctuation mark and ideograph alone."""
+    alone = (f" {c} " if _is_alone(c) else c for c in text)
+    return "".join(alone).split()
+
+
+def _is_alone(character: str) -> bool:
+    if character.isascii():
+        return character in string.punctuation
+    return unicodedata.category(character).startswith("P") or unicodedata.name(character, "").startswith("CJK ")
+
+
 def write_split(
-    prefix: str, questions: Sequence[Question], encode: Callable[[str], str], subwords: Callable[[list[str]], Subwords]
+    prefix: str, questions: Sequence[Question], encode: Callable[[str], str], subwords: Callable[[Sequence[str]], Subwords]
 ) -> dict[str, int]:
     """Write the files of a split, ``PREFIX.passage`` and so on; return what they have, and what was changed, as counts.
 
     Args:
         encode: cuts a line into subwords, separated by spaces.
-        subwords: reads them (:data:`~syntax_data.text.alignment.SUBWORDS`).
+        subwords: reads them (:func:`~syntax_data.text.subwords.subword_reader`).
 
     Raises:
         ValueError: the subwords are not the text of the passage; names the question.

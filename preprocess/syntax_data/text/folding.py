@@ -138,6 +138,13 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
     return "".join(folded), [*offsets, place]
 
 
+def without_accents(text: str) -> str:
+    """A text decomposed (NFD), without combining marks, as BERT's uncased models read it."""
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
 def one_dash(folded: str, offsets: list[int], starts: Iterable[int] = ()) -> tuple[str, list[int]]:
     """Replace several dashes in a row by one, at which all of them start.
 

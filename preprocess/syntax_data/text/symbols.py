@@ -13,7 +13,7 @@ from syntax_data.text.alignment import Subwords
 from syntax_data.text.lines import read_lines, tokenize_line
 
 _LOOKS_LIKE_ONE = re.compile(
-    r"<[^<>\s]+>|\[[^][\s]+\]|\{[^{}\s]+\}|⟨[^⟨⟩\s]+⟩|｟[^｟｠\s]+｠|&lt;\S+?&gt;|>>\w+<<|__\w+__|@\w+@|\b[a-z]{2}_[A-Z]{2}\b"
+    r"<[^<>\s]+>|\[(?!UNK\])[^][\s]+\]|\{[^{}\s]+\}|⟨[^⟨⟩\s]+⟩|｟[^｟｠\s]+｠|&lt;\S+?&gt;|>>\w+<<|__\w+__|@\w+@|\b[a-z]{2}_[A-Z]{2}\b"
 )
 
 HELP = (
@@ -107,7 +107,7 @@ class SymbolPattern:
         end = 0
         for i in word:
             piece = subwords.pieces[i]
-            start, end = end + len(piece) - len(piece.lstrip("▁")), end + len(piece)
+            start, end = end + len(piece) - len(piece.lstrip("▁").lstrip()), end + len(piece)
             if i not in subwords.inside:
                 starts.setdefault(start, i)  # with the mark of a space before it
             ends[end] = i  # with all bytes of its last character
@@ -130,19 +130,22 @@ def _expression(pattern: str) -> str:
 
 def _rest(subwords: Subwords, symbols: list[range]) -> Subwords:
     taken = {i for symbol in symbols for i in symbol}
-    rest = Subwords([], [], [])
-    inside = []
+    rest = Subwords([], [], [], accents=subwords.accents)
+    inside, unknown = [], []
     for i, piece in enumerate(subwords.pieces):
         if i in taken:
             continue
-        if not i or i - 1 in taken or subwords.word_of[i] != subwords.word_of[i - 1]:
+        begins = not i or i - 1 in taken or subwords.word_of[i] != subwords.word_of[i - 1]
+        if begins and (not rest.words or rest.words[-1]):  # white space alone is of the word that follows
             rest.words.append("")
         if i in subwords.inside:
             inside.append(len(rest.pieces))
+        if i in subwords.unknown:
+            unknown.append(len(rest.pieces))
         rest.word_of.append(len(rest.words) - 1)
-        rest.words[-1] += piece.replace("▁", "")
+        rest.words[-1] += "".join(piece.replace("▁", " ").split())
         rest.pieces.append(piece)
-    rest.inside = frozenset(inside)
+    rest.inside, rest.unknown = frozenset(inside), frozenset(unknown)
     return rest
 
 

@@ -13,10 +13,11 @@ from fairseq_syntax.testing import random_tree
 from syntax_data.features import FEATURES, truncate, window
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.feature import Rows
-from syntax_data.text.alignment import sentencepiece, subword_nmt
+from syntax_data.text.subwords import subword_reader
 from syntax_data.text.symbols import SymbolPattern
 from syntax_data.trees.tree import DependencyTree, NoParse
 
+subword_nmt, sentencepiece, byte_bpe = map(subword_reader, ("subword_nmt", "sentencepiece", "byte_bpe"))
 LABELS = ("</s>", "a", "b")
 SETTINGS = Settings()
 WITH_SYMBOLS = Settings(symbols="<t>")
@@ -143,6 +144,9 @@ def test_a_symbol_inside_of_a_word_is_a_part_of_it():
         (sentencepiece, "▁ <2de> ▁A < num > s", "A s", [[0, 1], [3, 4, 5]]),
         (sentencepiece, "▁A <0xE3> <0x80> <0x88> ▁b", "A b", [[1, 2, 3]]),
         (sentencepiece, "▁A ▁b", "A b", []),
+        (byte_bpe, "A Ġ Ġ< num > .", "A .", [[2, 3, 4]]),
+        (byte_bpe, "<2de> ĠA ĠB T", "A", [[0], [2, 3]]),
+        (byte_bpe, "A Ġ ã Ģ Ī Ġb", "A b", [[1, 2, 3, 4]]),
     ],
 )
 def test_where_symbols_are(marks, subwords, rest, places):

@@ -21,7 +21,7 @@ from syntax_data.squad import read, score
 from syntax_data.squad.answers import Span, WindowLogits, best_spans, null_score, verified
 from syntax_data.squad.read import Question
 from syntax_data.squad.windows import most_context, windows
-from syntax_data.text.alignment import SUBWORDS
+from syntax_data.text.subwords import subword_reader
 
 PASSAGE = "Bill founded Acme.\nIt grew."
 ANSWERABLE = {"id": "a", "question": "Who founded it?", "answers": [{"text": "Bill", "answer_start": 0}] * 2}
@@ -42,7 +42,7 @@ def test_a_split_has_each_text_once_and_the_answers_subwords(tmp_path):
     question = {**ANSWERABLE, "id": "c", "answers": [{"text": " founded ", "answer_start": 4}]}
     questions = read.read_questions(squad(tmp_path / "x.json", ANSWERABLE, IMPOSSIBLE, question))
     prefix = f"{tmp_path}/train"
-    counts = read.write_split(prefix, questions, pieces_of_two, SUBWORDS["subword_nmt"])
+    counts = read.write_split(prefix, questions, pieces_of_two, subword_reader("subword_nmt"))
     assert counts == {"questions": 3, "impossible": 1, "without is_impossible": 2, "passages": 1}
     assert Path(f"{prefix}.passage").read_text() == "Bill founded Acme. It grew.\n"
     assert Path(f"{prefix}.question").read_text().splitlines() == ["Who founded it?", "Who sold it?"]
@@ -69,7 +69,7 @@ def test_spans_are_the_shortest_that_hold_an_answer(text, data):
             mark = "" if i or (subwords and subwords[-1] == "▁") else "▁"
             as_bytes = character in "é🙂" and not mark
             subwords += [f"<0x{byte:02X}>" for byte in character.encode()] if as_bytes else [mark + character]
-    passage = read.find_subwords(text, SUBWORDS["sentencepiece"](subwords))
+    passage = read.find_subwords(text, subword_reader("sentencepiece")(subwords))
     start = data.draw(st.integers(0, len(text) - 1).filter(lambda i: not text[i].isspace()))
     end = data.draw(st.integers(start, len(text) - 1).filter(lambda i: not text[i].isspace())) + 1
     first, last = passage.subwords(start, end)
@@ -79,9 +79,17 @@ def test_spans_are_the_shortest_that_hold_an_answer(text, data):
 
 
 def test_a_character_inside_a_subword_takes_all_of_it():
-    passage = read.find_subwords("founded it", SUBWORDS["subword_nmt"](["found@@", "ed", "it"]))
+    passage = read.find_subwords("founded it", subword_reader("subword_nmt")(["found@@", "ed", "it"]))
     assert passage.subwords(3, 6) == [0, 1]
     assert passage.span(0, 1) == "founded"
+
+
+def test_unknown_words_and_lost_accents_of_bert():
+    """``[UNK]`` is a word between spaces and punctuation; an ideograph is one of its own."""
+    subwords = ["ca", "##fe", "(", "[UNK]", ")", "[UNK]", "[UNK]", "##", ".", "x", "##y"]
+    passage = read.find_subwords("Café (🙂☂) 漢字##. xy", subword_reader("wordpiece")(subwords))
+    spans = [passage.span(i, i) for i in range(len(subwords))]
+    assert spans == ["Ca", "fé", "(", "🙂☂", ")", "漢", "字", "##", ".", "x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -113,10 +121,10 @@ def test_broken_questions_are_refused(tmp_path, qas, message):
 def test_subwords_of_another_text_are_refused(tmp_path):
     questions = read.read_questions(squad(tmp_path / "x.json", IMPOSSIBLE))
     with pytest.raises(ValueError, match="passage of question b: expected the same text in both, found a difference"):
-        read.write_split(f"{tmp_path}/x", questions, lambda line: "other words", SUBWORDS["words"])
+        read.write_split(f"{tmp_path}/x", questions, lambda line: "other words", subword_reader("words"))
     (blank,) = read.read_questions(squad(tmp_path / "y.json", IMPOSSIBLE, passage=" \n"))
     with pytest.raises(ValueError, match="passage of question b: expected text, found none"):
-        read.write_split(f"{tmp_path}/x", [blank], str, SUBWORDS["words"])
+        read.write_split(f"{tmp_path}/x", [blank], str, subword_reader("words"))
     assert not [*tmp_path.glob("x.*s*l")]
 
 
@@ -289,7 +297,7 @@ def test_the_spans_of_real_questions_hold_the_answers(tmp_path, name, number):
     path = Path(os.environ["FAIRSEQ_SYNTAX_DATA"]) / f"understanding/squad/{name}.json"
     questions = read.read_questions(str(path))
     assert len(questions) == number
-    read.write_split(f"{tmp_path}/x", questions, pieces_of_two, SUBWORDS["subword_nmt"])
+    read.write_split(f"{tmp_path}/x", questions, pieces_of_two, subword_reader("subword_nmt"))
     passages = read.read_passages(f"{tmp_path}/x.passages.jsonl")
     examples = read.read_examples(f"{tmp_path}/x.examples.jsonl")
     predictions = {}

@@ -37,7 +37,7 @@ from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
-from syntax_data.text.alignment import SUBWORDS
+from syntax_data.text.subwords import SUBWORDS
 from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
 from syntax_experiments.probing.sentences import read_sentences
@@ -80,7 +80,8 @@ def get_parser() -> argparse.ArgumentParser:
     for flag, kind, default, about in numbers:
         add(flag, type=kind, default=default, metavar="N", help=f"{about} (default: %(default)s)")
     marks = "how the text marks subwords (default: %(default)s)"
-    add("--subwords", choices=sorted(SUBWORDS), default="subword_nmt", help=marks)
+    kinds = [name for name, kind in SUBWORDS.items() if not kind.vocabulary_option]
+    add("--subwords", choices=kinds, default="subword_nmt", help=marks)
     add("--symbols", default="", metavar="LIST", help="words that parses do not have, as fairseq-syntax-binarize's")
     bad_parses.add_option(parser)
     add("--cpu", action="store_true", help="use no GPU")

@@ -10,8 +10,9 @@ import numpy as np
 
 from syntax_data.errors import BadParse, InputError
 from syntax_data.features.aligned import Settings, align_sentence
-from syntax_data.text.alignment import SENTENCEPIECE_HINT, SUBWORDS, AlignmentError, first_marked_line
+from syntax_data.text.alignment import AlignmentError
 from syntax_data.text.lines import read_lines
+from syntax_data.text.subwords import SENTENCEPIECE_HINT, first_marked_line, subword_reader
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import DependencyTree
@@ -47,6 +48,7 @@ def read_sentences(
     """
     if (marked := first_marked_line(tokens.items(), settings.subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
+    read_subwords = subword_reader(settings.subwords)
     found: list[Sentence] = []
     left_out: Counter[str] = Counter()
     bad = BadParses(on_bad_parse)
@@ -54,7 +56,7 @@ def read_sentences(
     for number, subwords in tokens.items():
         where = f"sentence {number} of the split (from 0)"
         try:
-            split = SUBWORDS[settings.subwords](subwords)
+            split = read_subwords(subwords)
         except AlignmentError as error:
             if not bad.skips:
                 raise ValueError(f"{where}: {error}") from None

@@ -1,0 +1,115 @@
+"""Byte-level subwords: GPT-2's, whose every letter is a byte of the text in UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Sequence
+
+from syntax_data.errors import InputError, short_repr
+from syntax_data.text.alignment import Subwords
+from syntax_data.text.subwords.kind import SubwordKind
+
+_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]  # bytes that are their own letters
+_OTHERS = [byte for byte in range(256) if byte not in _VISIBLE]
+#: The byte of each of GPT-2's letters, in the order of the first 256 numbers of its vocabulary.
+LETTERS = {**{chr(byte): byte for byte in _VISIBLE}, **{chr(256 + i): byte for i, byte in enumerate(_OTHERS)}}
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character in UTF-8 after its first
+
+
+def decode(tokens: Sequence[bytes]) -> tuple[list[str], frozenset[int]]:
+    """Decode the bytes of a line, and share its characters among the tokens.
+
+    A character goes to the token with its first byte. Bytes that are not UTF-8 are U+FFFD.
+
+    Returns the piece of each token, and the tokens that begin inside a character.
+    """
+    text = b"".join(tokens).decode("utf-8", "syntax_data.first_bytes")
+    pieces = []
+    end = 0
+    for token in tokens:
+        start, end = end, end + len(token.translate(None, _CONTINUATION))
+        pieces.append(text[start:end])
+    return pieces, frozenset(i for i, token in enumerate(tokens) if i and token[:1] and token[0] in _CONTINUATION)
+
+
+def _replace_first_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Write U+FFFD for each byte that is no continuation, so that these are counted as all others."""
+    assert isinstance(error, UnicodeDecodeError)
+    wrong = error.object[error.start : error.end].translate(None, _CONTINUATION)
+    return "\ufffd" * len(wrong), error.end
+
+
+codecs.register_error("syntax_data.first_bytes", _replace_first_bytes)
+
+
+class ByteBpe(SubwordKind):
+    """GPT-2's byte-level subwords in its letters: ``Ġ`` is a space, ``Ã©`` an é."""
+
+    marks = "in GPT-2's letters, Ġ for a space"
+
+    def __init__(self, vocabulary: str | None = None):
+        super().__init__(vocabulary)
+        self._bytes: dict[str, bytes] = {}
+
+    def read(self, tokens: Sequence[str]) -> Subwords:
+        for token in tokens:
+            if token not in self._bytes:
+                self._bytes[token] = self._decode(token)
+        return _split_at_spaces(*decode([self._bytes[token] for token in tokens]))
+
+    def _decode(self, token: str) -> bytes:
+        try:
+            return bytes(LETTERS[letter] for letter in token)
+        except KeyError as error:
+            message = f"expected GPT-2's letters for bytes, found {error.args[0]!r} in {short_repr(token)}"
+            raise ValueError(message) from None
+
+
+class Gpt2(ByteBpe):
+    """GPT-2's byte-level subwords as numbers, as ``--bpe gpt2`` of fairseq writes them."""
+
+    marks = "numbers of GPT-2's encoder.json"
+    vocabulary_option = "--gpt2-encoder-json"
+
+    def __init__(self, vocabulary: str | None = None):
+        super().__init__(vocabulary)
+        self._letters = _read_encoder(vocabulary or "")
+
+    def _decode(self, token: str) -> bytes:
+        if token not in self._letters:
+            raise ValueError(f"expected numbers of {self.vocabulary}, found {short_repr(token)}")
+        return super()._decode(self._letters[token])
+
+
+def _read_encoder(path: str) -> dict[str, str]:
+    """The letters of each number of an encoder.json; :class:`InputError` if it is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except ValueError as error:
+        raise InputError(path, None, f"expected GPT-2's encoder.json, found no JSON: {error}") from None
+    if not isinstance(content, dict) or not content or not all(type(number) is int for number in content.values()):
+        raise InputError(path, None, "expected GPT-2's encoder.json, the number of each subword, found another content")
+    letters = {str(number): subword for subword, number in content.items()}
+    if len(letters) != len(content):
+        raise InputError(path, None, "expected another number for each subword, found one twice")
+    return letters
+
+
+def _split_at_spaces(pieces: list[str], inside: frozenset[int]) -> Subwords:
+    """Subwords whose words have white space between them.
+
+    A subword without another character belongs to the word that follows, at the end to the last one.
+    """
+    words = "".join(pieces).split() or [""]
+    word_of: list[int] = []
+    begun = 0  # words
+    in_word = False
+    for i, piece in enumerate(pieces):
+        continued = in_word and not piece[:1].isspace()
+        word_of.append(word_of[-1] if i in inside else min(begun - continued, len(words) - 1))
+        if piece:
+            begun += len(piece.split()) - continued
+            in_word = not piece[-1].isspace()
+    return Subwords(pieces, words, word_of, inside)
