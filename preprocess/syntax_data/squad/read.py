@@ -151,7 +151,10 @@ def _is_alone(character: str) -> bool:
 
 
 def write_split(
-    prefix: str, questions: Sequence[Question], encode: Callable[[str], str], subwords: Callable[[Sequence[str]], Subwords]
+    prefix: str,
+    questions: Sequence[Question],
+    encode: Callable[[str], str],
+    subwords: Callable[[Sequence[str]], Subwords],
 ) -> dict[str, int]:
     """Write the files of a split, ``PREFIX.passage`` and so on; return what they have, and what was changed, as counts.
 
