@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 import torch
 
 import small
-from fairseq_syntax.testing import LABELS, random_features, random_labels
+from fairseq_syntax.data.composition import Segment, compose
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
+from fairseq_syntax.testing import FIRST_WORD, LABELS, random_features, random_labels
 from syntax_data.features import FEATURES
 
 #: Options under which a small model of each system does something everywhere.
@@ -27,6 +30,17 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 #: Architectures with learned biases by positions, of tokens or in trees.
 OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
 
+#: RoBERTa with syntax, likewise.
+ROBERTAS: dict[str, dict[str, Any]] = {
+    "gated_syntax_roberta": {"syntax_masks": "slr,sdoi"},
+    "relative_position_roberta": {},
+    "tree_bias_roberta": {},
+    "sla_roberta": {"sla_distance": 1},
+    "sg_net_roberta": {},
+    "pos_roberta": {"upos_labels": " ".join(LABELS)},
+    "seprem_roberta": {"distance_prediction": True, "parent_prediction": True, "distance_prediction_rate": 0.5},
+}
+
 #: Systems that need a parse to translate.
 PARSED = [name for name in SYSTEMS if name != "lisa_transformer"]
 
@@ -40,12 +54,22 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     Args:
         awake: parameters that begin as 0, so that nothing depends on some others, do not.
     """
-    net = small.model(system, **{**SYSTEMS.get(system, {}), **options})
+    net = small.model(system, **{**SYSTEMS.get(system, {}), **ROBERTAS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
         if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
             parameter.data.normal_(generator=generator)
+        elif awake and "roberta" in system and parameter.dim() > 1:
+            draw_larger(parameter, generator)
     return net
+
+
+def draw_larger(parameter: torch.Tensor, generator: torch.Generator | None = None) -> None:
+    """Draw a matrix of RoBERTa's larger than it begins, so that what depends on it is more than rounding."""
+    padded = len(parameter) == len(small.dictionary())
+    parameter.data.normal_(std=0.2, generator=generator)
+    if padded:
+        parameter.data[small.dictionary().pad()] = 0
 
 
 def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
@@ -55,9 +79,15 @@ def all_distances_hidden(monkeypatch: Any, system: str, **options: Any) -> Any:
 
 
 def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:
-    """A stock Transformer, and a model of a system with its weights."""
+    """A stock Transformer, or RoBERTa, and a model of a system with its weights."""
     sizes = {name: value for name, value in options.items() if name.startswith(("encoder", "decoder", "dropout"))}
-    stock = small.model("transformer", seed=3, **sizes)
+    if system in ROBERTAS:
+        stock = small.model("roberta", seed=3, **sizes)
+        for parameter in stock.parameters():
+            if parameter.dim() > 1:
+                draw_larger(parameter)
+    else:
+        stock = small.model("transformer", seed=3, **sizes)
     ours = model(system, **options)
     before = {name: value.clone() for name, value in ours.state_dict().items()}
     state = dict(stock.state_dict())
@@ -73,12 +103,39 @@ def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
     return {**random_features(random, words, subwords), **random_labels(random, subwords)}
 
 
-def batch(*, left_pad: bool = True, seed: int = 7) -> dict[str, Any]:
-    """Three sentences and one without a parse, which has what needs none."""
+def batch(*, left_pad: bool = True, seed: int = 7, system: str = "") -> dict[str, Any]:
+    """Three sentences and one without a parse, which has what needs none; for a RoBERTa :func:`pairs` of sentences."""
+    if system in ROBERTAS:
+        return pairs(seed=seed)
     random = Random(seed)
     sentences = [features(random, words, words + 2) for words in (1, 6, 10, 7)]
     sentences[3] |= {name: [] for name, feature in FEATURES.items() if feature.source}
     return small.batch(sentences, left_pad=left_pad)
+
+
+def pairs(*, seed: int = 7) -> dict[str, Any]:
+    """Two pairs of sentences, one of whose second sentence has no parse, and one without any; as RoBERTa reads them."""
+    random = Random(seed)
+    lengths = ((1, 6), (5, 8), (4, 3), (6, 2))
+    sentences = [[features(random, words, words + 2) for words in pair] for pair in lengths]
+    for sentence in (sentences[2][1], *sentences[3]):
+        sentence |= {name: [] for name, feature in FEATURES.items() if feature.source}
+    return pairs_of(sentences, seed=seed)
+
+
+def pairs_of(examples: Sequence[Sequence[dict[str, list[int]]]], *, seed: int = 7) -> dict[str, Any]:
+    """A batch of ``<s> A </s> </s> B </s> …``, padded on the right; features of each sentence as in a data-bin."""
+    random, symbols = Random(seed), small.dictionary()
+    composed = []
+    for example in examples:
+        segments = [{name: torch.tensor(row).long() for name, row in segment.items()} for segment in example]
+        composed.append(compose([Segment(segment, len(segment["word"]), before=1) for segment in segments]))
+    special = [of["special"].tolist() for of in composed]
+    rows = [[symbols.eos() if end else random.randrange(FIRST_WORD, len(symbols)) for end in row] for row in special]
+    width = max(map(len, rows))
+    tokens = torch.tensor([[symbols.bos(), *row[1:], *[symbols.pad()] * (width - len(row))] for row in rows])
+    real = tokens != symbols.pad()
+    return {"src_tokens": tokens, "src_lengths": real.sum(dim=1), "src_syntax": SyntaxBatch.collate(composed, real)}
 
 
 def of_stock(net_input: dict[str, Any]) -> dict[str, Any]:

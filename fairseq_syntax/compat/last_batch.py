@@ -5,8 +5,7 @@ of ``--required-batch-size-multiple``, which is 8 by default. A test set of 1,00
 fewer, without a word; a set of fewer than 8 has no batches, and an empty one ends in an IndexError.
 https://github.com/facebookresearch/fairseq/issues/5036
 
-The repair: :class:`~fairseq_syntax.data.syntax_pairs.SyntaxPairs` calls :func:`keep_last_batch`. Other tasks than ours
-are as fairseq has them.
+The repair: our tasks wrap their datasets in :class:`AllExamples`. Other tasks than ours are as fairseq has them.
 """
 
 from __future__ import annotations
@@ -15,6 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from fairseq.data import BaseWrapperDataset
+
+
+class AllExamples(BaseWrapperDataset):
+    """A dataset whose batches have all of its examples."""
+
+    def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
+        """As the wrapped dataset's, but with all of `indices` in the batches."""
+        return keep_last_batch(super().batch_by_size, indices, *args, **kwargs)
 
 
 def keep_last_batch(batch_by_size: Callable[..., Any], indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:

@@ -25,11 +25,13 @@ class Segment:
         features: as a data-bin has them, ``(length,)`` each, or ``(0,)`` without the parse; ``head`` needs ``word``.
         length: number of the segment's subwords and its ``</s>``.
         before: number of tokens that the task puts before it, such as ``<s>`` and a separator.
+        most: number of tokens to keep of all these, from the first one on; ``None``: all.
     """
 
     features: Mapping[str, Tensor]
     length: int
     before: int = 0
+    most: int | None = None
 
 
 def compose(segments: Sequence[Segment], length: int | None = None) -> dict[str, Tensor]:
@@ -53,17 +55,18 @@ def compose(segments: Sequence[Segment], length: int | None = None) -> dict[str,
     parts: dict[str, list[np.ndarray]] = {name: [] for name in (*segments[0].features, SPECIAL)}
     words = 0
     for segment in segments:
-        before = min(segment.before, left)
-        kept = min(segment.length, left - before)
+        most = left if segment.most is None else min(segment.most, left)
+        before = min(segment.before, most)
+        kept = min(segment.length, most - before)
         left -= before + kept
         ends = int(kept == segment.length)
-        for name, values in _cut(segment, kept).items():
+        features = _cut(segment, kept)
+        for name, values in features.items():
             if not len(segment.features[name]):
                 values = np.append(np.full(kept - ends, UNKNOWN), _special(name, ends, 0))
             parts[name] += [_special(name, before, words), _moved(name, values, words + before)]
         parts[SPECIAL] += [np.ones(before, int), np.zeros(kept - ends, int), np.ones(ends, int)]
-        if "word" in segment.features:
-            words += before + int(segment.features["word"][-1]) + 1
+        words += before + (int(features["word"][-1]) + 1 if len(features.get("word", ())) else 0)
     parsed = {name for segment in segments for name, values in segment.features.items() if len(values)} | {SPECIAL}
     return {
         name: torch.from_numpy(np.concatenate(of)) if name in parsed else torch.empty(0, dtype=torch.long)

@@ -8,7 +8,6 @@ value (:mod:`syntax_data.data_bin.checks`).
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 from collections import Counter
@@ -21,6 +20,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from fairseq_syntax.data.training_record import DataBins
 from syntax_data.data_bin.checks import open_features
+from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature
 from syntax_data.features import FEATURES, parse_kinds
@@ -72,14 +72,7 @@ def load_features(
         return {}
 
     def load(folder: str) -> SplitFeatures:
-        parts = []
-        for k in itertools.count():
-            files = text.find(folder, f"{split}{k or ''}")
-            if files is None:
-                break
-            parts.append(_load_part(files, sorted(names)))
-            if not combine:
-                break
+        parts = [_load_part(files, sorted(names)) for files in text.parts(folder, split, combine=combine)]
         if len(parts) == 1:
             return parts[0]
         ratios = [repeated] + [1] * (len(parts) - 1)
@@ -90,6 +83,22 @@ def load_features(
         for folder in text.folders[1:]:
             load(folder)
     return load(text.folders[(epoch - 1) % len(text.folders)])
+
+
+def line_lengths(text: DataBins, split: str, *, epoch: int = 1, combine: bool = False) -> np.ndarray:
+    """Return the number of tokens of each line, ``</s>`` included, of the lines of :func:`load_features`.
+
+    Raises:
+        FileNotFoundError: there are no tokens of the split.
+        InputError: they are not in fairseq's format ``mmap``.
+    """
+    folder = text.folders[(epoch - 1) % len(text.folders)]
+    parts = [MmapValues(files.prefix).lengths for files in text.parts(folder, split, combine=combine)]
+    if not parts:
+        raise FileNotFoundError(
+            f"{os.path.join(folder, split)}.{{bin,idx}}: expected tokens of fairseq-preprocess --only-source, found none"
+        )
+    return np.concatenate(parts)
 
 
 def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
+from fairseq.data import Dictionary, FairseqDataset
 from torch import Tensor
 
-from fairseq_syntax.compat.last_batch import keep_last_batch
+from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.features import SplitFeatures
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from syntax_data.features import truncate
 
 
-class SyntaxPairs(BaseWrapperDataset):
+class SyntaxPairs(AllExamples):
     """Sentence pairs whose batches also have ``net_input["src_syntax"]``.
 
     That is a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` over ``src_tokens``, under any order, padding or
@@ -81,10 +81,6 @@ class SyntaxPairs(BaseWrapperDataset):
         """As the pairs', which fairseq's wrapper leaves out."""
         sizes: np.ndarray = self.dataset.num_tokens_vec(indices)
         return sizes
-
-    def batch_by_size(self, indices: np.ndarray, *args: Any, **kwargs: Any) -> list[Any]:
-        """As the pairs', but with all of `indices` in the batches."""
-        return keep_last_batch(super().batch_by_size, indices, *args, **kwargs)
 
     def collater(self, samples: list[dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As the pairs', with the features."""

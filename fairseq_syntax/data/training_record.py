@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,9 +32,13 @@ class DataBins:
         """Data-bins by the options of a translation task."""
         return cls(tuple(utils.split_paths(cfg.data)), (cfg.source_lang, cfg.target_lang))
 
-    def find(self, folder: str, split: str) -> TokenFiles | None:
-        """The token files of a split in one of the folders; ``None``: there are none."""
-        return TokenFiles.find(folder, split, *self.languages)
+    def parts(self, folder: str, split: str, *, combine: bool) -> Iterator[TokenFiles]:
+        """Yield the token files of a split in one of the folders; if `combine`, also of `split`1, `split`2 …"""
+        for k in itertools.count() if combine else range(1):
+            files = TokenFiles.find(folder, f"{split}{k or ''}", *self.languages)
+            if files is None:
+                return
+            yield files
 
     def signatures(self) -> Iterator[tuple[str, Signature]]:
         """Yield the paths and signatures."""

@@ -76,9 +76,14 @@ class SyntaxTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> Any:
+        cls.prepare_process(cfg)
+        return super().setup_task(cfg, **kwargs)
+
+    @staticmethod
+    def prepare_process(cfg: Any) -> None:
+        """Refuse ``--bf16``, and switch cuDNN's attention."""
         bfloat16.check_tpu(cfg.tpu)
         cudnn_attention.switch(cfg.cudnn_attention)
-        return super().setup_task(cfg, **kwargs)
 
     @property
     def texts(self) -> Sequence[DataBins]:

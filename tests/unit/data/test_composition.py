@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -64,6 +65,17 @@ def test_golden_features_of_an_example_that_is_cut(length, word, head, distance)
     cut = lists(compose([segment(INCREASE), segment(LOSSES)], length))
     assert (cut["word"], cut["head"], cut["distance"]) == (word, head, distance)
     assert cut["special"] == [1, 0, 0, 0, 0, 0, 1, 1][:length]
+
+
+@pytest.mark.parametrize("most", range(8))
+def test_a_segment_that_is_cut_is_followed_by_the_next_as_if_it_had_been_that_short(most):
+    first, second = segment(INCREASE), segment(LOSSES)
+    composed = lists(compose([replace(first, most=most), second]))
+    cut, alone = lists(compose([first], most)), lists(compose([second]))
+    words = max(cut["word"], default=-1) + 1
+    for name, values in composed.items():
+        moved = [v + words if name == "word" or (name == "head" and v) else v for v in alone[name]]
+        assert values == cut[name] + moved, name
 
 
 def pair():

@@ -15,10 +15,11 @@ from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ReferenceAttention
 from fairseq_syntax.modules.biases import bias_names
 from fairseq_syntax.modules.gates import COMBINATIONS
+from fairseq_syntax.modules.syntax_batch import SPECIAL
 from fairseq_syntax.modules.trace import SyntaxTrace
 from pairwise import pairwise
 from small import alone, encode
-from systems import SUPERVISED, SYSTEMS
+from systems import ROBERTAS, SUPERVISED, SYSTEMS
 
 GATED = "gated_syntax_transformer"
 
@@ -41,13 +42,14 @@ VARIANTS = {
     "product": (GATED, {"syntax_combination": "product", "position_bias": True}),
     **LEARNED,
 }
+ALL = {**VARIANTS, **{system: (system, {}) for system in ROBERTAS}}
 
-every_system = pytest.mark.parametrize("system", SYSTEMS)
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
+every_system = pytest.mark.parametrize("system", [*SYSTEMS, *ROBERTAS])
+every_variant = pytest.mark.parametrize("variant", ALL)
 
 
 def model(variant: str, **options):
-    system, of_variant = VARIANTS[variant]
+    system, of_variant = ALL[variant]
     return systems.model(system, **{**of_variant, **options})
 
 
@@ -156,9 +158,9 @@ def test_every_parameter_begins_finite_and_the_same_from_the_same_seed_and_learn
         assert a.isfinite().all(), name
         assert torch.equal(a, b), name
     dropping = model(variant, encoder_layers=4, encoder_layerdrop=0.5).train()
-    assert all(systems.loss(dropping, systems.batch(), predictions=True).isfinite() for _ in range(5))
+    assert all(systems.loss(dropping, systems.batch(system=variant), predictions=True).isfinite() for _ in range(5))
     net = model(variant).train()
-    systems.loss(net, systems.batch(), predictions=True).backward()
+    systems.loss(net, systems.batch(system=variant), predictions=True).backward()
     for name, parameter in net.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -172,13 +174,13 @@ def test_activation_checkpointing_gives_the_same_gradients_and_statistics(varian
     nets[1].load_state_dict(nets[0].state_dict())
     for net in nets:
         torch.manual_seed(4)
-        systems.loss(net, systems.batch(), predictions=True).backward()
+        systems.loss(net, systems.batch(system=variant), predictions=True).backward()
     for (name, a), (_, b) in zip(nets[0].named_parameters(), nets[1].named_parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad, msg=name)
     for (name, a), (_, b) in zip(nets[0].named_buffers(), nets[1].named_buffers(), strict=True):
         torch.testing.assert_close(a, b, msg=name)  # gate statistics moved once, not twice
     scorers = [p.grad for name, p in nets[1].named_parameters() if "scorer" in name or "tree_mixing" in name]
-    assert bool(scorers) == (variant in SUPERVISED)
+    assert bool(scorers) == (variant in (*SUPERVISED, "seprem_roberta"))
     assert all(gradient.any() for gradient in scorers)
 
 
@@ -207,11 +209,12 @@ def test_what_layers_share_is_computed_once_a_batch(system, checkpoint, pads, mo
     assert len({tensor.data_ptr() for tensor in seen}) == of_each_layer
 
 
-@pytest.mark.parametrize(("system", "precision"), pairwise(list(SYSTEMS), ["float16", "bfloat16", "autocast"]))
+@pytest.mark.parametrize(("system", "precision"), pairwise([*SYSTEMS, *ROBERTAS], ["float16", "bfloat16", "autocast"]))
 def test_half_precision_is_near_float32_also_on_long_padded_rows(system, precision):
     net = systems.model(system).eval()
     random = Random(2)
-    net_input = small.batch([systems.features(random, 30, 40), systems.features(random, 5, 6)])
+    sentences = [systems.features(random, 30, 40), systems.features(random, 5, 6)]
+    net_input = systems.pairs_of([[s] for s in sentences]) if system in ROBERTAS else small.batch(sentences)
     real = net_input["src_tokens"].ne(1)
     expected = encode(net, net_input)[real]
     if precision == "autocast":
@@ -231,7 +234,7 @@ def test_distributed_data_parallel_finds_no_unused_parameter(system, predictions
     net.begin_epoch(1 if predictions else 2)
     parallel = nn.parallel.DistributedDataParallel(net)
     for _ in range(2):  # it would raise in the second pass
-        systems.loss(parallel, systems.batch(), predictions=predictions).backward()
+        systems.loss(parallel, systems.batch(system=system), predictions=predictions).backward()
     assert all(parameter.grad is not None for parameter in parallel.parameters())
     assert all(parameter.grad.eq(0).all() for parameter in net.frozen_parameters())
 
@@ -257,15 +260,17 @@ def test_the_attention_of_layers_without_masks_is_traced(normalize_before):
 @every_system
 def test_missing_features_are_named_and_labels_are_not_missed(system):
     net = systems.model(system).train()
-    net_input = systems.of_stock(systems.batch())
+    whole = systems.batch(system=system)
+    net_input = systems.of_stock(whole)
     if not net.syntax_features:
         assert systems.loss(net, net_input, predictions=True).isfinite()
         return
-    features = {name: systems.batch()["src_syntax"][name] for name in net.syntax_features}
+    needed = [*net.syntax_features, *([SPECIAL] if system in ROBERTAS else [])]
+    features = {name: whole["src_syntax"][name] for name in needed}
     net.eval()(**net_input, src_syntax=features)  # no other feature is needed
     for given in (features, {}):
-        missing = [name for name in net.syntax_features if name not in given or name == net.syntax_features[-1]]
-        features = {name: given[name] for name in net.syntax_features if name not in missing}
+        missing = [name for name in needed if name not in given or name == needed[-1]]
+        features = {name: given[name] for name in needed if name not in missing}
         with pytest.raises(ValueError, match=rf"missing: {', '.join(missing)}\. Does"):
             net(**net_input, src_syntax=features or None)
 
@@ -331,6 +336,10 @@ REACHES = [
     ("seprem_transformer", "tree_mixing_activation", "sigmoid"),
     ("seprem_transformer", "distance_prediction_rate", 1.0),
     ("seprem_transformer", "distance_prediction", False),
+    ("seprem_transformer", "tree_mixing_plain", True),
+    ("gated_syntax_roberta", "special_tokens", "words"),
+    ("sg_net_roberta", "special_tokens", "open"),
+    ("pos_roberta", "feature_embeddings", "upos,case"),
 ]
 
 
@@ -341,12 +350,12 @@ def test_every_option_reaches_the_computation(system, option, value):
     state = {name: p for name, p in base.state_dict().items() if shapes.get(name) == p.shape}
     nn.Module.load_state_dict(changed, state, strict=False)
     if option == "tree_mixing_weight":
-        changed.encoder.tree_mixing.weight.data.fill_(value)
+        changed.syntax_encoder.tree_mixing.weight.data.fill_(value)
     outputs = []
     for net in (base.train(), changed.train()):
         torch.manual_seed(1)
-        inputs = {name: v for name, v in systems.batch().items() if name != "prev_output_tokens"}
-        outputs.append(net.encoder(**inputs, predictions=True)["encoder_out"][0])
+        inputs = {name: v for name, v in systems.batch(system=system).items() if name != "prev_output_tokens"}
+        outputs.append(net.syntax_encoder(**inputs, predictions=True)["encoder_out"][0])
     assert (outputs[0] - outputs[1]).abs().max() > 1e-4
 
 

@@ -1,0 +1,148 @@
+"""Tasks whose examples join lines of several texts, each binarized in a folder of its own."""
+
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.data import Dictionary
+
+from fairseq_syntax.data.examples import Lines, Renumbered
+from fairseq_syntax.data.features import SplitFeatures, line_lengths
+from fairseq_syntax.data.training_record import DataBins, label_vocabulary
+from fairseq_syntax.tasks.syntax_task import SyntaxTask, SyntaxTaskConfig
+from syntax_data.data_bin.signature import Signature
+from syntax_data.errors import InputError, short_repr
+from syntax_data.features import FEATURES
+
+
+@dataclass
+class ExampleTaskConfig(SyntaxTaskConfig):
+    """Options of tasks whose examples join lines of several texts."""
+
+    truncate_to: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also is "
+            "the number of positions that the model has embeddings for (default: as --shorten-method says)"
+        },
+    )
+
+
+class ExampleTask(SyntaxTask):
+    """Base of tasks whose examples join lines of several texts, such as ``input0`` and ``input1``.
+
+    Features are composed as tokens are (:mod:`fairseq_syntax.data.composition`). Labels of parses, which each folder
+    numbers for itself, are numbered by name.
+    """
+
+    criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
+    dictionary: Dictionary
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """Names of the texts' folders, in the order of an example's tokens."""
+        raise NotImplementedError
+
+    @property
+    def texts(self) -> Sequence[DataBins]:
+        return [DataBins((os.path.join(self.cfg.data, name),)) for name in self.folders]
+
+    def load_lines(self, split: str, *, combine: bool = False) -> list[Lines]:
+        """Load the lines of each text: their lengths, and the features that the models need.
+
+        Raises:
+            FileNotFoundError: a text lacks the split, or features.
+            InputError: features are not those of the tokens; or texts differ in the number of lines, or in settings or
+                parser of their features.
+        """
+        texts = self.texts
+        lengths = [line_lengths(text, split, combine=combine) for text in texts]
+        for text, found in zip(texts, lengths, strict=True):
+            if len(found) != len(lengths[0]):
+                message = f"expected {len(lengths[0])} lines, as {texts[0].folders[0]} has, found {len(found)}"
+                raise InputError(os.path.join(text.folders[0], split), None, message)
+        features = [self.load_features(text, split, combine=combine) for text in texts]
+        if features[0]:
+            for text in texts[1:]:
+                _check_agreement(text, texts[0], split, combine=combine)
+            features = [self._by_name(text, rows) for text, rows in zip(texts, features, strict=True)]
+            for rows in features:
+                self.warn_of_unknown_labels(split, rows)
+        return [Lines(rows, of_text) for rows, of_text in zip(features, lengths, strict=True)]
+
+    def _by_name(self, text: DataBins, features: SplitFeatures) -> SplitFeatures:
+        """Number the labels of a text's features as those of all texts."""
+        names = [name for name in features if FEATURES[name].labels == ()]
+        found, common = label_vocabulary([text], names), label_vocabulary(self.texts, names)
+        tables = {name: [common[name].index(label) for label in found[name]] for name in names}
+        return {name: Renumbered(rows, tables[name]) if name in names else rows for name, rows in features.items()}
+
+    def check_labels(self, split: str, lines: int, expected: str, is_valid: Callable[[str], bool]) -> None:
+        """Check the lines of the text file ``label/SPLIT.label``, if there is one.
+
+        Raises:
+            InputError: a line is not as `expected`; or there are not as many as `lines` of text.
+        """
+        path = os.path.join(self.cfg.data, "label", f"{split}.label")
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as file:
+            labels = file.read().splitlines()
+        for number, label in enumerate(labels, start=1):
+            if not is_valid(label):
+                raise InputError(path, number, f"expected {expected}, found {short_repr(label)}")
+        if len(labels) != lines:
+            raise InputError(path, None, f"expected {lines} lines, as the texts have, found {len(labels)}")
+
+    def check_tokens(self, *, first: int | None, separator: int | None) -> None:
+        """Refuse tokens before a line that features do not take for ``<s>`` and ``</s>``."""
+        symbols = self.dictionary
+        options = ("--init-token", first, symbols.bos()), ("--separator-token", separator, symbols.eos())
+        for option, found, expected in options:
+            if found not in (None, expected):
+                raise ValueError(
+                    f"{option}: expected {expected}, which is {symbols[expected]}, as features take it for; found "
+                    f"{found}, which is {symbols[found] if 0 <= found < len(symbols) else 'no symbol'}"
+                )
+        if self.cfg.shorten_method == "random_crop":
+            raise ValueError("--shorten-method: expected none or truncate, by which features are cut, found random_crop")
+
+    @contextmanager
+    def truncating(self) -> Iterator[None]:
+        """Context in which fairseq cuts examples at ``--truncate-to``.
+
+        Raises:
+            ValueError: it is no length of an example.
+        """
+        cfg, length = self.cfg, self.cfg.truncate_to
+        given = cfg.max_positions, cfg.shorten_method
+        if length is not None:
+            if not 1 <= length <= cfg.max_positions:
+                raise ValueError(
+                    f"--truncate-to: expected from 1 to --max-positions {cfg.max_positions}, found {length}"
+                )
+            cfg.max_positions, cfg.shorten_method = length, "truncate"
+        try:
+            yield
+        finally:
+            cfg.max_positions, cfg.shorten_method = given
+
+
+def _check_agreement(text: DataBins, first: DataBins, split: str, *, combine: bool) -> None:
+    """Raise :class:`InputError` if the features of a split were not made as those of the first text."""
+    parts = (of_text.parts(of_text.folders[0], split, combine=combine) for of_text in (text, first))
+    for files, of_first in zip(*parts, strict=True):
+        signed, expected = (Signature.read(some.signature).splits[some.split] for some in (files, of_first))
+        for what in ("settings", "parser"):
+            ours, theirs = getattr(signed, what), getattr(expected, what)
+            for name in sorted(ours.keys() | theirs.keys()):
+                if ours.get(name) != theirs.get(name):
+                    raise InputError(
+                        files.signature, None,
+                        f"expected for {files.split} the {what} of {of_first.signature}, {name}: {theirs.get(name)}, "
+                        f"found {ours.get(name)}; binarize all texts of a task with the same options and parser",
+                    )  # fmt: skip

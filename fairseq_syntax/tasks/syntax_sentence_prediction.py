@@ -1,0 +1,167 @@
+"""Classification of, and regression from, sentences and pairs of sentences with their parses."""
+
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Optional
+
+import numpy as np
+from fairseq.data import Dictionary, NestedDictionaryDataset, RightPadDataset
+from fairseq.tasks import register_task
+from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
+from omegaconf import OmegaConf, open_dict
+from torch import nn
+
+from fairseq_syntax.compat import scores_of_processes
+from fairseq_syntax.compat.last_batch import AllExamples
+from fairseq_syntax.data.examples import ExampleFeatures, Renumbered, add_features, innermost
+from fairseq_syntax.data.training_record import DataBins
+from fairseq_syntax.modules.numerics import UNKNOWN
+from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
+from syntax_data.data_bin.mmap import MmapValues
+from syntax_data.errors import InputError
+
+
+@dataclass
+class SyntaxSentencePredictionConfig(ExampleTaskConfig, SentencePredictionConfig):
+    """fairseq's options of the task, and ours."""
+
+
+@register_task("syntax_sentence_prediction", dataclass=SyntaxSentencePredictionConfig)
+class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
+    """fairseq's ``sentence_prediction``, whose batches also have the models' features.
+
+    A checkpoint records the names of its labels in the order of its outputs, as the model's option ``label_names``.
+    Labels of other data, which may number them differently, are found by name.
+    """
+
+    def __init__(self, cfg: SyntaxSentencePredictionConfig, data_dictionary: Dictionary, label_dictionary: Dictionary):
+        super().__init__(cfg, data_dictionary, label_dictionary)
+        #: Label names by number: in the data, and as the model has them.
+        self._names_in_data = [] if cfg.regression_target else _names(label_dictionary)
+        self.label_names = self._names_in_data
+        self._takes_label_sets = False
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """``input0``, and ``input1`` where there is one."""
+        return ["input0", "input1"][: 1 + os.path.isdir(os.path.join(self.cfg.data, "input1"))]
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """As fairseq's.
+
+        Raises:
+            ValueError: there are more labels than ``--num-classes``; or the data has a label that the checkpoint lacks.
+        """
+        recorded: Optional[str] = getattr(cfg, "label_names", None) if from_checkpoint else None
+        if recorded and not self.cfg.regression_target:
+            self._use_labels(recorded.split())
+        if len(self.label_names) > self.cfg.num_classes:
+            raise ValueError(
+                f"--num-classes: expected at least {len(self.label_names)}, the number of labels in "
+                f"{self._label_file('dict.txt')}, found {self.cfg.num_classes}"
+            )
+        if OmegaConf.is_config(cfg):
+            with open_dict(cfg):
+                cfg.label_names = " ".join(self.label_names)
+        else:
+            cfg.label_names = " ".join(self.label_names)
+        return super().build_model(cfg, from_checkpoint)
+
+    def _use_labels(self, names: list[str]) -> None:
+        """Number labels as a checkpoint does."""
+        if unknown := [name for name in self._names_in_data if name not in names]:
+            raise ValueError(
+                f"{self._label_file('dict.txt')}: expected labels of the checkpoint ({' '.join(names)}), found "
+                f"{' '.join(unknown)}"
+            )
+        self.label_names = names
+        self._label_dictionary = Dictionary()
+        for name in names:
+            self._label_dictionary.add_symbol(name)
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """As fairseq's.
+
+        Raises:
+            ValueError: the criterion's scores need labels that are integers, and some are not.
+        """
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        self._takes_label_sets = getattr(criterion, "takes_label_sets", False)
+        no_integers = [name for name in self.label_names if not name.lstrip("-").isdecimal()]
+        if getattr(criterion, "keep_pred_and_targ", False) and no_integers:
+            raise ValueError(
+                "--report-mcc, --report-acc-and-f1, --report-pearson-and-spearman: expected labels that are integers, "
+                f"found {' '.join(no_integers)} in {self._label_file('dict.txt')}"
+            )
+        return criterion
+
+    def logging_outputs_can_be_summed(self, criterion: Any) -> bool:
+        return scores_of_processes.can_be_summed(criterion) and super().logging_outputs_can_be_summed(criterion)
+
+    def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
+        """Loads a split, with the features that the models built so far need.
+
+        Raises:
+            InputError: see :meth:`load_lines`; or a line has not one label, and the criterion needs one.
+            ValueError: options are not possible with features.
+        """
+        cfg = self.cfg
+        lines = self.load_lines(split, combine=combine)
+        number = len(lines[0].lengths)
+        if cfg.regression_target:
+            self.check_labels(split, number, f"{cfg.num_classes} numbers", self._is_regression_target)
+        else:
+            self._check_label_counts(split, number, combine=combine)
+        with self.truncating():
+            super().load_dataset(split, combine=combine, **kwargs)
+        nested = innermost(self.datasets[split], NestedDictionaryDataset)
+        if self.syntax_features:
+            self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
+            for option in ("d2v2_multi", "add_prev_output_tokens"):
+                if getattr(cfg, option):
+                    raise ValueError(f"--{option.replace('_', '-')}: expected without it, since the model needs features")
+            before = cfg.init_token, cfg.separator_token
+            texts = [
+                replace(of_text, before=int(token is not None)) for of_text, token in zip(lines, before, strict=False)
+            ]
+            add_features(nested, "net_input", ExampleFeatures(texts, nested.defn["net_input.src_tokens"].sizes))
+        if "target" in nested.defn and not cfg.regression_target:
+            self._number_labels(nested)
+        self.datasets[split] = AllExamples(self.datasets[split])
+
+    def _number_labels(self, nested: NestedDictionaryDataset) -> None:
+        """Number labels by name, as the model does; those of a line are padded if the criterion takes several."""
+        if self.label_names != self._names_in_data:
+            table = [self.label_names.index(name) for name in self._names_in_data]
+            nested.defn["target"] = Renumbered(nested.defn["target"], table)
+        if self._takes_label_sets:
+            nested.defn["target"] = RightPadDataset(nested.defn["target"], pad_idx=UNKNOWN)
+        elif len(wrong := np.flatnonzero(self._label_counts(split) != 1)) and not combine:
+            line = int(wrong[0])
+            raise InputError(
+                self._label_file(split), line + 1,
+                f"expected one label, found {self._label_counts(split)[line]}; {len(wrong)} lines differ "
+                "(--criterion multi_label_prediction takes several labels)",
+            )  # fmt: skip
+
+    def _is_regression_target(self, line: str) -> bool:
+        try:
+            return len([float(value) for value in line.split()]) == self.cfg.num_classes
+        except ValueError:
+            return False
+
+    def _label_counts(self, split: str) -> np.ndarray:
+        """Number of labels of each line, without ``</s>``."""
+        return MmapValues(TokenFiles(os.path.join(self.cfg.data, "label"), split).prefix).lengths - 1
+
+    def _label_file(self, name: str) -> str:
+        return os.path.join(self.cfg.data, "label", name)
+
+
+def _names(labels: Dictionary) -> list[str]:
+    """Names in a label dictionary, without special symbols and what fairseq-preprocess pads it with."""
+    names = labels.symbols[labels.nspecial :]
+    return [name for name in names if name != "<mask>" and not name.startswith("madeupword")]

@@ -1,0 +1,128 @@
+"""Choice among sentences that follow a context, with their parses."""
+
+# No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Optional
+
+from fairseq.data import (
+    ConcatSentencesDataset,
+    FairseqDataset,
+    NestedDictionaryDataset,
+    PrependTokenDataset,
+    RightPadDataset,
+    TruncateDataset,
+    data_utils,
+)
+from fairseq.data.indexed_dataset import get_available_dataset_impl
+from fairseq.data.shorten_dataset import maybe_shorten_dataset
+from fairseq.dataclass import ChoiceEnum
+from fairseq.tasks import register_task
+from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
+from fairseq.tasks.sentence_ranking import SentenceRankingTask
+from omegaconf import II, MISSING
+
+from fairseq_syntax.compat.last_batch import AllExamples
+from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
+from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
+
+
+@dataclass
+class SyntaxSentenceRankingConfig(ExampleTaskConfig):
+    """fairseq's options of the task, which has no such class, and ours."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder with input0 (the context), input1 … and label"})
+    num_classes: int = field(default=MISSING, metadata={"help": "number of sentences to choose from"})
+    init_token: Optional[int] = field(
+        default=None, metadata={"help": "number of the token at the beginning of each example"}
+    )
+    separator_token: Optional[int] = field(
+        default=None, metadata={"help": "number of the token before an example's second segment"}
+    )
+    no_shuffle: bool = field(default=False, metadata={"help": "keep the order of the examples"})
+    shorten_method: SHORTEN_METHOD_CHOICES = field(
+        default="none", metadata={"help": "how to shorten examples that exceed --max-positions"}
+    )
+    shorten_data_split_list: str = field(
+        default="", metadata={"help": "splits to shorten, with commas between (default: all)"}
+    )
+    max_option_length: Optional[int] = field(
+        default=None, metadata={"help": "cut each sentence to choose from to this number of tokens"}
+    )
+    max_positions: int = field(default=512, metadata={"help": "number of tokens of an example at most"})
+    context_first: bool = field(
+        default=False,
+        metadata={"help": "put the context before the sentence to choose (SG-Net; fairseq puts it behind)"},
+    )
+    seed: int = II("common.seed")
+    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]
+        "dataset.dataset_impl"
+    )
+
+
+@register_task("syntax_sentence_ranking", dataclass=SyntaxSentenceRankingConfig)
+class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
+    """fairseq's ``sentence_ranking``, whose batches also have the models' features.
+
+    Those of option k are in ``net_input{k}``, k from 1.
+    """
+
+    @classmethod
+    def setup_task(cls, cfg: SyntaxSentenceRankingConfig, **kwargs: Any) -> "SyntaxSentenceRankingTask":
+        """As fairseq's, which makes a task of its own class."""
+        cls.prepare_process(cfg)
+        return cls(cfg, cls.load_dictionary(cfg, os.path.join(cfg.data, "input0", "dict.txt")))
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """``input0``, the context, and one of each option."""
+        return [f"input{k}" for k in range(1 + self.cfg.num_classes)]
+
+    def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
+        """Loads a split, with the features that the models built so far need.
+
+        Raises:
+            InputError: see :meth:`load_lines`; or a line of ``label/SPLIT.label`` is no option.
+            ValueError: options are not possible with features, or with ``--context-first``.
+        """
+        cfg = self.cfg
+        context, *options = self.load_lines(split, combine=combine)
+        choices = {str(k) for k in range(cfg.num_classes)}
+        self.check_labels(
+            split, len(context.lengths), f"an option from 0 to {cfg.num_classes - 1}", lambda line: line.strip() in choices
+        )
+        with self.truncating():
+            super().load_dataset(split, combine=combine, **kwargs)
+            nested = innermost(self.datasets[split], NestedDictionaryDataset)
+            if cfg.context_first:
+                for k in range(1, 1 + cfg.num_classes):
+                    tokens = self._after_context(k, split, combine=combine)
+                    nested.defn[f"net_input{k}.src_tokens"] = RightPadDataset(tokens, self.dictionary.pad())
+        if self.syntax_features:
+            self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
+            before = [int(token is not None) for token in (cfg.init_token, cfg.separator_token)]
+            for k, option in enumerate(options, start=1):
+                option = replace(option, most=cfg.max_option_length)
+                texts = [context, option] if cfg.context_first else [option, context]
+                texts = [replace(lines, before=number) for lines, number in zip(texts, before, strict=True)]
+                features = ExampleFeatures(texts, nested.defn[f"net_input{k}.src_tokens"].sizes)
+                add_features(nested, f"net_input{k}", features)
+        self.datasets[split] = AllExamples(self.datasets[split])
+
+    def _after_context(self, k: int, split: str, *, combine: bool) -> FairseqDataset:
+        """Return the tokens of examples whose option k follows the context; they are as many as in fairseq's order."""
+        cfg, segments = self.cfg, []
+        if cfg.init_token is None or cfg.separator_token is None:
+            raise ValueError("--context-first: expected --init-token and --separator-token beside it")
+        for name, token in (("input0", cfg.init_token), (f"input{k}", cfg.separator_token)):
+            path = os.path.join(cfg.data, name, split)
+            tokens = data_utils.load_indexed_dataset(path, self.dictionary, cfg.dataset_impl, combine=combine)
+            segments.append(PrependTokenDataset(tokens, token))
+        if cfg.max_option_length is not None:
+            segments[1] = TruncateDataset(segments[1], cfg.max_option_length)
+        return maybe_shorten_dataset(
+            ConcatSentencesDataset(*segments),
+            split, cfg.shorten_data_split_list, cfg.shorten_method, cfg.max_positions, cfg.seed,
+        )  # fmt: skip
