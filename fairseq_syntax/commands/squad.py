@@ -7,9 +7,8 @@
     fairseq-syntax-squad score --input dev-v2.0.json --predictions predictions.json --best n-best.json
 
 prepare writes passages and questions, each text once a line (SPLIT.passage, SPLIT.question), their subwords beside them
-(SPLIT.passage.bpe, SPLIT.question.bpe), SPLIT.passages.jsonl and SPLIT.examples.jsonl. fairseq-syntax-parse reads the
-text; fairseq-preprocess and fairseq-syntax-binarize, both with --only-source, make the folders passage/ and question/ in
-the same folder.
+(SPLIT.passage.bpe, SPLIT.question.bpe), SPLIT.passages.jsonl and SPLIT.examples.jsonl. fairseq-syntax-parse parses the
+text; fairseq-preprocess and fairseq-syntax-binarize, with --only-source, make passage/ and question/ beside.
 
 answer leaves a question without an answer, "", if its diff, the score of no answer less that of the best answer, is
 greater than --threshold. score prints the official script's exact match and F1.
@@ -81,23 +80,29 @@ def answer(args: Namespace) -> None:
     import torch
     from fairseq import utils
 
-    from fairseq_syntax.commands.trained import files_of_data_bin
-    from fairseq_syntax.inference.span_answers import SpanSettings, answer_split
+    from fairseq_syntax.commands.question_answers import AnswerSettings, answer_split
 
     utils.import_user_module(args)
     outputs = [path for path in (args.output, args.n_best_output) if path is not None]
-    read = [args.path, *([args.verifier] if args.verifier else []), *files_of_data_bin(args.data)]
+    read = [args.path, *filter(None, [args.verifier])]
+    read += [os.path.join(args.data, f"{args.gen_subset}.{name}.jsonl") for name in ("examples", "passages")]
     for output in outputs:
-        refuse_to_overwrite(output, (path for path in read if path not in outputs))
-    settings = SpanSettings(count=args.n_best, max_length=args.max_answer_length, weights=tuple(args.verifier_weights))
+        refuse_to_overwrite(output, read)
+    settings = AnswerSettings(
+        n_best=args.n_best,
+        max_length=args.max_answer_length,
+        weights=tuple(args.verifier_weights),
+        batch_size=args.batch_size,
+        cpu=args.cpu,
+    )
     try:
-        answers = answer_split(args, settings)
+        found = answer_split(args.data, args.gen_subset, args.path, verifier=args.verifier, settings=settings)
     except torch.OutOfMemoryError as error:
         raise MemoryError(str(error)) from error
-    predictions = {id: "" if found.diff > args.threshold else found.spans[0].text for id, found in answers.items()}
+    predictions = {id: "" if of.diff > args.threshold else of.answers[0].text for id, of in found.items()}
     _write(args.output, predictions)
     if args.n_best_output is not None:
-        _write(args.n_best_output, {id: found.as_dict() for id, found in answers.items()})
+        _write(args.n_best_output, {id: of.as_dict() for id, of in found.items()})
     count = sum(map(bool, predictions.values()))
     print(f"{args.output}: {len(predictions)} questions, {count} with an answer (δ = {args.threshold:g})")
 
@@ -139,8 +144,8 @@ def _prediction(content: Any) -> str:
 
 
 def _best(content: Any) -> tuple[float, str]:
-    check_types("an n-best list", content, {"diff": float, "spans": list})
-    return content["diff"], _prediction(content["spans"][0]["text"])
+    check_types("an n-best list", content, {"diff": float, "answers": list})
+    return content["diff"], _prediction(content["answers"][0]["text"])
 
 
 def _read_by_id(path: str, questions: Sequence[Question], build: Callable[[Any], Any]) -> dict[str, Any]:
@@ -148,11 +153,18 @@ def _read_by_id(path: str, questions: Sequence[Question], build: Callable[[Any],
 
     Raises :class:`InputError` unless the file has all the questions, and no others.
     """
-    found = read_json(path, "JSON of fairseq-syntax-squad answer", lambda content: {k: build(v) for k, v in content.items()})
+    found = read_json(
+        path, "JSON of fairseq-syntax-squad answer", lambda content: {k: build(v) for k, v in content.items()}
+    )
     ids = {question.id for question in questions}
-    for some, what in (([i for i in ids if i not in found], "is missing"), ([i for i in found if i not in ids], "is not one")):
+    for some, what in (
+        ([i for i in ids if i not in found], "is missing"),
+        ([i for i in found if i not in ids], "is not one"),
+    ):
         if some:
-            message = f"expected the {len(ids)} questions of --input, found that {min(some)!r} {what} ({len(some)} such ids)"
+            message = (
+                f"expected the {len(ids)} questions of --input, found that {min(some)!r} {what} ({len(some)} such ids)"
+            )
             raise InputError(path, None, message)
     return found
 
@@ -172,9 +184,7 @@ def _add_prepare(parser: ArgumentParser) -> None:
     parser.add_argument("--input", required=True, metavar="FILE", help="a SQuAD file (JSON), version 1.1 or 2.0")
     parser.add_argument("--split", required=True, metavar="SPLIT", help="train, valid or test: begins the files' names")
     parser.add_argument("--output-dir", required=True, metavar="DIR", help="where to write")
-    parser.add_argument(
-        "--bpe", required=True, choices=_BPE, help="fairseq's subwords; none: words between spaces"
-    )
+    parser.add_argument("--bpe", required=True, choices=_BPE, help="fairseq's subwords; none: words between spaces")
     parser.add_argument("--gpt2-encoder-json", metavar="FILE", help="for --bpe gpt2: encoder.json")
     parser.add_argument("--gpt2-vocab-bpe", metavar="FILE", help="for --bpe gpt2: vocab.bpe")
     parser.add_argument("--bpe-vocab-file", metavar="FILE", help="for --bpe bert: vocab.txt")
@@ -210,7 +220,9 @@ def _add_answer(parser: ArgumentParser) -> None:
         metavar="β",
         help="weights of diff and of the verifier's impossible − answerable (default: 1 1)",
     )
-    parser.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="windows in a batch (default: 32)")
+    parser.add_argument(
+        "--batch-size", type=_positive, default=32, metavar="N", help="windows in a batch (default: 32)"
+    )
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
 

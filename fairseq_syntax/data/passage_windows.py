@@ -52,8 +52,8 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Lines of a text.
+class Text:
+    """A text, line by line.
 
     Attributes:
         tokens: of each line, with ``</s>``.
@@ -94,8 +94,8 @@ class PassageWindows(FairseqDataset):
         self,
         examples: Sequence[Example],
         *,
-        questions: Lines,
-        passages: Lines,
+        questions: Text,
+        passages: Text,
         layout: Layout,
         dictionary: Dictionary,
         labels: bool = False,

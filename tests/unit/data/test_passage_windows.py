@@ -11,7 +11,7 @@ import torch
 from fairseq.data import Dictionary
 
 import small
-from fairseq_syntax.data.passage_windows import Layout, Lines, PassageWindows
+from fairseq_syntax.data.passage_windows import Layout, PassageWindows, Text
 from fairseq_syntax.modules.biases import BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.modules.syntax_batch import SPECIAL
 from fairseq_syntax.testing import EOS, FIRST_WORD, PAD, random_features
@@ -36,11 +36,11 @@ class Tokens:
         return self.lines[line]
 
 
-def text(lengths: Sequence[int], *, random: Random | None = None, first: int = FIRST_WORD) -> Lines:
+def text(lengths: Sequence[int], *, random: Random | None = None, first: int = FIRST_WORD) -> Text:
     """Lines of consecutive numbers from `first` on, with random features."""
     tokens = Tokens([range(first, first + n) for n in lengths])
     features = [random_features(random, max(n - 2, 1), n) for n in lengths] if random else []
-    return Lines(
+    return Text(
         tokens, {name: [torch.tensor(of[name]) for of in features] for name in (features[0] if features else ())}
     )
 
