@@ -34,7 +34,8 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert found == {*names, "dict.en.txt", "syntax.en-de.en.json"}
     assert not hidden_folders(tmp_path / "bin")
     assert set(split["versions"]) == {"python", "numpy", "fairseq-fixed", "fairseq-syntax"}
-    assert set(split["settings"]) == {"subwords", "on_bad_parse", "binarize_trees", "control", "symbols"}
+    settings = {"subwords", "on_bad_parse", "binarize_trees", "control", "symbols", "markers", "vocabulary"}
+    assert set(split["settings"]) == settings
     assert split["counts"] == {
         "sentences": 3,
         "words": 7,

@@ -34,7 +34,7 @@ COMPONENTS = {
     "fairseq_syntax.compat": "torch fairseq",
     "fairseq_syntax.encoder": "torch fairseq options modules",
     "fairseq_syntax.data": "torch fairseq modules compat syntax_data.features syntax_data.data_bin syntax_data.squad",
-    "fairseq_syntax.models": "torch fairseq modules encoder",
+    "fairseq_syntax.models": "torch fairseq options modules encoder",
     "fairseq_syntax.criterions": "torch fairseq modules",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "

@@ -281,7 +281,8 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     languages = [name for name in ("--source-lang", "--target-lang") if getattr(args, name[2:].replace("-", "_"))]
     if args.only_source and languages:
-        raise ValueError(f"--only-source: expected no languages beside it, found {' and '.join(languages)}")
+        hint = "without it, the names of fairseq-preprocess --only-source with languages are found, too"
+        raise ValueError(f"--only-source: expected no languages beside it, found {' and '.join(languages)} ({hint})")
     if not args.only_source and len(languages) < 2:
         found = languages[0] if languages else "none of them"
         raise ValueError(f"expected --source-lang and --target-lang, or --only-source, found {found}")
