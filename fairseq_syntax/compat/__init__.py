@@ -6,10 +6,11 @@ that fails once fairseq or torch is mended: then the file is deleted, and its ca
 | file | what is wrong | applied |
 | --- | --- | --- |
 | amp_unscaling | ``--amp`` divides gradients by the loss scale twice | on import |
-| buckets | ``--num-batch-buckets`` breaks under numpy 2 | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
 | interactive_end | fairseq-interactive always ends with status 0 | on import |
+| missing_checkpoint | a ``--restore-file`` that is not there is ignored | on import |
 | nan_detector | a training that diverges ends in StopIteration | on import |
+| numpy2 | ``--num-batch-buckets``, ``--sample-break-mode eos`` break under numpy 2 | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
@@ -20,6 +21,7 @@ that fails once fairseq or torch is mended: then the file is deleted, and its ca
 | cudnn_attention | cuDNN's attention gives NaN under masks | by the task, at its start |
 | frozen_parameters | ``--fp16`` decays frozen parameters | by the task, at each step |
 | stock_models | stock models refuse ``src_syntax`` in an ensemble | by the task, in generation |
+| scores_of_processes | ``--report-mcc`` breaks with several processes | by the task, as logs are joined |
 | unknown_words | ``--replace-unk`` breaks | by the task, in generation |
 """
 
@@ -27,11 +29,21 @@ that fails once fairseq or torch is mended: then the file is deleted, and its ca
 def install() -> None:
     """Apply the repairs of fairseq and torch themselves, for the whole process. A second call applies them twice."""
     # after fairseq
-    from fairseq_syntax.compat import amp_unscaling, buckets, help, interactive_end, nan_detector, rdrop, valid_subsets
+    from fairseq_syntax.compat import (
+        amp_unscaling,
+        help,
+        interactive_end,
+        missing_checkpoint,
+        nan_detector,
+        numpy2,
+        rdrop,
+        valid_subsets,
+    )
 
     help.list_all_options_in_help()
     rdrop.repeat_whole_batches()
-    buckets.allow_buckets()
+    numpy2.keep_old_names()
+    missing_checkpoint.refuse_missing()
     interactive_end.install_exit_hooks()
     amp_unscaling.unscale_once()
     nan_detector.inspect_nested_outputs()

@@ -1,13 +1,14 @@
-"""Bucketing (``--num-batch-buckets``) under numpy 2.
+"""Buckets (``--num-batch-buckets``) and blocks of single lines (``--sample-break-mode eos``) under numpy 2.
 
 What is wrong: fairseq 0.12.2, main and fairseq-fixed 0.12.3 choose the lengths of buckets by
-``np.percentile(…, interpolation=…)`` and count tokens by ``np.compat.long``. numpy 2 has no ``compat``, and 2.4 no
-``interpolation`` either, so that a dataset with buckets ends in an AttributeError or a TypeError.
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/data_utils.py (``get_buckets``) and
-https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/language_pair_dataset.py; of a kind with
+``np.percentile(…, interpolation=…)``, and count tokens and lines by ``np.compat.long``. numpy 2 has no ``compat``, and
+2.4 no ``interpolation`` either, so that a dataset with buckets or blocks ends in an AttributeError or a TypeError.
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/data_utils.py (``get_buckets``),
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/language_pair_dataset.py and
+https://github.com/facebookresearch/fairseq/blob/main/fairseq/data/token_block_dataset.py; of a kind with
 https://github.com/facebookresearch/fairseq/issues/4945
 
-The repair: the two modules of fairseq get a numpy that still has both. Their code stays as it is.
+The repair: the three modules of fairseq get a numpy that still has both. Their code stays as it is.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-from fairseq.data import data_utils, language_pair_dataset
+from fairseq.data import data_utils, language_pair_dataset, token_block_dataset
 
 
-def allow_buckets() -> None:
-    """Let fairseq's datasets pad their sentences to few lengths under numpy 2 as well."""
+def keep_old_names() -> None:
+    """Let fairseq's datasets find names of numpy 1 under numpy 2 as well."""
     if hasattr(np, "compat"):
         return
     numpy = ModuleType("numpy")
     vars(numpy).update(vars(np))
     vars(numpy).update(compat=SimpleNamespace(long=int), percentile=_percentile)
-    for module in (data_utils, language_pair_dataset):
+    for module in (data_utils, language_pair_dataset, token_block_dataset):
         vars(module)["np"] = numpy
 
 

@@ -24,7 +24,9 @@ class LabelSmoothedCrossEntropyWithSyntaxConfig(PredictedParsesConfig, LabelSmoo
 
 @register_criterion("label_smoothed_cross_entropy_with_syntax", dataclass=LabelSmoothedCrossEntropyWithSyntaxConfig)
 class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
-    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss), see :class:`PredictedParses`; t_s is 1 under ``--sentence-avg``.
+    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss), see :class:`PredictedParses`.
+
+    t_s are a sentence's target tokens, or 1 under ``--sentence-avg``.
 
     ``loss`` and ``nll_loss`` in the log, by which the best checkpoint is chosen, are translation's alone: comparable to
     those of systems without auxiliary losses. Beside them are ``parent_loss`` and ``distance_loss`` a

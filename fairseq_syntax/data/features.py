@@ -96,7 +96,8 @@ def line_lengths(text: DataBins, split: str, *, epoch: int = 1, combine: bool = 
     parts = [MmapValues(files.prefix).lengths for files in text.parts(folder, split, combine=combine)]
     if not parts:
         raise FileNotFoundError(
-            f"{os.path.join(folder, split)}.{{bin,idx}}: expected tokens of fairseq-preprocess --only-source, found none"
+            f"{os.path.join(folder, split)}.{{bin,idx}}: expected tokens, found none; run fairseq-preprocess "
+            "--only-source"
         )
     return np.concatenate(parts)
 

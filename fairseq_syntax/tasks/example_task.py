@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Optional
+from typing import ClassVar, Optional
 
 from fairseq.data import Dictionary
 
@@ -26,8 +26,8 @@ class ExampleTaskConfig(SyntaxTaskConfig):
     truncate_to: Optional[int] = field(
         default=None,
         metadata={
-            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also is "
-            "the number of positions that the model has embeddings for (default: as --shorten-method says)"
+            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also "
+            "is the number of positions that the model has embeddings for (default: as --shorten-method says)"
         },
     )
 
@@ -111,7 +111,7 @@ class ExampleTask(SyntaxTask):
                     f"{found}, which is {symbols[found] if 0 <= found < len(symbols) else 'no symbol'}"
                 )
         if self.cfg.shorten_method == "random_crop":
-            raise ValueError("--shorten-method: expected none or truncate, by which features are cut, found random_crop")
+            raise ValueError("--shorten-method: expected none or truncate, which cut features, too; found random_crop")
 
     @contextmanager
     def truncating(self) -> Iterator[None]:

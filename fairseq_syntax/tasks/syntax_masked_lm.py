@@ -69,6 +69,6 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
                 "cuts lines anywhere"
             )
         if cfg.shorten_method == "random_crop":
-            raise ValueError("--shorten-method: expected none or truncate, by which features are cut, found random_crop")
+            raise ValueError("--shorten-method: expected none or truncate, which cut features, too; found random_crop")
         if cfg.d2v2_multi:
             raise ValueError("--d2v2-multi: expected without it, since the model needs features")

@@ -98,8 +98,10 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             )
         return criterion
 
-    def logging_outputs_can_be_summed(self, criterion: Any) -> bool:
-        return scores_of_processes.can_be_summed(criterion) and super().logging_outputs_can_be_summed(criterion)
+    @staticmethod
+    def logging_outputs_can_be_summed(criterion: Any) -> bool:
+        joined: bool = SentencePredictionTask.logging_outputs_can_be_summed(criterion)
+        return joined and scores_of_processes.can_be_summed(criterion)
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.
@@ -122,7 +124,9 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
             for option in ("d2v2_multi", "add_prev_output_tokens"):
                 if getattr(cfg, option):
-                    raise ValueError(f"--{option.replace('_', '-')}: expected without it, since the model needs features")
+                    raise ValueError(
+                        f"--{option.replace('_', '-')}: expected without it, since the model needs features"
+                    )
             before = cfg.init_token, cfg.separator_token
             texts = [
                 replace(of_text, before=int(token is not None)) for of_text, token in zip(lines, before, strict=False)
@@ -139,13 +143,6 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             nested.defn["target"] = Renumbered(nested.defn["target"], table)
         if self._takes_label_sets:
             nested.defn["target"] = RightPadDataset(nested.defn["target"], pad_idx=UNKNOWN)
-        elif len(wrong := np.flatnonzero(self._label_counts(split) != 1)) and not combine:
-            line = int(wrong[0])
-            raise InputError(
-                self._label_file(split), line + 1,
-                f"expected one label, found {self._label_counts(split)[line]}; {len(wrong)} lines differ "
-                "(--criterion multi_label_prediction takes several labels)",
-            )  # fmt: skip
 
     def _is_regression_target(self, line: str) -> bool:
         try:
@@ -153,9 +150,21 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         except ValueError:
             return False
 
-    def _label_counts(self, split: str) -> np.ndarray:
-        """Number of labels of each line, without ``</s>``."""
-        return MmapValues(TokenFiles(os.path.join(self.cfg.data, "label"), split).prefix).lengths - 1
+    def _check_label_counts(self, split: str, lines: int, *, combine: bool) -> None:
+        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them."""
+        labels = DataBins((os.path.join(self.cfg.data, "label"),))
+        parts = list(labels.parts(labels.folders[0], split, combine=combine))
+        for part in parts:
+            counts = MmapValues(part.prefix).lengths - 1  # without </s>
+            lines -= len(counts)
+            wrong = np.flatnonzero(counts != 1)
+            if len(wrong) and not self._takes_label_sets:
+                message = f"expected one label, found {counts[wrong[0]]}; {len(wrong)} lines differ "
+                message += "(--criterion multi_label_prediction takes any number of labels)"
+                raise InputError(part.prefix, int(wrong[0]) + 1, message)
+        if parts and lines:
+            message = f"expected a label for each line of text, found {abs(lines)} {'fewer' if lines > 0 else 'more'}"
+            raise InputError(parts[0].prefix, None, message)
 
     def _label_file(self, name: str) -> str:
         return os.path.join(self.cfg.data, "label", name)

@@ -16,9 +16,7 @@ from fairseq.data import (
     TruncateDataset,
     data_utils,
 )
-from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.data.shorten_dataset import maybe_shorten_dataset
-from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
@@ -57,9 +55,7 @@ class SyntaxSentenceRankingConfig(ExampleTaskConfig):
         metadata={"help": "put the context before the sentence to choose (SG-Net; fairseq puts it behind)"},
     )
     seed: int = II("common.seed")
-    dataset_impl: Optional[ChoiceEnum(get_available_dataset_impl())] = II(  # type: ignore[valid-type]
-        "dataset.dataset_impl"
-    )
+    dataset_impl: Optional[str] = II("dataset.dataset_impl")
 
 
 @register_task("syntax_sentence_ranking", dataclass=SyntaxSentenceRankingConfig)
@@ -91,7 +87,10 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
         context, *options = self.load_lines(split, combine=combine)
         choices = {str(k) for k in range(cfg.num_classes)}
         self.check_labels(
-            split, len(context.lengths), f"an option from 0 to {cfg.num_classes - 1}", lambda line: line.strip() in choices
+            split,
+            len(context.lengths),
+            f"an option from 0 to {cfg.num_classes - 1}",
+            lambda line: line.strip() in choices,
         )
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)

@@ -39,7 +39,8 @@ COMPONENTS = {
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
     "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",
-    "fairseq_syntax.tasks": "torch fairseq compat data models inference syntax_data.trees",
+    "fairseq_syntax.tasks": "torch fairseq modules compat data models inference syntax_data.errors syntax_data.trees "
+    "syntax_data.features syntax_data.data_bin",
     "fairseq_syntax.commands": "…",
     "fairseq_syntax": "…",  # importing it registers everything
     "syntax_experiments": "",

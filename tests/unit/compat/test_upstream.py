@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import fairseq
 import numpy as np
@@ -23,13 +24,17 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
+from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import (
     ConcatDataset,
     FairseqDataset,
     LanguagePairDataset,
+    TokenBlockDataset,
     data_utils,
     language_pair_dataset,
+    token_block_dataset,
 )
+from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.nan_detector import NanDetector
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
@@ -41,6 +46,8 @@ from torch.serialization import add_safe_globals, clear_safe_globals, get_safe_g
 import small
 from fairseq_syntax import checkpoints, compat
 from fairseq_syntax.checkpoints import literals
+from fairseq_syntax.compat import scores_of_processes
+from fairseq_syntax.tasks.syntax_sentence_prediction import SyntaxSentencePredictionTask
 from fairseq_syntax.testing import random_features
 
 
@@ -81,12 +88,43 @@ def stock():
 
 
 @pytest.mark.skipif(hasattr(np, "compat"), reason="numpy 1")
-def test_buckets(monkeypatch):
-    assert pairs([3, 9], num_buckets=2).get_batch_shapes()
-    for module in (data_utils, language_pair_dataset):
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pairs([3, 9], num_buckets=2),
+        lambda: TokenBlockDataset(Rows([[5, 2], [5, 6, 2]]), [2, 3], block_size=9, pad=1, eos=2, break_mode="eos"),
+    ],
+    ids=["buckets", "lines"],
+)
+def test_numpy2(make, monkeypatch):
+    assert len(make()) == 2
+    for module in (data_utils, language_pair_dataset, token_block_dataset):
         monkeypatch.setattr(module, "np", np)
-    with still_raises(AttributeError, TypeError, file="buckets"):
-        pairs([3, 9], num_buckets=2)
+    with still_raises(AttributeError, TypeError, file="numpy2"):
+        make()
+
+
+def test_missing_checkpoint(tmp_path):
+    cfg = CheckpointConfig(save_dir=str(tmp_path), restore_file=str(tmp_path / "model.pt"))
+    trainer = Mock(checkpoint_suffix="")
+    trainer.load_checkpoint.return_value = None
+    with pytest.raises(FileNotFoundError, match=r"--restore-file: expected a checkpoint, found no file .*model\.pt"):
+        checkpoint_utils.load_checkpoint(cfg, trainer)
+    checkpoint_utils.load_checkpoint.__wrapped__(cfg, trainer)  # which leaves it to the trainer
+    found = inspect.getsource(Trainer.load_checkpoint.__wrapped__)
+    assert 'logger.info("No existing checkpoint found {}".format(filename))' in found, mended("missing_checkpoint")
+    checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(tmp_path)), trainer)
+
+
+def test_scores_of_processes():
+    task = SimpleNamespace(label_dictionary=small.dictionary())
+    for reports in (False, True):
+        criterion = SentencePredictionCriterion(SentencePredictionConfig(report_mcc=reports), Mock(**vars(task)))
+        assert scores_of_processes.can_be_summed(criterion) == (not reports)
+        assert criterion.logging_outputs_can_be_summed(), mended("scores_of_processes")
+        assert SyntaxSentencePredictionTask.logging_outputs_can_be_summed(criterion) == (not reports)
+    with still_raises(TypeError, file="scores_of_processes"):
+        sum(log["pred"] for log in ({"pred": [1]}, {"pred": [0]}))  # as the trainer adds up
 
 
 def test_help(capsys):

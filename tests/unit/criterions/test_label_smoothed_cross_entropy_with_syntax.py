@@ -15,10 +15,8 @@ from fairseq.logging import metrics
 
 import small
 import systems
-from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import (
-    PREDICTED,
-    LabelSmoothedCrossEntropyWithSyntax,
-)
+from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntax
+from fairseq_syntax.criterions.predicted_parses import PREDICTED
 from fairseq_syntax.modules.numerics import UNKNOWN
 from pairwise import pairwise
 
