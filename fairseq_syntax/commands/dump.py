@@ -2,7 +2,7 @@
 
     fairseq-syntax-dump data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.npz
 
-It writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n subwords,
+It writes one .npz file, which numpy.load reads member by member. It has, for sentence or example ID of the split (n tokens,
 `</s>` the last) and in this order of axes,
 
     ID/tokens      n strings
@@ -29,14 +29,14 @@ from tqdm import tqdm
 
 from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, read_checkpoint
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
-from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.models.syntax_model import SyntaxModel
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
 
 def sentences(
-    model: SyntaxTransformerModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
+    model: SyntaxModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Yield the number and arrays of each sentence of a split, in batches of similar lengths."""
     dataset = task.dataset(split)
@@ -62,8 +62,8 @@ def dump(args: argparse.Namespace) -> int:
     read = [args.path, *(path for path in files_of_data_bin(args.data) if not path.endswith(".npz"))]
     refuse_to_overwrite(args.output, read)
     model = build_trained(args.path, state, task, cpu=args.cpu)
-    if not isinstance(model, SyntaxTransformerModel):
-        raise InputError(args.path, None, f"expected a gated_syntax_transformer, found a {type(model).__name__}")
+    if not isinstance(model, SyntaxModel):
+        raise InputError(args.path, None, f"expected a model with a syntax encoder, found a {type(model).__name__}")
     load_split(task, args.data, args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
     count = len(task.dataset(args.gen_subset))

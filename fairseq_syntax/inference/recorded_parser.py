@@ -15,7 +15,7 @@ from syntax_data.trees.formats import FORMATS
 logger = logging.getLogger(__name__)
 
 #: Keys of a record that describe the parsed files, not the parser.
-_OF_FILES = ("text", "sha256", "file")
+OF_FILES = ("text", "sha256", "file")
 
 
 def start_parsers(
@@ -42,7 +42,7 @@ def start_parsers(
     """
     groups: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {}  # by description, its kinds' records
     for kind in kinds:
-        record = {key: value for key, value in recorded.get(kind, {}).items() if key not in _OF_FILES}
+        record = {key: value for key, value in recorded.get(kind, {}).items() if key not in OF_FILES}
         description = {"lang": lang, **record, **({} if name is None else {"name": name})}
         groups.setdefault(json.dumps(description, sort_keys=True), (description, {}))[1][kind] = record
     running = []

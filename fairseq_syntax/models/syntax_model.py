@@ -185,7 +185,8 @@ class SyntaxModel(BaseFairseqModel):
             fresh = {key: value for key, value in own.items() if of_part.match(key)}
             given = [key for key in state_dict if of_part.match(key)]
             if fresh and not given:
-                logger.info("the checkpoint has no %s; these start fresh: %s", name, ", ".join(fresh))
+                shown = dict.fromkeys(re.sub(r"\.\d+\.", ".*.", key) for key in fresh)
+                logger.info("the checkpoint has no %s; these start fresh: %s", name, ", ".join(shown))
                 state_dict.update(fresh)
             elif given and not fresh and name == "predictor":  # for losses alone
                 for key in given:

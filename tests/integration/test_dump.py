@@ -140,7 +140,7 @@ def test_models_data_and_contents_that_do_not_fit(plain_data_bin, trained, tmp_p
     output = tmp_path / "x.npz"
     commands.train(plain_data_bin, tmp_path, "--max-update=1", model=commands.STOCK)
     found = refused(plain_data_bin, tmp_path / "checkpoint_last.pt", output)
-    assert "expected a gated_syntax_transformer, found a TransformerModel" in found
+    assert "expected a model with a syntax encoder, found a TransformerModel" in found
     found = refused(trained.data, trained.checkpoint, output, "--contents", "gate")
     assert "--contents: expected some of gates,masks,biases,attention, found 'gate'" in found
     assert "fairseq-syntax-binarize" in refused(plain_data_bin, trained.checkpoint, output)  # it has no features

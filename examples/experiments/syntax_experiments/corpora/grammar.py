@@ -68,6 +68,9 @@ class Example:
         """The phrases at a site; those at a noun are those right after phrase `before`."""
         return [i for i, where in enumerate(self.reading) if where == site and (site != "noun" or i == before + 1)]
 
+    def source(self) -> list[str]:
+        return self.words.source()
+
     def target(self) -> list[str]:
         """The translation."""
 
@@ -111,7 +114,7 @@ class Example:
             head = {"verb": 3, "object": 5, "noun": noun - 3}[site]
             heads += [noun, noun, head]
             relations += ["case", "det", "obl" if site == "verb" else "nmod"]
-        rows = zip(self.words.source(), parts_of_speech, heads, relations, strict=True)
+        rows = zip(self.source(), parts_of_speech, heads, relations, strict=True)
         return "".join(
             f"{i}\t{word}\t_\t{upos}\t_\t_\t{head}\t{relation}\t_\t_\n"
             for i, (word, upos, head, relation) in enumerate(rows, start=1)
@@ -135,6 +138,16 @@ def all_readings(words: Words) -> list[Example]:
     return [Example(words, reading) for reading in READINGS[len(words.phrases)]]
 
 
+def different_sentences(random: Random) -> Iterator[Words]:
+    """Yield random sentences with one or two phrases, none of them twice."""
+    seen: set[Words] = set()
+    while True:
+        words = random_words(random, random.choice(sorted(READINGS)))
+        if words not in seen:
+            seen.add(words)
+            yield words
+
+
 def make_corpus(random: Random, *, train: int, held_out: int) -> dict[str, list[Example]]:
     """Return random splits, without a sentence in two of them.
 
@@ -142,16 +155,7 @@ def make_corpus(random: Random, *, train: int, held_out: int) -> dict[str, list[
         train: sentences of the training split, with one reading each.
         held_out: different sentences of valid and of test, in all their readings.
     """
-    seen: set[Words] = set()
-
-    def new_words() -> Iterator[Words]:
-        while True:
-            words = random_words(random, random.choice(sorted(READINGS)))
-            if words not in seen:
-                seen.add(words)
-                yield words
-
-    fresh = new_words()
+    fresh = different_sentences(random)
     corpus = {
         name: [example for _ in range(held_out) for example in all_readings(next(fresh))] for name in ("valid", "test")
     }
@@ -163,7 +167,7 @@ def tree_blind_best(examples: list[Example]) -> float:
     """Return the best exact match, in percent, of a system that sees the words only."""
     translations: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
     for example in examples:
-        of_source = translations.setdefault(tuple(example.words.source()), {})
+        of_source = translations.setdefault(tuple(example.source()), {})
         target = tuple(example.target())
         of_source[target] = of_source.get(target, 0) + 1
     return 100 * sum(max(counts.values()) for counts in translations.values()) / len(examples)
@@ -173,7 +177,7 @@ def with_trees_of_others(random: Random, examples: list[Example]) -> list[Exampl
     """Return another example of the same length for each; see `false_parse`."""
     by_length: dict[int, list[int]] = {}
     for i, example in enumerate(examples):
-        by_length.setdefault(len(example.words.source()), []).append(i)
+        by_length.setdefault(len(example.source()), []).append(i)
     others = list(examples)
     for indices in by_length.values():
         random.shuffle(indices)
@@ -191,7 +195,7 @@ def write(folder: Path, name: str, examples: list[Example], parses: list[Example
     """Write NAME.src, NAME.tgt, NAME.src.trees and NAME.src.conllu."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {
-        "src": [" ".join(e.words.source()) for e in examples],
+        "src": [" ".join(e.source()) for e in examples],
         "tgt": [" ".join(e.target()) for e in examples],
         "src.trees": [p.tree() for p in parses],
         "src.conllu": [p.conllu() for p in parses],
