@@ -110,6 +110,8 @@ def _outputs(model: Any, task: Any, split: str, settings: AnswerSettings) -> Ite
 
 def _window_logits(window: range, logits: Tensor, passage: tuple[int, int]) -> WindowLogits:
     first, stop = passage
+    if not logits[:stop].isfinite().all():
+        raise ValueError("expected finite logits of the model, found others: did its training diverge?")
     start, end = logits[first:stop].numpy().T
     return WindowLogits(window, start, end, null=float(logits[0].sum()))
 

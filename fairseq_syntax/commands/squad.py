@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -145,6 +146,8 @@ def _prediction(content: Any) -> str:
 
 def _best(content: Any) -> tuple[float, str]:
     check_types("an n-best list", content, {"diff": float, "answers": list})
+    if not content["answers"] or not math.isfinite(content["diff"]):
+        raise ValueError(f"{short_repr(content)} instead of an n-best list")
     return content["diff"], _prediction(content["answers"][0]["text"])
 
 

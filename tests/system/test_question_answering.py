@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import fairseq_cli.preprocess
 import pytest
+import torch
 from fairseq import options
 
 import commands
@@ -155,8 +157,26 @@ def test_a_verifier_changes_diff_alone(data, trained, tmp_path, capsys):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_stock_model_is_trained_and_answers_and_a_pretrained_one_gets_a_head(data, trained, tmp_path, capsys):
+def test_a_pretrained_model_gets_a_head(data, trained, tmp_path, capsys, caplog):
+    """And a stock one answers, too."""
     stock = ["--arch", "roberta", *MODEL[2:]]
-    checkpoint = train(data, tmp_path / "run", "--criterion", "span_prediction", "--max-update", "2", model=stock)
+    spans = ["--criterion", "span_prediction", "--max-update", "2"]
+    checkpoint = train(data, tmp_path / "stock", *spans, model=stock)
     printed(capsys, "answer", data, "--path", checkpoint, "--cpu", "--output", tmp_path / "x.json")
     assert len(json.loads((tmp_path / "x.json").read_text())) == 60
+
+    state = torch.load(checkpoint, weights_only=False)
+    state["model"] = {name: value for name, value in state["model"].items() if not name.startswith("span_heads")}
+    torch.save(state, pretrained := tmp_path / "pretrained.pt")
+    reset = ["--reset-optimizer", "--reset-dataloader", "--reset-meters"]
+    for number, way in enumerate(
+        (["--restore-file", str(pretrained), *reset], ["--finetune-from-model", str(pretrained)])
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            run = train(data, tmp_path / str(number), *spans, "--lr", "0", "--passage-first", *way)
+        assert "span_heads.span_head starts fresh: the checkpoint has none" in caplog.messages
+        found = commands.parameters(run)
+        for name, value in state["model"].items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=0)
+        assert found["span_heads.span_head.weight"].shape == (2, 32)
