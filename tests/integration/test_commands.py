@@ -82,6 +82,7 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
     split = ["-s", "src", "-t", "tgt", f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test"]
     model = [trained.data, "--path", trained.checkpoint, "--cpu"]
     text, translations = corpus / "test.src", corpus / "test.tgt"
+    (out / "questions").write_text('{"data": []}')
     words: dict[str, list[object]] = {
         "parse": ["--input", text, "--output-prefix", out / "x", "--parser=control", "--control=random", "--workers=2"],
         "binarize": [*split, "--destdir", out, "--workers=2"],
@@ -97,6 +98,7 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
         ],
         "average-checkpoints": ["--inputs", trained.checkpoint, "--output", out / "x.pt"],
         "experiment": ["quickstart", "-n", "--work", out],
+        "squad": ["prepare", "--input", out / "questions", "--split=x", "--output-dir", out, "--bpe=none"],
     }  # fmt: skip
     return words[command]
 

@@ -40,7 +40,7 @@ COMPONENTS = {
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
     "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",
     "fairseq_syntax.tasks": "torch fairseq modules compat data models inference syntax_data.errors syntax_data.trees "
-    "syntax_data.features syntax_data.data_bin",
+    "syntax_data.features syntax_data.data_bin syntax_data.squad",
     "fairseq_syntax.commands": "…",
     "fairseq_syntax": "…",  # importing it registers everything
     "syntax_experiments": "",
