@@ -43,12 +43,12 @@ def text(folder: Path, splits: Mapping[str, Sequence[str]], *options: str, parse
 
 
 def examples(data: Path, inputs: int = 2, *, number: int = 12, splits: Sequence[str] = ("train", "valid")) -> Path:
-    """Write a folder with texts `input0` …, each line of 0 to 9 words, and labels ``no``, ``yes``."""
+    """Write a folder with texts `input0` …, each line of 0 to 9 words, and labels ``no``, ``yes``; all splits equal."""
     for i in range(inputs):
-        lines = {split: data_bins.sentences(number, words=None, seed=10 * i + len(split)) for split in splits}
-        text(data / f"input{i}", lines)
-    random = Random(2)
+        lines = data_bins.sentences(number, words=None, seed=10 * i + 1)
+        text(data / f"input{i}", dict.fromkeys(splits, lines))
     for split in splits:
+        random = Random(2)
         tokens(data / "label", split, [random.choice(["no", "yes"]) for _ in range(number)], ["no", "yes"])
         ranked = "".join(f"{random.randrange(inputs - 1)}\n" for _ in range(number)) if inputs > 1 else ""
         (data / f"label/{split}.label").write_text(ranked)

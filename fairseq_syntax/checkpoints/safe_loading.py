@@ -283,8 +283,11 @@ def naming(path: str, expected: str) -> Iterator[None]:
         yield
     except (InputError, OSError, MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # fairseq's, torch's and OmegaConf's, of many kinds
+    except Exception as raised:  # fairseq's, torch's and OmegaConf's, of many kinds
+        error = raised
+        if type(raised) is Exception and isinstance(raised.__context__, Exception):
+            error = raised.__context__  # which fairseq's trainer does not say
         reason = textwrap.shorten(str(error), 500, placeholder=" …")
         if not isinstance(error, (RuntimeError, ValueError)):
             reason = f"{type(error).__name__}: {reason}"
-        raise InputError(path, None, f"expected {expected}, found: {reason}") from error
+        raise InputError(path, None, f"expected {expected}, found: {reason}") from raised

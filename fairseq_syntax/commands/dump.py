@@ -2,7 +2,7 @@
 
     fairseq-syntax-dump data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.npz
 
-It writes one .npz file, which numpy.load reads member by member. It has, for sentence or example ID of the split (n tokens,
+It writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n tokens,
 `</s>` the last) and in this order of axes,
 
     ID/tokens      n strings

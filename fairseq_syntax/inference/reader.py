@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from fairseq.file_utils import cached_path
 from torch import Tensor
 
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
@@ -81,8 +81,7 @@ class SourceReader:
         given = [self._line(self._lines + i, *line) for i, line in enumerate(zip(lines, encoded, strict=True), start=1)]
         self._lines += len(given)
         rest = symbol_pattern(self.settings.symbols).rest
-        texts = ((line.number, rest([t for t in line.marked if t not in self._markers])) for line in given)
-        if marked := first_marked_line(texts, self.settings.subwords):
+        if marked := first_marked_line(((line.number, rest(line.marked)) for line in given), self.settings.subwords):
             logger.warning("line %d: %s", marked, SENTENCEPIECE_HINT)
         sentences = []
         for line, parses in zip(given, self.source.parse(given), strict=True):
@@ -179,10 +178,10 @@ def _find_vocabulary(cfg: Any, settings: Settings) -> str | None:
     kind = SUBWORDS[settings.subwords]
     if kind.vocabulary_option is None:
         return None
-    named = kind.vocabulary_in(cfg)
-    if named is None:
-        raise ValueError(f"expected {kind.vocabulary_option} FILE, as the training data was binarized, found none")
-    path = cached_path(named)
+    path = kind.vocabulary_in(cfg)
+    if path is None or not os.path.isfile(path):  # a checkpoint has fairseq's default, a URL
+        found = "none" if path is None else f"no file {path}"
+        raise ValueError(f"expected {kind.vocabulary_option} FILE, as the training data was binarized, found {found}")
     if (found := file_hash(path)) != settings.vocabulary:
         expected = f"the file by which the training data was binarized (SHA-256 {settings.vocabulary})"
         raise InputError(path, None, f"expected {expected}, found another one ({found})")

@@ -82,13 +82,13 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         for name in names:
             self._label_dictionary.add_symbol(name)
 
-    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+    def build_criterion(self, cfg: Any, *more: Any) -> Any:
         """As fairseq's.
 
         Raises:
             ValueError: the criterion's scores need labels that are integers, and some are not.
         """
-        criterion = super().build_criterion(cfg, from_checkpoint)
+        criterion = super().build_criterion(cfg, *more)
         self._takes_label_sets = getattr(criterion, "takes_label_sets", False)
         no_integers = [name for name in self.label_names if not name.lstrip("-").isdecimal()]
         if getattr(criterion, "keep_pred_and_targ", False) and no_integers:

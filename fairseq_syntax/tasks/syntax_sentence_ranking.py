@@ -2,6 +2,7 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
+import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from fairseq.data import (
     data_utils,
 )
 from fairseq.data.shorten_dataset import maybe_shorten_dataset
-from fairseq.tasks import register_task
+from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
 from omegaconf import II, MISSING
@@ -32,7 +33,7 @@ class SyntaxSentenceRankingConfig(ExampleTaskConfig):
     """fairseq's options of the task, which has no such class, and ours."""
 
     data: str = field(default=MISSING, metadata={"help": "folder with input0 (the context), input1 … and label"})
-    num_classes: int = field(default=MISSING, metadata={"help": "number of sentences to choose from"})
+    num_classes: int = field(default=-1, metadata={"help": "number of sentences to choose from"})
     init_token: Optional[int] = field(
         default=None, metadata={"help": "number of the token at the beginning of each example"}
     )
@@ -66,8 +67,19 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
     """
 
     @classmethod
+    def add_args(cls, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the configuration; fairseq's task adds its own."""
+        FairseqTask.add_args.__func__(cls, parser)
+
+    @classmethod
     def setup_task(cls, cfg: SyntaxSentenceRankingConfig, **kwargs: Any) -> "SyntaxSentenceRankingTask":
-        """As fairseq's, which makes a task of its own class."""
+        """As fairseq's, which makes a task of its own class.
+
+        Raises:
+            ValueError: ``--num-classes`` is not given.
+        """
+        if cfg.num_classes < 1:
+            raise ValueError("--num-classes: expected the number of sentences to choose from, found none")
         cls.prepare_process(cfg)
         return cls(cfg, cls.load_dictionary(cfg, os.path.join(cfg.data, "input0", "dict.txt")))
 

@@ -114,9 +114,9 @@ class SyntaxTask(FairseqTask):
         """
         return label_vocabulary(self.texts, [feature], needed=True)[feature]
 
-    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+    def build_criterion(self, cfg: Any, *more: Any) -> Any:
         """As fairseq's; batches then have the features of its auxiliary losses."""
-        criterion = super().build_criterion(cfg, from_checkpoint)
+        criterion = super().build_criterion(cfg, *more)
         self._has_auxiliary_losses = getattr(criterion, "has_auxiliary_losses", False)
         if self.label_features and not self._has_auxiliary_losses:
             logger.warning(

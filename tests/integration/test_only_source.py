@@ -10,6 +10,7 @@ import fairseq_cli.preprocess
 import pytest
 from fairseq import options
 from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data.encoders import gpt2_bpe
 
 from binarizing import contents
 from fairseq_syntax.inference.parse_sources import WithoutParses
@@ -202,13 +203,18 @@ def test_unknown_wordpieces_that_are_no_token_can_be_skipped(raw, tmp_path, caps
     assert "1 mismatch" in capsys.readouterr().out
 
 
-def test_markers_of_entities(raw, tmp_path):
+def test_markers_of_entities(raw, tmp_path, capsys):
     preprocess(tmp_path, "m0 A m0 café m1 .\n\nIt fell m1 . Ça alla ! m1\n")
     run(raw, tmp_path, "words", "--markers", "m0,m1")
     assert rows(tmp_path, "word") == [[0, 0, 1, 1, 2, 2, 3], [0], [0, 1, 2, 2, 3, 4, 5, 5, 6]]
     assert rows(tmp_path, "head")[0] == [2, 2, 0, 0, 2, 2, 0]
+    assert "14 subwords (1.56 a word); 5 markers; trees: " in capsys.readouterr().out
     binarize.main(["--only-source", "--verify", "--destdir", f"{tmp_path}/bin"])
     assert Signature.read(f"{tmp_path}/bin/syntax.json").splits["train"].settings["markers"] == "m0,m1"
+    (tmp_path / "bin/dict.txt").rename(tmp_path / "known")
+    preprocess(tmp_path, TEXTS["words"][0], "--srcdict", f"{tmp_path}/known")
+    run(raw, tmp_path, "words", "--markers", "m0,m1")
+    assert f"train: no --markers in {tmp_path}/train.input0.bpe" in capsys.readouterr().out
 
 
 def test_new_text_is_read_by_the_same_vocabulary(raw, tmp_path):
@@ -230,6 +236,8 @@ def test_new_text_is_read_by_the_same_vocabulary(raw, tmp_path):
     assert batch.features["word"][0].tolist() == [0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4]  # by white space alone
     with pytest.raises(ValueError, match="expected --gpt2-encoder-json FILE, as the training data was binarized"):
         reader()
+    with pytest.raises(ValueError, match="found no file https://"):  # fairseq's default
+        reader(gpt2_encoder_json=gpt2_bpe.DEFAULT_ENCODER_JSON)
     with pytest.raises(ValueError, match=rf"{other}: expected the file by which the training data .* found another"):
         reader(gpt2_encoder_json=str(other))
 

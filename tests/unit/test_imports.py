@@ -18,7 +18,7 @@ COMPONENTS = {
     "syntax_data": "",  # the version
     "syntax_data.errors": "",
     "syntax_data.io": "errors",
-    "syntax_data.text": "errors",
+    "syntax_data.text": "errors io",
     "syntax_data.trees": "errors text",
     "syntax_data.controls": "trees",
     "syntax_data.features": "errors text trees controls",

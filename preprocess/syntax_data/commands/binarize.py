@@ -245,6 +245,8 @@ def binarize(args: argparse.Namespace) -> None:
             print(f"{split.name}: {counts}")
             if named and not counts.totals["symbols"]:
                 print(f"{split.name}: no --symbols in {split.text}")
+            if args.markers and not counts.totals["markers"]:
+                print(f"{split.name}: no --markers in {split.text}")
             signature.splits[split.name] = SplitSignature(
                 features=split.features,
                 parser=parser,
@@ -281,7 +283,7 @@ def main(argv: list[str] | None = None) -> None:
 def _run(args: argparse.Namespace) -> None:
     languages = [name for name in ("--source-lang", "--target-lang") if getattr(args, name[2:].replace("-", "_"))]
     if args.only_source and languages:
-        hint = "without it, the names of fairseq-preprocess --only-source with languages are found, too"
+        hint = "leave it out where the files have languages in their names"
         raise ValueError(f"--only-source: expected no languages beside it, found {' and '.join(languages)} ({hint})")
     if not args.only_source and len(languages) < 2:
         found = languages[0] if languages else "none of them"

@@ -7,5 +7,7 @@ All are fairseq's mmap datasets of small integers. For the source side of a pair
     syntax.en-de.en.json                  the signature: parser, settings and counts of each split, and size and hash
                                           of each of its token and feature files
 
+Without languages (``--only-source``) they are ``train.{bin,idx}``, ``train.distance.{bin,idx}`` and ``syntax.json``.
+
 A sentence without a parse has no values in the features of that parse.
 """

@@ -110,9 +110,11 @@ def encode_lines(
     found = EncodedLines(split)
     bad = BadParses(settings.on_bad_parse, found.bad.append)
     others = _read_pool(pool, run) if pool else None
+    markers = read_markers(settings.markers)
     read = _subword_reader(settings.subwords, split.vocabulary, settings.markers, run)
     for number, text, entries in parallel_entries(ranges):
         tokens = tokenize_line(text)
+        found.counts.totals["markers"] += sum(token in markers for token in tokens)
         try:
             subwords = read(tokens)
         except AlignmentError as error:
@@ -184,15 +186,13 @@ def write_split(
     if lines != (sentences := len(MmapValues(split.tokens.prefix).lengths)):
         message = f"expected {sentences} lines, as {split.tokens.prefix} has sentences, found {lines}"
         raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
-    markers = read_markers(settings.markers)
-    if unknown := markers - read_dictionary(split.tokens.dictionary).keys():
+    if unknown := read_markers(settings.markers) - read_dictionary(split.tokens.dictionary).keys():
         message = (
             f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
         )
         raise InputError(split.tokens.dictionary, None, message)
     rest = symbol_pattern(settings.symbols).rest
-    texts = ((number, [t for t in tokenize_line(line) if t not in markers]) for number, line in read_lines(split.text))
-    numbered = ((number, rest(tokens)) for number, tokens in texts)
+    numbered = ((number, rest(tokenize_line(line))) for number, line in read_lines(split.text))
     if marked := first_marked_line(numbered, settings.subwords):
         raise InputError(split.text, marked, SENTENCEPIECE_HINT)
     counts = SplitCounts({kind: ParseCounts() for kind in split.parses})

@@ -40,7 +40,7 @@ class SplitSignature:
 
 @dataclass
 class Signature:
-    """The file ``syntax.<src>-<tgt>.<lang>.json``: splits by name, labels by number."""
+    """The file of :func:`~syntax_data.data_bin.paths.signature_path`: splits by name, labels by number."""
 
     splits: dict[str, SplitSignature] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)

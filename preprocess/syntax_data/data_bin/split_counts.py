@@ -19,7 +19,8 @@ class SplitCounts:
 
     Attributes:
         parses: by kind.
-        totals: ``sentences``, ``words``, ``subwords``, and ``symbols``, which are among the words.
+        totals: ``sentences``, ``words``, ``subwords``, ``symbols``, which are among the words, and ``markers``, which
+            are among the subwords.
         longest_distance: the greatest finite one.
         deepest_tree: the greatest depth of a dependency tree.
     """
@@ -70,6 +71,8 @@ class SplitCounts:
         report += f"({totals['subwords'] / max(totals['words'], 1):.2f} a word)"
         if totals["symbols"]:
             report += f"; {totals['symbols']} symbols"
+        if totals["markers"]:
+            report += f"; {totals['markers']} markers"
         for kind, counts in self.parses.items():
             report += f"; {kind}: {counts}"
         if TREES.name in self.parses:

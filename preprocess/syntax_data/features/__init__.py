@@ -22,6 +22,8 @@ A symbol (``--symbols``), a word that the parser never saw, is a word of its own
 between two other words stays; before a line's first word it is infinite. A symbol inside of a word of the parse is a
 subword of that word. The features of the other words stay, but for the numbers of words.
 
+A marker (``--markers``) has no text, and is a subword of the word that follows, at the end of a line of the last one.
+
 Another feature is a subclass of :class:`Feature` in a file of its own or of its family, and an entry in
 :data:`FEATURES`.
 """

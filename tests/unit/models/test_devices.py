@@ -37,9 +37,12 @@ def step(arch, dtype, training, **options):
     """One pass, backward too in training; the output, the model, how often Python waited, and what it copied."""
     random = Random(7)
     net_input = batch([*(systems.features(random, words, words + 2) for words in (1, 5, 9)), 8])
-    if arch == "transformer":
+    if "roberta" in arch:
+        net_input = systems.pairs()
+    if arch in ("transformer", "roberta"):
         del net_input["src_syntax"]
-    learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}  # fairseq's sinusoids have no meta
+    learned = {"encoder_learned_pos": True}  # fairseq's sinusoids have no meta
+    learned |= {} if "roberta" in arch else {"decoder_learned_pos": True}
     net = model(arch, dropout=0.1, **learned, **options).to("meta", dtype).train(training)
 
     def moved(value):
@@ -49,7 +52,8 @@ def step(arch, dtype, training, **options):
     with Answers() as answers, CopiesOfDevice() as copies, torch.set_grad_enabled(training):
         logits = net(**there)[0]
         if training:
-            F.cross_entropy(logits.float().flatten(0, 1), torch.empty(16, dtype=torch.long, device="meta")).backward()
+            targets = torch.empty(logits.shape[0] * logits.shape[1], dtype=torch.long, device="meta")
+            F.cross_entropy(logits.float().flatten(0, 1), targets).backward()
     return logits, net, answers.asked, copies.count
 
 
@@ -58,14 +62,14 @@ WAITS = 2
 
 
 @cache
-def of_stock(dtype, training, dropout):
-    """How often fairseq's Transformer waits, and what it copies."""
-    return step("transformer", dtype, training, attention_dropout=dropout)[2:]
+def of_stock(arch, dtype, training, dropout):
+    """How often fairseq's Transformer or RoBERTa waits, and what it copies."""
+    return step(arch, dtype, training, attention_dropout=dropout)[2:]
 
 
 #: Models by their options; each system, and variants of the gated one.
 MODELS = [
-    *((system, systems.SYSTEMS[system]) for system in systems.SYSTEMS),
+    *{**systems.SYSTEMS, **systems.ROBERTAS}.items(),
     ("pascal_transformer", {"parent_ignoring": 0.3}),
     ("relative_position_transformer", {}),
     ("tree_bias_transformer", {}),
@@ -102,9 +106,10 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(chosen, dtype, pass
     for norm in net.modules():
         if isinstance(norm, GateBatchNorm):
             assert (norm.running_mean.device.type, norm.running_mean.dtype) == ("meta", torch.float32)
-    assert copies == of_stock(dtype, training, dropout)[1]
-    waits_for_parses = training and dropout > 0 and bool(net.encoder.options.biases)  # syntax dropout: has each one?
-    assert asked - WAITS == waits_for_parses
+    stock, waits = ("roberta", 1) if system in systems.ROBERTAS else ("transformer", WAITS)
+    assert copies == of_stock(stock, dtype, training, dropout)[1]
+    waits_for_parses = training and dropout > 0 and bool(net.syntax_encoder.options.biases)  # syntax dropout: has each?
+    assert asked - waits == waits_for_parses
 
 
 @pytest.mark.parametrize("layers", [2, 6])
@@ -142,10 +147,12 @@ def test_no_run_of_the_tests_but_that_for_gpus_sees_one():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (pytest -m gpu)")
-@pytest.mark.parametrize("system", systems.SYSTEMS)
+@pytest.mark.parametrize("system", [*systems.SYSTEMS, *systems.ROBERTAS])
 def test_a_gpu_computes_what_a_cpu_does(system):
     random = Random(7)
     net_input = batch([*(systems.features(random, words, words + 2) for words in (1, 5, 9)), 8])
+    if system in systems.ROBERTAS:
+        net_input = systems.pairs()
     found = []
     for device in ("cpu", "cuda"):
         net = systems.model(system).eval().to(device)

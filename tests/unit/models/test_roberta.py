@@ -332,8 +332,6 @@ def test_a_pruned_model_is_recorded_as_the_smaller_one():
 def test_the_command_line_has_roberta_s_options_and_ours():
     parser = ArgumentParser()
     SyntaxRobertaModel.add_args(parser)
-    args = parser.parse_args(
-        "--pooling mean --special-tokens words --syntax-masks sdoi --max-positions 64 --untie-weights-roberta".split()
-    )
+    args = parser.parse_args(["--pooling=mean", "--special-tokens=words", "--max-positions=64", "--syntax-masks=sdoi"])
     assert (args.pooling, args.special_tokens, args.max_positions) == ("mean", "words", 64)
     assert not hasattr(args, "decoder_layers")

@@ -208,10 +208,11 @@ def test_files_and_tokens_that_are_of_no_vocabulary(gpt2, tmp_path):
             subword_reader("gpt2", path)(["64", token])
     for content, expected in (
         ("[", "found no JSON"),
-        ("[]", "another content"),
-        ('{"a": "1"}', "another content"),
-        ('{"a": 1, "b": 1}', "found one twice"),
-        ("{}", "another content"),
+        ("[" * 100_000, "found no JSON"),
+        ("[]", r"found \[\]"),
+        ("{}", "found {}"),
+        ('{"a": "1"}', "found '1' for 'a'"),
+        ('{"a": 1, "b": 1}', "found a number twice"),
     ):
         (tmp_path / "encoder.json").write_text(content)
         with pytest.raises(ValueError, match=f"{tmp_path}/encoder.json: .*{expected}"):
@@ -301,7 +302,8 @@ def test_round_trip_of_sentencepiece(pieces, text, seed, sampled):
 @settings(max_examples=2000, deadline=None)
 @given(text=SENTENCES, seed=st.integers(0, 1000))
 def test_round_trip_of_bytes(text, seed):
-    """Subwords of any bytes, in the letters of GPT-2, also of parts of two characters."""
+    """Subwords of any bytes, in the letters of GPT-2, also of parts of two characters; a space begins one, as there."""
+    text = re.sub(r"\s", " ", text)
     letters = {byte: letter for letter, byte in LETTERS.items()}
     source = random.Random(seed)
     line = "".join(letters[byte] for byte in text.encode())

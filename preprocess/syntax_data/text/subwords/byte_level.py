@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Sequence
+from typing import Any
 
-from syntax_data.errors import InputError, short_repr
+from syntax_data.errors import short_repr
+from syntax_data.io.versioned_json import read_json
 from syntax_data.text.alignment import Subwords
 from syntax_data.text.subwords.kind import SubwordKind
 
@@ -74,7 +75,8 @@ class Gpt2(ByteBpe):
 
     def __init__(self, vocabulary: str | None = None):
         super().__init__(vocabulary)
-        self._letters = _read_encoder(vocabulary or "")
+        what = "GPT-2's encoder.json, a number for each subword"
+        self._letters = read_json(vocabulary or "", what, _letters_of_numbers)
 
     def _decode(self, token: str) -> bytes:
         if token not in self._letters:
@@ -82,18 +84,16 @@ class Gpt2(ByteBpe):
         return super()._decode(self._letters[token])
 
 
-def _read_encoder(path: str) -> dict[str, str]:
-    """The letters of each number of an encoder.json; :class:`InputError` if it is none."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except ValueError as error:
-        raise InputError(path, None, f"expected GPT-2's encoder.json, found no JSON: {error}") from None
-    if not isinstance(content, dict) or not content or not all(type(number) is int for number in content.values()):
-        raise InputError(path, None, "expected GPT-2's encoder.json, the number of each subword, found another content")
+def _letters_of_numbers(content: Any) -> dict[str, str]:
+    """The letters of each number in the content of an encoder.json."""
+    if not isinstance(content, dict) or not content:
+        raise ValueError(short_repr(content))
+    for subword, number in content.items():
+        if type(number) is not int:
+            raise ValueError(f"{short_repr(number)} for {short_repr(subword)}")
     letters = {str(number): subword for subword, number in content.items()}
-    if len(letters) != len(content):
-        raise InputError(path, None, "expected another number for each subword, found one twice")
+    if len(letters) < len(content):
+        raise ValueError("a number twice")
     return letters
 
 

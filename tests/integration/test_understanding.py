@@ -1,0 +1,85 @@
+"""Every task but translation, through fairseq's commands: it learns, resumes, is averaged, and trains in float16."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from fairseq.logging import metrics
+
+import commands
+import data_bins
+import example_bins
+from fairseq_syntax.commands import average_checkpoints
+
+SIZES = [
+    "--encoder-layers=2", "--encoder-embed-dim=32", "--encoder-ffn-embed-dim=32", "--encoder-attention-heads=4",
+    "--dropout=0.1", "--attention-dropout=0",
+]  # fmt: skip
+PAIRS = ["--init-token=0", "--separator-token=2", "--max-positions=64"]
+PREDICTION = ["--task=syntax_sentence_prediction", "--criterion=sentence_prediction", *PAIRS]
+#: For each way to train, its data, and the options of task, criterion and model.
+WAYS = {
+    "classes": ("pairs", [*PREDICTION, "--num-classes=2", "--arch=seprem_roberta"]),
+    "a number": ("pairs", [*PREDICTION, "--num-classes=1", "--regression-target", "--arch=pos_roberta"]),
+    "sets of labels": (
+        "pairs", [*PREDICTION, "--num-classes=2", "--criterion=multi_label_prediction", "--arch=sg_net_roberta"],
+    ),
+    "options": (
+        "choices",
+        ["--task=syntax_sentence_ranking", "--criterion=sentence_ranking", *PAIRS, "--num-classes=3",
+         "--context-first", "--truncate-to=16", "--arch=gated_syntax_roberta"],
+    ),
+    "masked lines": (
+        "news",
+        ["--task=syntax_masked_lm", "--criterion=masked_lm", "--sample-break-mode=eos", "--tokens-per-sample=32",
+         "--mask-prob=0.3", "--arch=tree_bias_roberta"],
+    ),
+    "masked blocks": (
+        "news",
+        ["--task=syntax_masked_lm", "--criterion=masked_lm_with_syntax", "--sample-break-mode=complete",
+         "--tokens-per-sample=32", "--arch=seprem_roberta", "--distance-prediction", "--parent-prediction"],
+    ),
+    "stock": ("pairs", [*PREDICTION, "--num-classes=2", "--arch=roberta"]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> Path:
+    """Data of each kind, of which the validation set is part of the training set."""
+    folder = tmp_path_factory.mktemp("understanding")
+    example_bins.examples(folder / "pairs", number=40)
+    example_bins.examples(folder / "choices", 4, number=40)
+    lines = data_bins.sentences(80, words=None)
+    example_bins.text(folder / "news", {"train": lines, "valid": lines[:40]})
+    for split in ("train", "valid"):
+        path = folder / f"pairs/label/{split}.label"
+        path.write_text("".join(f"{Random(i).random()}\n" for i in range(40)))
+    return folder
+
+
+def train(data: Path, to: Path, way: str, *more: str, cpu: bool = True):
+    options = [*SIZES, *WAYS[way][1], "--lr=0.003", *more]
+    return commands.train(data / WAYS[way][0], to, *options, model=[], cpu=cpu)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_learns_resumes_and_is_averaged(folders, tmp_path, way, caplog):
+    whole = train(folders, tmp_path / "whole", way, "--max-epoch=2")
+    losses = [
+        torch.load(tmp_path / f"whole/checkpoint{n}.pt", weights_only=True)["extra_state"]["val_loss"] for n in (1, 2)
+    ]
+    assert losses[1] < losses[0]
+    train(folders, tmp_path / "parts", way, "--max-epoch=1")
+    assert not [record for record in caplog.records if "is not there" in record.message]
+    resumed = train(folders, tmp_path / "parts", way, "--max-epoch=2")
+    for name, weight in whole.get_model().state_dict().items():
+        assert torch.equal(weight, resumed.get_model().state_dict()[name]), name
+    average_checkpoints.main(
+        ["--inputs", str(tmp_path / "whole"), "--num-epoch-checkpoints=2", f"--output={tmp_path}/average.pt"]
+    )
+    metrics.reset()
+    options = [option for option in WAYS[way][1] if option.startswith(("--task", "--criterion"))]
+    commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
