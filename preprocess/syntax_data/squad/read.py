@@ -101,6 +101,8 @@ def read_questions(path: str) -> list[Question]:
                     if question.id in questions:
                         raise InputError(path, None, f"expected each id once, found {question.id!r} twice")
                     questions[question.id] = question
+        if not questions:
+            raise ValueError("none")
         return list(questions.values())
 
     return read_json(path, "SQuAD's questions", build)

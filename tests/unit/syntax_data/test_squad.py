@@ -108,6 +108,7 @@ def test_unknown_words_and_lost_accents_of_bert():
             "question a: expected no answers, since is_impossible is true, found 2",
         ),
         ([{**ANSWERABLE, "answers": []}], "question a: expected an answer, or is_impossible: true, found 0"),
+        ([], "expected SQuAD's questions, found none"),
         ([{"id": "a", "question": "x"}], "expected SQuAD's questions, found no 'answers'"),
     ],
 )
