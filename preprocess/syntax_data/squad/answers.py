@@ -60,11 +60,10 @@ def best_spans(of_windows: Sequence[WindowLogits], *, count: int, max_length: in
         start = np.where(window_of[logits.window.start : logits.window.stop] == number, logits.start, -np.inf)
         following = np.pad(logits.end, (0, max_length - 1), constant_values=-np.inf)
         scores = start[:, None] + sliding_window_view(following, max_length)  # first subword × length - 1
-        best = np.argsort(-scores, axis=None, kind="stable")[:count]
-        for first, more in zip(*np.unravel_index(best, scores.shape), strict=True):
-            if scores[first, more] > -np.inf:
-                begin = logits.window.start + int(first)
-                spans.append(Span(float(scores[first, more]), begin, begin + int(more)))
+        enough = np.partition(scores, -count, axis=None)[-count] if count < scores.size else -np.inf
+        for first, more in np.argwhere((scores >= enough) & (scores > -np.inf)).tolist():
+            begin = logits.window.start + first
+            spans.append(Span(float(scores[first, more]), begin, begin + more))
     return sorted(spans, key=lambda span: (-span.score, span.first, span.last))[:count]
 
 
