@@ -17,6 +17,7 @@ import fairseq_syntax  # noqa: F401  (registers masks)
 from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
 from fairseq_syntax.encoder.encoder_options import PARTS, GateOptions, SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import bias_names, bias_options, bias_type
+from fairseq_syntax.modules.pooling import PoolingOptions
 from fairseq_syntax.options import Option, options_of
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 
@@ -47,6 +48,8 @@ def options_page() -> str:
         _table(option, (_of_ours(o) for name in names for o in bias_options(name))),
         "## Of the other places where syntax enters\n",
         _table(option, (_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part))),
+        "## Of `syntax_roberta` alone\n",
+        _table(option, map(_of_ours, options_of(PoolingOptions))),
         "## Of the task\n",
         _table(option, _of_fairseqs(SyntaxTranslationConfig, TranslationConfig)),
         "## Of the criterion `label_smoothed_cross_entropy_with_syntax`\n",

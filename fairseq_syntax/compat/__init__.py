@@ -21,7 +21,7 @@ that fails once fairseq or torch is mended: then the file is deleted, and its ca
 | cudnn_attention | cuDNN's attention gives NaN under masks | by the task, at its start |
 | frozen_parameters | ``--fp16`` decays frozen parameters | by the task, at each step |
 | stock_models | stock models refuse ``src_syntax`` in an ensemble | by the task, in generation |
-| scores_of_processes | ``--report-mcc`` breaks with several processes | by the task, as logs are joined |
+| scores_of_processes | ``--report-mcc`` breaks with several processes | on import; by the task, as logs are joined |
 | unknown_words | ``--replace-unk`` breaks | by the task, in generation |
 """
 
@@ -37,6 +37,7 @@ def install() -> None:
         nan_detector,
         numpy2,
         rdrop,
+        scores_of_processes,
         valid_subsets,
     )
 
@@ -44,6 +45,7 @@ def install() -> None:
     rdrop.repeat_whole_batches()
     numpy2.keep_old_names()
     missing_checkpoint.refuse_missing()
+    scores_of_processes.gather_without_a_gpu()
     interactive_end.install_exit_hooks()
     amp_unscaling.unscale_once()
     nan_detector.inspect_nested_outputs()

@@ -123,9 +123,8 @@ class SyntaxEncoderOptions:
     special_tokens: str = option(
         "open",
         choices=("open", "words"),
-        help="<s>, separators and </s> under syntax masks, in encoders of several segments (of translation's one "
-        "sentence masks say what </s> sees): they see all and are seen by all (open), or are words of their own under "
-        "the mask's law (words)",
+        help="<s>, separators and </s> of RoBERTa's examples under syntax masks: they see all and are seen by all "
+        "(open), or are words of their own under the mask's law (words)",
     )
     biases: tuple[SyntaxBias, ...] = ()
     gate: GateOptions = field(default_factory=GateOptions)

@@ -113,7 +113,6 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
                 if getattr(args, "tokens_per_sample", None) is None:
                     args.tokens_per_sample = task.max_positions()
                 args.max_positions = args.tokens_per_sample
-            args.max_source_positions = args.max_positions
             base_architecture(args)
             cls.settled_options(args, task)
             return cls(args, SyntaxRobertaEncoder(args, task.source_dictionary))

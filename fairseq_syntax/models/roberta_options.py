@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairseq.models.roberta import RobertaModel
-from omegaconf import OmegaConf
 
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.models import transformer_options
@@ -31,13 +30,21 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
         """See :meth:`SyntaxTransformerConfig.from_namespace`; the sides have no decoder."""
         if isinstance(args, cls):
             return args
-        if OmegaConf.is_config(args) and "task" not in args:
-            _refuse_decoder(args)
         cfg: SyntaxRobertaConfig = super().from_namespace(args)  # type: ignore[assignment]
         given = ((o, getattr(args, o.key) if o.key in args else o.default) for o in options_of(PoolingOptions))
         cfg.pooling = PoolingOptions(**{o.field: o.checked(value) for o, value in given})
         cfg.untied = bool(getattr(args, "untie_weights_roberta", False))
         return cfg
+
+    @classmethod
+    def own_keys(cls) -> set[str]:
+        return super().own_keys() | {o.key for o in options_of(PoolingOptions)}
+
+    @classmethod
+    def _refuse_unknown(cls, keys: Iterable[str]) -> None:
+        super()._refuse_unknown(keys)
+        if of_decoder := [key for key in keys if key.startswith("decoder_")]:
+            raise ValueError(f"{of_decoder[0]}: expected options of an encoder; RoBERTa has no decoder")
 
     def _check_encoder(self) -> None:
         super()._check_encoder()
@@ -79,10 +86,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for o in (*encoder_options(), *options_of(PoolingOptions)):
         o.add_to(parser)
-
-
-def _refuse_decoder(keys: Iterable[str]) -> None:
-    """Raise :class:`ValueError` for a key of a decoder."""
-    for key in keys:
-        if key.startswith("decoder_"):
-            raise ValueError(f"{key}: expected options of an encoder; RoBERTa has no decoder")

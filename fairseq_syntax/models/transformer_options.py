@@ -39,7 +39,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             return args
         if OmegaConf.is_config(args):
             if "task" not in args:  # the model's keys alone, not a command line that was recorded
-                _refuse_unknown(args)
+                cls._refuse_unknown(args)
         elif isinstance(args, Mapping):
             args = Namespace(**args)
         cfg: SyntaxTransformerConfig = super().from_namespace(args)
@@ -49,6 +49,24 @@ class SyntaxTransformerConfig(TransformerConfig):
         cfg.syntax = SyntaxEncoderOptions.read(args, encoder_layers=cfg.encoder.layers, encoder_heads=heads)
         cfg._check_encoder()
         return cfg
+
+    @classmethod
+    def own_keys(cls) -> set[str]:
+        """Keys of the options that are not fairseq's."""
+        return {o.key for o in encoder_options()}
+
+    @classmethod
+    def _refuse_unknown(cls, keys: Iterable[str]) -> None:
+        """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
+        known = cls.own_keys()
+        ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
+        for key in keys:
+            if key == "cpu_dropout":
+                raise ValueError(
+                    "cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's"
+                )
+            if key.startswith(ours) and key not in known:
+                raise ValueError(f"{key}: the model has no such option")
 
     def _check_encoder(self) -> None:
         """Raises :class:`ValueError` for options of a Transformer that exclude those of syntax."""
@@ -157,14 +175,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     gen_parser_from_dataclass(parser, TransformerConfig(), delete_default=True, with_prefix="")
     for o in encoder_options():
         o.add_to(parser)
-
-
-def _refuse_unknown(keys: Iterable[str]) -> None:
-    """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
-    known = {o.key for o in encoder_options()}
-    ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
-    for key in keys:
-        if key == "cpu_dropout":
-            raise ValueError("cpu_dropout: expected as an option of the task (task.cpu_dropout), found as the model's")
-        if key.startswith(ours) and key not in known:
-            raise ValueError(f"{key}: the model has no such option")

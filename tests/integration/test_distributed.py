@@ -21,6 +21,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 
 import commands
+import example_bins
 import systems
 from forked import Forked
 from syntax_experiments.training_log import read_validations
@@ -43,13 +44,15 @@ def run_rank(output: Path, arguments: list[str]) -> None:
     torch.save(trainers[0].get_model().state_dict(), output)
 
 
-def train(data: Path, folder: Path, ranks: int, *more: str) -> list[dict[str, torch.Tensor]]:
+def train(
+    data: Path, folder: Path, ranks: int, *more: str, model: Sequence[str] = commands.TINY
+) -> list[dict[str, torch.Tensor]]:
     """The weights that each rank ends with; its log is rank0.log, …"""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = [
-        str(data), *commands.USER_DIR, *commands.TINY, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
+        str(data), *commands.USER_DIR, *model, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
         "10", "--num-workers", "0", "--log-format", "simple", "--seed", "3", "--cpu", *more,
     ]  # fmt: skip
     outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
@@ -95,6 +98,25 @@ def test_the_master_logs_the_gates_of_all_ranks_sentences(data_bin, tmp_path):
     [expected], [found] = (read_validations(str(log)) for log in logs[:2])
     assert len(found.gates) == 2 * 2 * 5
     assert found.gates == pytest.approx(expected.gates, abs=1.1e-3)
+
+
+def test_scores_of_classification_are_of_all_ranks_examples(tmp_path):
+    data = example_bins.examples(tmp_path / "data", number=32)
+    for split in ("train", "valid"):
+        example_bins.tokens(data / "label", split, [str(i % 3 % 2) for i in range(32)], ["0", "1"])
+    options = [
+        "--task=syntax_sentence_prediction", "--criterion=sentence_prediction", "--report-mcc", "--num-classes=2",
+        "--init-token=0", "--separator-token=2", "--optimizer=sgd", "--lr=0.1", "--max-update=2",
+    ]  # fmt: skip
+    model = ["--arch=gated_syntax_roberta_tiny", "--dropout=0", "--attention-dropout=0"]
+    (tmp_path / "one").mkdir()
+    (expected,) = train(data, tmp_path / "one", 1, "--update-freq=2", *options, model=model)
+    first, second = train(data, tmp_path, 2, *options, model=model)
+    for name, weight in first.items():
+        assert torch.equal(weight, second[name]), name
+        torch.testing.assert_close(weight, expected[name], rtol=1e-4, atol=1e-5)
+    scores = [re.findall(r"mcc [-.\d]+", (tmp_path / log).read_text()) for log in ("one/rank0.log", "rank0.log")]
+    assert scores[0] == scores[1] != []
 
 
 #: How sentences are dealt out: to the passes of one process; to those of two. One pass has one sentence alone.

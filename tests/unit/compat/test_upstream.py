@@ -35,6 +35,7 @@ from fairseq.data import (
     token_block_dataset,
 )
 from fairseq.dataclass.configs import CheckpointConfig
+from fairseq.distributed import utils as distributed_utils
 from fairseq.nan_detector import NanDetector
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
@@ -116,15 +117,16 @@ def test_missing_checkpoint(tmp_path):
     checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(tmp_path)), trainer)
 
 
-def test_scores_of_processes():
+def test_scores_of_processes(process_group):
     task = SimpleNamespace(label_dictionary=small.dictionary())
     for reports in (False, True):
         criterion = SentencePredictionCriterion(SentencePredictionConfig(report_mcc=reports), Mock(**vars(task)))
         assert scores_of_processes.can_be_summed(criterion) == (not reports)
         assert criterion.logging_outputs_can_be_summed(), mended("scores_of_processes")
         assert SyntaxSentencePredictionTask.logging_outputs_can_be_summed(criterion) == (not reports)
-    with still_raises(TypeError, file="scores_of_processes"):
-        sum(log["pred"] for log in ({"pred": [1]}, {"pred": [0]}))  # as the trainer adds up
+    assert distributed_utils.all_gather_list([1], torch.distributed.group.WORLD) == [[1]]
+    with still_raises(TypeError, AttributeError, RuntimeError, file="scores_of_processes"):
+        distributed_utils.all_gather_list.__wrapped__([1], torch.distributed.group.WORLD)
 
 
 def test_help(capsys):

@@ -261,6 +261,7 @@ REFUSED = [
     ({"feature_embeddings": "upos"}, "--upos-labels: expected labels, or --task syntax_translation or another"),
     ({"by_hydra": True, "decoder_layers": 3}, "decoder_layers: expected options of an encoder"),
     ({"by_hydra": True, "syntax_mask": "slr"}, "syntax_mask: the model has no such option"),
+    ({"by_hydra": True, "pooling_of": "mean"}, "pooling_of: the model has no such option"),
 ]
 
 
