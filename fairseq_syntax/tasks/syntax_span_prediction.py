@@ -117,8 +117,14 @@ class SyntaxSpanPredictionTask(ExampleTask):
 
         Raises:
             FileNotFoundError: SPLIT.examples.jsonl, tokens or features are missing.
-            InputError: examples are not of these texts; or features, see :meth:`load_lines`.
+            InputError: examples are not of these texts; features are not, see :meth:`load_lines`; or a part SPLIT1
+                would be left out.
         """
+        parts = [f"{self._prefix(name, split)}1.idx" for name in self.folders]
+        if combine and (more := next(filter(os.path.exists, parts), None)):
+            raise InputError(
+                more, None, f"expected all examples in {split}, found another part of it: prepare them as one"
+            )
         path = os.path.join(self.cfg.data, f"{split}.examples.jsonl")
         examples = read_examples(path)
         lines = self.load_lines(split)

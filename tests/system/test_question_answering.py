@@ -180,3 +180,12 @@ def test_a_pretrained_model_gets_a_head(data, trained, tmp_path, capsys, caplog)
         for name, value in state["model"].items():
             torch.testing.assert_close(found[name], value, rtol=0, atol=0)
         assert found["span_heads.span_head.weight"].shape == (2, 32)
+
+
+def test_a_training_goes_on_exactly(data, tmp_path):
+    """From the middle of an epoch; with two windows of each passage, in batches of similar lengths."""
+    spans = ["--criterion", "span_prediction", "--window", "12"]
+    through = commands.parameters(train(data, tmp_path / "through", *spans, "--max-update", "8"))
+    train(data, tmp_path / "parts", *spans, "--max-update", "5")
+    parts = commands.parameters(train(data, tmp_path / "parts", *spans, "--max-update", "8"))
+    torch.testing.assert_close(parts, through, rtol=0, atol=0)
