@@ -87,7 +87,7 @@ def data(tmp_path_factory) -> Path:
 
 
 def train(data: Path, save_dir: Path, *more: str, model: list[str] = MODEL) -> Path:
-    options = ["--max-positions", "14", "--batch-size", "64", "--lr", "0.005", "--max-update", "150"]
+    options = ["--max-positions", "14", "--batch-size", "64", "--lr", "0.005", "--max-update", "120"]
     commands.train(data, save_dir, *TASK, *options, "--no-epoch-checkpoints", *more, model=model)
     return save_dir / "checkpoint_last.pt"
 
@@ -130,7 +130,8 @@ def test_a_model_learns_to_answer_and_to_leave_questions_without_an_answer(data,
 
 
 def test_a_verifier_changes_diff_alone(data, trained, tmp_path, capsys):
-    verifier = train(data, tmp_path / "verifier", "--criterion", "sentence_prediction", "--pooling", "mean")
+    classifier = ["--criterion", "sentence_prediction", "--pooling", "mean", "--max-update", "75"]
+    verifier = train(data, tmp_path / "verifier", *classifier)
     lists = []
     for more in ([], ["--verifier", verifier], ["--verifier", verifier, "--verifier-weights", 0, 1]):
         output = ["--output", tmp_path / "predictions.json", "--n-best-output", tmp_path / "n-best.json"]

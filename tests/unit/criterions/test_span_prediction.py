@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from fairseq.logging import metrics
 from torch import nn
 
+import systems
 from fairseq_syntax.criterions.span_prediction import SpanPrediction
 from fairseq_syntax.modules.span_head import add_span_head, span_logits
 
@@ -41,7 +43,7 @@ def test_the_golden_loss():
     assert float(-(log_p[5, 0] + log_p[6, 1]) / 2) == pytest.approx(1.0274, abs=5e-5)  # over all positions
 
 
-def test_the_log_has_means_over_windows_whatever_the_padding_has():
+def test_the_log_has_means_over_windows_without_padding():
     alone = [loss_of([target])[0] for target in ((5, 6), (0, 0), (5, 7))]
     loss, logged = loss_of([(5, 6), (0, 0), (5, 7)], padding=3)
     assert loss == pytest.approx(sum(alone))
@@ -78,6 +80,24 @@ def test_weights_are_where_fairseq_expects_no_others():
     torch.testing.assert_close(other.state_dict(), before, rtol=0, atol=0)
     other.load_state_dict(model.state_dict())
     torch.testing.assert_close(other.classification_heads["spans"](states), expected, rtol=0, atol=0)
+    copied = copy.deepcopy(model)  # for a moving average of weights
+    model.span_heads["spans"].bias.data += 1
+    torch.testing.assert_close(copied.classification_heads["spans"](states), expected, rtol=0, atol=0)
+    torch.testing.assert_close(model.classification_heads["spans"](states), expected + 1)
     assert 0.01 < float(model.span_heads["spans"].weight.detach().std()) < 0.04
     with pytest.raises(RuntimeError, match=r"span_heads\.spans\.bias"):
         other.load_state_dict({"span_heads.spans.weight": torch.zeros(2, 8)})
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+@pytest.mark.parametrize("system", ["sg_net_roberta", "seprem_roberta"])
+def test_the_head_reads_every_position_and_a_parse_reaches_it(system, pooling):
+    """Also that of a layer on top, under any pooling."""
+    net, net_input = systems.model(system, pooling=pooling).eval(), systems.pairs()
+    add_span_head(net, "spans")
+    logits, _ = net(**net_input, classification_head_name="spans")
+    states, _ = net(**net_input, features_only=True)
+    torch.testing.assert_close(logits, net.span_heads["spans"](states), rtol=0, atol=0)
+    flat = {**net_input["src_syntax"], "head": net_input["src_syntax"]["head"].clamp(max=0)}
+    other, _ = net(**{**net_input, "src_syntax": flat}, classification_head_name="spans")
+    assert (other - logits).abs().max() > 1e-3
