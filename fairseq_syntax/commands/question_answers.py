@@ -138,7 +138,10 @@ def _passages(path: str, binarized: Text) -> list[Passage]:
 
 
 def _verify(path: str, task: SyntaxSpanPredictionTask, split: str, settings: AnswerSettings) -> dict[int, list[float]]:
-    """Return a verifier's logits of answerable and impossible, by the numbers of a split's items."""
+    """Return a verifier's logits of answerable and impossible, by the numbers of a split's items.
+
+    It may also be one of ``--task syntax_sentence_prediction``, which reads the same windows as those of `task`.
+    """
     state = checkpoint_utils.load_checkpoint_to_cpu(path, {})
     names = (getattr(state["cfg"].model, "label_names", None) or "").split()
     if set(names) != set(LABELS):
@@ -147,6 +150,7 @@ def _verify(path: str, task: SyntaxSpanPredictionTask, split: str, settings: Ans
     cfg = copy(task.cfg)
     cfg.criterion_name = "sentence_prediction"
     cfg.classification_head_name = state["cfg"].criterion.classification_head_name
+    cfg.max_positions = state["cfg"].model.max_positions
     of_windows = tasks.setup_task(cfg)
     model = build_trained(path, state, of_windows, cpu=settings.cpu)
     order = [names.index(label) for label in LABELS]

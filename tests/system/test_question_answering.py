@@ -14,6 +14,7 @@ import torch
 from fairseq import options
 
 import commands
+import example_bins
 from fairseq_syntax.commands import squad
 from syntax_data.commands import binarize
 
@@ -156,6 +157,26 @@ def test_a_verifier_changes_diff_alone(data, trained, tmp_path, capsys):
             )
         assert f"{path}: {message}" in str(refused.value.code)
     assert not (tmp_path / "x").exists()
+
+
+def test_a_verifier_may_be_a_classifier_of_pairs(data, trained, tmp_path, capsys):
+    """Whose labels may be numbered otherwise: its outputs are found by name."""
+    symbols = [line.split()[0] for line in (data / "passage/dict.txt").read_text().splitlines()]
+    pairs = tmp_path / "pairs"
+    for split in ("train", "valid"):
+        for folder, name in (("input0", "question"), ("input1", "passage")):
+            lines = (data / f"train.{name}.bpe").read_text().splitlines() * 50
+            example_bins.tokens(pairs / folder, split, lines[:150], symbols)
+        example_bins.tokens(pairs / "label", split, ["impossible"] * 150, ["impossible", "answerable"])
+    task = ["--task", "syntax_sentence_prediction", "--init-token", "0", "--separator-token", "2", "--num-classes", "2"]
+    options = ["--criterion", "sentence_prediction", "--max-positions", "24", "--max-update", "8"]
+    commands.train(pairs, tmp_path / "run", *task, *options, model=["--arch", "roberta", *MODEL[2:]])
+    output = ["--output", tmp_path / "predictions.json", "--n-best-output", tmp_path / "n-best.json"]
+    verifier = ["--verifier", tmp_path / "run/checkpoint_last.pt", "--verifier-weights", 0, 1]
+    printed(capsys, "answer", data, "--path", trained, "--cpu", *output, *verifier)
+    diffs = [of["diff"] for of in json.loads((tmp_path / "n-best.json").read_text()).values()]
+    assert len(diffs) == 60
+    assert min(diffs) > 0  # impossible, all of them
 
 
 def test_a_pretrained_model_gets_a_head(data, trained, tmp_path, capsys, caplog):
