@@ -81,7 +81,7 @@ class SyntaxSpanPredictionTask(ExampleTask):
             )
         if cfg.window > cfg.max_positions:
             raise ValueError(f"--window: expected at most --max-positions {cfg.max_positions}, found {cfg.window}")
-        return super().setup_task(cfg, **kwargs)
+        return super().setup_task(cfg)  # fairseq's own tasks leave the rest out, too
 
     def _load_dictionary(self, folder: str) -> Dictionary:
         dictionary = Dictionary.load(os.path.join(self.cfg.data, folder, "dict.txt"))

@@ -130,6 +130,14 @@ def test_a_model_learns_to_answer_and_to_leave_questions_without_an_answer(data,
     assert again["exact"] == found["best_exact"]  # under its threshold
 
 
+def test_it_is_validated_as_in_training(data, trained, caplog):
+    """By fairseq-validate, with the name of the criterion."""
+    with caplog.at_level(logging.INFO):
+        commands.validate(data, trained, *TASK[:2], "--criterion", "span_prediction", "--log-format", "simple")
+    (line,) = (line for line in caplog.messages if "valid on 'valid' subset" in line)
+    assert float(line.split("| accuracy ")[1].split()[0]) > 90
+
+
 def test_a_verifier_changes_diff_alone(data, trained, tmp_path, capsys):
     classifier = ["--criterion", "sentence_prediction", "--pooling", "mean", "--max-update", "75"]
     verifier = train(data, tmp_path / "verifier", *classifier)
