@@ -16,6 +16,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.models.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.models.roberta_options import SyntaxRobertaConfig, add_arguments
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules.embedding import InfusedEmbedding
@@ -172,6 +173,12 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
                 "since parses enter the last layer alone: --pooling mean reads all words",
                 name,
             )
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
+        """As fairseq's; give ``bpe=None`` where text is not in GPT-2's subwords."""
+        stock = super().from_pretrained(*args, **kwargs)
+        return SyntaxRobertaHubInterface(stock.cfg, stock.task, stock.model)
 
     @property
     def _parse_enters_last(self) -> bool:
