@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +77,6 @@ def binarize_source(text: Path, parses: Path, dictionaries: Path, data: Path) ->
     return data
 
 
-def binarize_more(corpus: Path, data: Path) -> None:
-    """The valid set once more, as train1."""
-    prefixes = f"{corpus}/bpe/train,{corpus}/bpe/valid", f"{corpus}/train,{corpus}/valid"
-    syntax_data.commands.binarize.main(
-        ["-s", "src", "-t", "tgt", "--trainpref", prefixes[0], "--trainparse", prefixes[1], "--destdir", str(data)]
-    )
-
-
 def forget() -> None:
     """Forgets what fairseq keeps of another training in this process."""
     metrics.reset()
@@ -97,6 +90,16 @@ def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY,
         "--criterion", "label_smoothed_cross_entropy", "--batch-size", "20", "--num-workers", "0",
         "--log-format", "none", "--seed", "3", *["--cpu"] * cpu, *more,
     ]  # fmt: skip
+    forget()
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+    with recorded_trainers() as trainers:
+        fairseq_cli.train.main(cfg)
+    return trainers[0]
+
+
+@contextlib.contextmanager
+def recorded_trainers() -> Iterator[list[Any]]:
+    """The trainers that fairseq-train makes in this block."""
     trainers = []
 
     class Recorded(Trainer):
@@ -104,14 +107,11 @@ def train(data: Path | str, save_dir: Path, *more: str, model: list[str] = TINY,
             super().__init__(*args, **kwargs)
             trainers.append(self)
 
-    forget()
-    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
     fairseq_cli.train.Trainer = Recorded
     try:
-        fairseq_cli.train.main(cfg)
+        yield trainers
     finally:
         fairseq_cli.train.Trainer = Trainer
-    return trainers[0]
 
 
 def generate(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> dict[int, str]:
@@ -149,8 +149,7 @@ def generate_log(data: Path, *paths: Path, more: tuple[str, ...] = ()) -> str:
     args = options.parse_args_and_arch(options.get_generation_parser(), arguments)
     with contextlib.redirect_stdout(out):
         fairseq_cli.generate.main(convert_namespace_to_omegaconf(args))
-    for name in ("fairseq_cli.generate",):  # its handler holds the stream that is gone
-        logging.getLogger(name).handlers.clear()
+    logging.getLogger("fairseq_cli.generate").handlers.clear()  # its handler holds the stream that is gone
     return out.getvalue()
 
 

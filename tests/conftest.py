@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
+from fake_parser import install_parser
 from places import EXPERIMENTS, TESTS
 
 # Before torch is imported: the tests are small, and its threads would get in each other's way.
@@ -97,13 +98,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callabl
 
 @pytest.fixture(scope="session")
 def fake_parser_site(tmp_path_factory) -> Path:
-    """The files that pip leaves of a distribution with an entry point."""
-    site = tmp_path_factory.mktemp("site")
-    info = site / "fake_parser-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fake-parser\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nfake = fake_parser:FakeParser\n")
-    return site
+    return install_parser(tmp_path_factory.mktemp("site"), "fake", "fake_parser:FakeParser")
 
 
 @pytest.fixture

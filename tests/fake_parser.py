@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from syntax_data.parsers import Parse, Parser
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
@@ -48,3 +49,12 @@ class FakeParser(Parser):
         columns = [["_"] * 7 + [call, "_", "_"] for _ in words]
         tree = DependencyTree(words, list(range(len(words))), columns)
         return self.hook(line, Parse(dependencies=tree, trees=[Tree("S", [Tree(call, [word]) for word in words])]))
+
+
+def install_parser(site: Path, name: str, target: str) -> Path:
+    """Write the files that pip leaves in `site` of a distribution whose entry point is a parser."""
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[fairseq_syntax.parsers]\n{name} = {target}\n")
+    return site

@@ -1,7 +1,8 @@
-"""Commands of the documentation, run by bash as a user would."""
+"""Commands in processes of their own, as a user runs them."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from pathlib import Path
 
@@ -16,9 +17,20 @@ fairseq-generate() { command fairseq-generate "$@" --max-len-b 10; }
 """
 
 
-def run(commands: str, folder: Path) -> str:
-    """What the commands print, run in a folder; they must succeed."""
-    command = ["bash", "-euo", "pipefail", "-c", commands]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def run_command(*command: object, cwd: Path) -> str:
+    """What a command prints; it must succeed."""
+    words = [str(part) for part in command]
+    done = subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
     return done.stdout
+
+
+def run(commands: str, folder: Path) -> str:
+    """What commands of bash print, run in a folder; they must succeed."""
+    return run_command("bash", "-euo", "pipefail", "-c", commands, cwd=folder)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from fairseq.data import Dictionary
 
@@ -41,6 +41,8 @@ class ExampleTask(SyntaxTask):
     """
 
     criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
+    #: Line i of each text makes example i.
+    lines_correspond: ClassVar[bool] = True
     dictionary: Dictionary
 
     @property
@@ -63,7 +65,7 @@ class ExampleTask(SyntaxTask):
         texts = self.texts
         lengths = [line_lengths(text, split, combine=combine) for text in texts]
         for text, found in zip(texts, lengths, strict=True):
-            if len(found) != len(lengths[0]):
+            if self.lines_correspond and len(found) != len(lengths[0]):
                 message = f"expected {len(lengths[0])} lines, as {texts[0].folders[0]} has, found {len(found)}"
                 raise InputError(os.path.join(text.folders[0], split), None, message)
         features = [self.load_features(text, split, combine=combine) for text in texts]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,23 +23,17 @@ import commands
 import example_bins
 import systems
 from forked import Forked
+from shell import free_port
 from syntax_experiments.training_log import read_validations
 
 
 def run_rank(output: Path, arguments: list[str]) -> None:
     """fairseq-train, and the model that its rank ends with."""
-    trainers = []
-
-    class Recorded(cli.Trainer):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            trainers.append(self)
-
-    cli.Trainer = Recorded
     sys.argv = ["fairseq-train", *arguments]
     logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
     logging.getLogger().setLevel(logging.INFO)  # as in a process of its own; fairseq sets it for several
-    cli.cli_main()
+    with commands.recorded_trainers() as trainers:
+        cli.cli_main()
     torch.save(trainers[0].get_model().state_dict(), output)
 
 
@@ -48,14 +41,11 @@ def train(
     data: Path, folder: Path, ranks: int, *more: str, model: Sequence[str] = commands.TINY
 ) -> list[dict[str, torch.Tensor]]:
     """The weights that each rank ends with; its log is rank0.log, …"""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     options = [
         str(data), *commands.USER_DIR, *model, "--criterion", "label_smoothed_cross_entropy", "--batch-size",
         "10", "--num-workers", "0", "--log-format", "simple", "--seed", "3", "--cpu", *more,
     ]  # fmt: skip
-    outputs = [folder / f"rank{rank}.pt" for rank in range(ranks)]
+    port, outputs = free_port(), [folder / f"rank{rank}.pt" for rank in range(ranks)]
     processes = []
     for rank, output in enumerate(outputs):
         together = [

@@ -67,13 +67,13 @@ def test_a_file_that_is_read_is_not_overwritten(data_bin, trained, tmp_path, nam
     shutil.copy(trained.checkpoint, tmp_path / "x.pt")
     content = (tmp_path / name).read_bytes()
     os.link(tmp_path / name, tmp_path / "linked")
+    run = [f"{tmp_path}/bin", f"--path={tmp_path}/x.pt", "--cpu", "--contents=gates"]
     for output in (tmp_path / name, tmp_path / "linked"):
         with pytest.raises(SystemExit, match=f"{output}: expected another file to write to .*, found .*{name}"):
-            main([f"{tmp_path}/bin", f"--path={tmp_path}/x.pt", f"--output={output}", "--cpu", "--contents=gates"])
+            main([*run, f"--output={output}"])
         assert output.read_bytes() == content
-    more = [f"--path={tmp_path}/x.pt", f"--output={tmp_path}/bin/x.npz", "--cpu", "--contents=gates"]
     for _ in range(2):  # a dump is not an input, wherever it is
-        main([f"{tmp_path}/bin", *more])
+        main([*run, f"--output={tmp_path}/bin/x.npz"])
 
 
 def refused(data: Path, path: Path, output: Path, *more: str) -> str:

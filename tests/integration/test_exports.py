@@ -1,27 +1,21 @@
-"""What else is done with a model: copies, torch.compile, TorchScript, and fairseq's old ways to ask for its options."""
+"""What else is done with a model: copies, torch.compile and TorchScript."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-from random import Random
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 import small
-from fairseq_syntax.testing import random_features
-
-
-def batch():
-    random = Random(3)
-    return small.batch([random_features(random, 4, 6), 5, random_features(random, 6, 9)])
+import systems
 
 
 def output_and_gradients(net, encoder):
     """Of a pass in training, in which gates are frozen."""
-    inputs = {name: value for name, value in batch().items() if name != "prev_output_tokens"}
+    inputs = {name: value for name, value in systems.batch().items() if name != "prev_output_tokens"}
     output = encoder(**inputs)["encoder_out"][0]
     output.square().sum().backward()
     assert all(p.grad.eq(0).all() for gate in net.gates.values() for p in gate.parameters())
@@ -42,22 +36,9 @@ def test_copies_and_what_torch_compiles_are_the_same_model_and_as_frozen(trainin
 
 def test_torchscript_is_refused_and_leaves_the_model_as_it_was():
     net = small.model().eval()
-    before = small.encode(net, batch())
+    before = small.encode(net, systems.batch())
     generator = SequenceGenerator([net], small.dictionary(), beam_size=2)
     for module in (net, net.encoder, generator):
         with pytest.raises(NotImplementedError, match=r"TorchScript .* syntax features .* torch\.compile"):
             torch.jit.script(module)
-    assert torch.equal(small.encode(net, batch()), before)
-
-
-@pytest.mark.parametrize("retained", ["TransformerEncoder", "TransformerEncoderLayerBase", "MultiheadAttention"])
-def test_dropout_modules_are_retained_by_fairseqs_names(retained):
-    """--retain-dropout-modules at generation."""
-    found = []
-    for arch in ("transformer_tiny", "gated_syntax_transformer_tiny"):
-        net = small.model(arch, checkpoint_activations=True)
-        net.make_generation_fast_(retain_dropout=True, retain_dropout_modules=[retained])
-        on = {name for name, module in net.named_modules() if getattr(module, "apply_during_inference", False)}
-        found.append({name for name in on if "syntax_dropout" not in name})
-    assert found[0] == found[1]
-    assert any(name.startswith("encoder") for name in found[1])
+    assert torch.equal(small.encode(net, systems.batch()), before)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -12,49 +10,29 @@ from fairseq_syntax.commands import average_checkpoints, dump
 from syntax_data.commands import parse, score
 from time_limit import small_files
 
-
-@pytest.fixture
-def text(tmp_path) -> Path:
-    (tmp_path / "text").write_text("so many words\n" * 2000)
-    (tmp_path / "reference").write_text("so many words\n" * 2000)
-    return tmp_path / "text"
+#: Commands, and the sizes at which files are full: before, inside and at the end of what is written.
+CASES = [("average", size) for size in (0, 1000, 20_000, 481_500)]
+CASES += [("dump", 1000), ("parse", 5000), ("binarize", 2000), ("score", 1000)]
 
 
-@pytest.mark.parametrize("size", [0, 1000, 20_000, 481_500], ids=str)
-def test_average(tmp_path, size):
-    (tmp_path / "full").mkdir()
+@pytest.mark.parametrize(("command", "size"), CASES)
+def test_a_full_disk(command, size, trained, corpus, plain_data_bin, tmp_path):
+    for name, line in (("text", "as many words"), ("reference", "as many words"), ("parses", "(S as many words)")):
+        (tmp_path / name).write_text(f"{line}\n" * 2000)
     torch.save({"model": {str(i): torch.zeros(30_000) for i in range(4)}}, tmp_path / "x.pt")
-    output = tmp_path / "full/a.pt"
-    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {output}: File too large$"), small_files(size):
-        average_checkpoints.main([f"--inputs={tmp_path}/x.pt", f"--output={output}"])
-    assert not list(output.parent.iterdir())
-
-
-def test_dump(trained, tmp_path):
-    options = ["--path", str(trained.checkpoint), "--cpu", f"--output={tmp_path}/x.npz"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/x\.npz: File too large$"), small_files(1000):
-        dump.main([str(trained.data), *options])
-    assert not list(tmp_path.iterdir())
-
-
-def test_parse(text, tmp_path):
-    (tmp_path / "parses").write_text("(S so many words)\n" * 2000)
-    given = ["--parser=trees", f"--parse-file={tmp_path}/parses", f"--input={text}"]
-    with pytest.raises(SystemExit, match=rf": error: {text}\S+: File too large$"), small_files(5000):
-        parse.main(given)
-    assert not list(tmp_path.glob("text.trees"))
-
-
-def test_binarize(corpus, plain_data_bin, tmp_path):
-    data = commands.copy(plain_data_bin, tmp_path / "bin")
-    before = {path.name for path in data.iterdir()}
-    with pytest.raises(SystemExit, match=rf": error: {data}/\S+: File too large$"), small_files(2000):
-        commands.binarize(corpus, data)
-    assert {path.name for path in data.iterdir() if not path.name.endswith(".lock")} == before
-
-
-def test_score(text, tmp_path):
-    files = [f"--hypotheses={text}", f"--references={tmp_path}/reference", f"--output={tmp_path}/out"]
-    with pytest.raises(SystemExit, match=rf": error: {tmp_path}/out: File too large$"), small_files(1000):
-        score.main(files)
-    assert {path.name for path in tmp_path.iterdir()} == {"text", "reference"}
+    full = tmp_path / "full"
+    commands.copy(plain_data_bin, full) if command == "binarize" else full.mkdir()
+    before = {path.name for path in full.iterdir()}
+    score_of = [f"--hypotheses={tmp_path}/text", f"--references={tmp_path}/reference"]
+    given = ["--parser=trees", f"--parse-file={tmp_path}/parses", f"--input={tmp_path}/text"]
+    run = {
+        "average": lambda: average_checkpoints.main([f"--inputs={tmp_path}/x.pt", f"--output={full}/x"]),
+        "dump": lambda: dump.main([str(trained.data), f"--path={trained.checkpoint}", "--cpu", f"--output={full}/x"]),
+        "parse": lambda: parse.main([*given, f"--output-prefix={full}/x"]),
+        "binarize": lambda: commands.binarize(corpus, full),
+        "score": lambda: score.main([*score_of, f"--output={full}/x"]),
+    }[command]
+    with pytest.raises(SystemExit, match=rf"^[a-z-]+: error: {full}/\S+: File too large$"), small_files(size):
+        run()
+    left = {path.name for path in full.iterdir() if not path.name.endswith(".lock")} - before
+    assert left == ({"x.parts"} if command == "parse" else set())

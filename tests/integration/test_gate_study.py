@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,14 +49,20 @@ def split(model: Path, epoch: int) -> tuple[dict[str, torch.Tensor], dict[str, t
     return {name: value for name, value in state.items() if name not in statistics}, statistics
 
 
+def train_by(name: str, data: Path, folder: Path, before: Callable[[Any], None] = lambda module: None) -> None:
+    """Train under a user-dir of the study in a copy of this process, for it changes the gates of all models."""
+
+    def work() -> None:
+        sys.path.insert(0, str(GATES))
+        before(importlib.import_module(name))
+        train(data, folder, *PLAIN, "--user-dir", str(GATES / name))
+
+    process = Forked(work, folder / "log")
+    assert process.end(60) == 0, process.said
+
+
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(a[name], b[name]) for name in a)
-
-
-def in_a_process_of_its_own(function: Callable[[], object], folder: Path) -> None:
-    """Run what changes the gates of all models as it is imported."""
-    process = Forked(function, folder / "log")
-    assert process.end(60) == 0, process.said
 
 
 def test_plain_normalisation_has_a_gap_and_running_statistics_have_none(data_bin, plain, tmp_path, capsys, monkeypatch):
@@ -78,7 +85,7 @@ def test_plain_normalisation_has_a_gap_and_running_statistics_have_none(data_bin
 
 @pytest.mark.parametrize("name", ["slow_gates", "accumulated_gates"])
 def test_slow_and_accumulated_statistics_change_no_weights(data_bin, plain, tmp_path, name):
-    in_a_process_of_its_own(lambda: train(data_bin, tmp_path, *PLAIN, "--user-dir", str(GATES / name)), tmp_path)
+    train_by(name, data_bin, tmp_path)
     for epoch in (1, 2):
         (weights, statistics), (expected, plain_statistics) = split(tmp_path, epoch), split(plain, epoch)
         assert same(weights, expected)
@@ -98,15 +105,10 @@ def test_slow_and_accumulated_statistics_change_no_weights(data_bin, plain, tmp_
     torch.testing.assert_close(norm.running_mean, torch.stack(means).mean(0), rtol=1e-4, atol=1e-5)
 
 
-def test_frozen_statistics_are_constant_and_normalise_training(data_bin, plain, tmp_path, monkeypatch):
-    def freeze() -> None:
-        sys.path.insert(0, str(GATES))
-        frozen = importlib.import_module("frozen_gates")
-        first = torch.load(plain / "checkpoints/checkpoint1.pt", weights_only=False)
-        frozen.FROZEN_FROM = first["optimizer_history"][-1]["num_updates"]
-        train(data_bin, tmp_path, *PLAIN, "--user-dir", str(GATES / "frozen_gates"))
-
-    in_a_process_of_its_own(freeze, tmp_path)
+def test_frozen_statistics_are_constant_and_normalise_training(data_bin, plain, tmp_path):
+    first = torch.load(plain / "checkpoints/checkpoint1.pt", weights_only=False)
+    updates = first["optimizer_history"][-1]["num_updates"]
+    train_by("frozen_gates", data_bin, tmp_path, lambda frozen: setattr(frozen, "FROZEN_FROM", updates))
     (first, statistics), (plain_first, plain_statistics) = split(tmp_path, 1), split(plain, 1)
     assert same(first, plain_first)
     assert same(statistics, plain_statistics)

@@ -7,13 +7,15 @@ import pytest
 from syntax_data.scoring.metrics import ScoreSettings
 from syntax_experiments.steps.scores import score
 
-HYPOTHESES = ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."]
-SOURCE = ["A dog runs.", "Two children play.", "It rains."]
-REFERENCES = ["Ein Hund rennt.", "Zwei Kinder spielen.", "Es regnet."]
+TEXTS = {
+    "hypotheses": ["Ein Hund läuft.", "Zwei Kinder spielen.", "Es regnet."],
+    "source": ["A dog runs.", "Two children play.", "It rains."],
+    "references": ["Ein Hund rennt.", "Zwei Kinder spielen.", "Es regnet."],
+}
 
 
 def own(command: str) -> float:
-    metrics = score(HYPOTHESES, REFERENCES, settings=ScoreSettings(), own={"mine": command}, source=SOURCE)
+    metrics = score(TEXTS, settings=ScoreSettings(), own={"mine": command})
     assert list(metrics) == ["BLEU", "chrF2", "TER", "mine"]
     assert metrics["mine"]["signature"] == command
     return metrics["mine"]["score"]

@@ -13,8 +13,7 @@ import torch
 
 import commands
 from syntax_experiments.probing.probe import main
-from syntax_experiments.probing.probed_labels import ProbeLabels
-from syntax_experiments.probing.sentences import Sentence
+from syntax_experiments.probing.sentences import labelled
 from syntax_experiments.probing.states import encoder_layers, means_of_words, states_of
 from syntax_experiments.probing.tasks import TASKS
 
@@ -76,8 +75,7 @@ def test_states_are_those_of_the_encoder_without_padding(data_bin, ours):
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     lengths = [len(dataset[i]["source"]) - 1 for i in range(len(dataset))]
-    labels = ProbeLabels(0, None, np.zeros(1), np.zeros(1))
-    sentences = [Sentence(i, ["x"], np.zeros(n, dtype=int), labels) for i, n in enumerate(lengths)]
+    sentences = [labelled(i, ["x"], [0] * n, None, None) for i, n in enumerate(lengths)]
     assert len(set(lengths)) > 1
     options = {"layers": [0, 1, 2], "pad": task.source_dictionary.pad()}
     together, alone = (states_of(model, dataset, sentences, batch_size=n, **options) for n in (len(sentences), 1))
@@ -116,8 +114,8 @@ def test_sentences_with_unknown_subwords_are_left_out_and_counted(corpus, tmp_pa
         (["--tasks=tense"], "--tasks: expected some of depth,.*, found 'tense'"),
         (["--layers=3"], "--layers: expected numbers from 0 to 2, such as 0,2, found '3'"),
         (["--gen-subset=dev"], "expected a data-bin of the model's, found: Dataset not found: dev"),
-        (["--repeats=0"], "--repeats: expected 1 or more, found 0"),
-        (["--inverse-l2=nan"], "--inverse-l2: expected a finite number above 0, found nan"),
+        (["--repeats=0"], "--repeats: expected a finite number of 1 or more, found 0"),
+        (["--inverse-l2=nan"], "--inverse-l2: expected a finite number of 1e-09 or more, found nan"),
         (["--output={folder}/x.trees", "--parses={folder}/x", "--tasks=depth"], "expected another file to write to"),
     ],
 )

@@ -18,7 +18,9 @@ import pytest
 
 import commands
 from browser import browser
+from fake_parser import install_parser
 from places import ROOT, TESTS
+from shell import free_port
 
 SERVE = ROOT / "examples/serve/serve.py"
 JSON = {"Content-Type": "application/json"}
@@ -43,9 +45,7 @@ class Server:
     """The example in a process of its own."""
 
     def __init__(self, trained, *more: str):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (a pipe would fill up)
         self.process = subprocess.Popen(
             [sys.executable, str(SERVE), str(trained.data), "--path", str(trained.checkpoint), "--bpe", "subword_nmt",
@@ -112,19 +112,28 @@ def server(trained, fake_parser_site):
 
 
 @pytest.fixture(scope="module")
-def held_server(trained, fake_parser_site, tmp_path_factory):
-    """A server of small limits, and a file that holds its parser while it is there."""
-    folder = tmp_path_factory.mktemp("held")
-    (folder / "held-1.0.dist-info").mkdir()
-    (folder / "held-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: held\nVersion: 1.0\n")
-    (folder / "held-1.0.dist-info/entry_points.txt").write_text("[fairseq_syntax.parsers]\nheld = held:HeldParser\n")
+def hold(fake_parser_site, tmp_path_factory):
+    """A file that holds the parser "held" while it is there."""
+    folder = install_parser(tmp_path_factory.mktemp("held"), "held", "held:HeldParser")
     (folder / "held.py").write_text(HELD_PARSER)
-    limits = "--max-waiting=2", "--max-batch=1", "--timeout=4", "--client-timeout=2", "--max-connections=20"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(map(str, (folder, fake_parser_site, TESTS))))
         patch.setenv("HOLD", str(folder / "hold"))
-        with Server(trained, "--parser", "held", *limits) as running:
-            yield running, folder / "hold"
+        yield folder / "hold"
+
+
+@pytest.fixture(scope="module")
+def held_server(trained, hold):
+    """A server of small limits, with that parser."""
+    limits = "--max-waiting=2", "--max-batch=1", "--timeout=4", "--client-timeout=2", "--max-connections=20"
+    with Server(trained, "--parser=held", *limits) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def impatient_server(trained, hold):
+    with Server(trained, "--parser=held", "--grace=1") as running:
+        yield running
 
 
 def test_every_request_of_many_at_a_time_is_answered_with_its_own(trained, server):
@@ -171,15 +180,8 @@ def test_errors_are_useful_and_the_server_stays(trained, server):
     longest = server.ask(text="a" * 200, attention=True)
     assert longest.json()["detail"] == "attention: expected at most 176 subwords with </s>, found 201"
     assert len(server.ask(text="a" * 175, attention=True).json()["subwords"]) == 176
-    for body in (
-        b"",
-        b"{",
-        b"null",
-        b'{"text": "\\ud800"}',
-        b'{"text": NaN}',
-        b'{"text": "\xff"}',
-        b'{"text": ' + b"[" * 999,
-    ):
+    bad_text = b'{"text": "\\ud800"}', b'{"text": NaN}', b'{"text": "\xff"}'
+    for body in (b"", b"{", b"null", b'{"text": ' + b"[" * 999, *bad_text):
         assert httpx.post(f"{server.url}/translate", content=body, headers=JSON).status_code in (400, 422)
     assert httpx.get(f"{server.url}/translate").status_code == 405
     assert server.ask(text=trained.lines[0]).status_code == 200
@@ -203,7 +205,7 @@ def test_a_body_is_bounded_however_its_length_is_declared(trained, server):
 
 
 def test_slow_clients_are_cut_off_and_too_many_refused(held_server):
-    server, _ = held_server
+    server = held_server
     slow = [
         server.connect(sent)
         for sent in (b"", b"POST /translate HTTP/1.1\r\nX-Header: ", head("Content-Length: 1000") + b'{"text":')
@@ -219,8 +221,8 @@ def test_slow_clients_are_cut_off_and_too_many_refused(held_server):
     assert 1 < time.perf_counter() - start < 20
 
 
-def test_a_request_that_is_gone_or_waited_too_long_takes_no_place(held_server):
-    server, hold = held_server
+def test_a_request_that_is_gone_or_waited_too_long_takes_no_place(held_server, hold):
+    server = held_server
 
     def fill() -> list[socket.socket]:
         """One request is being translated, two wait."""
@@ -249,8 +251,8 @@ def test_a_request_that_is_gone_or_waited_too_long_takes_no_place(held_server):
     assert_there_is_room()
 
 
-def test_the_server_ends_in_time(held_server):  # the last test of this server
-    server, hold = held_server
+def test_the_server_ends_when_what_is_under_way_is_done(held_server, hold):  # the last test of this server
+    server = held_server
     halves = [server.connect(x) for x in (b"", b"POST /tra", head("Content-Length: 10") + b"{")]
     hold.touch()
     with ThreadPoolExecutor(1) as pool, server.post(text="a"):
@@ -259,8 +261,18 @@ def test_the_server_ends_in_time(held_server):  # the last test of this server
         server.process.terminate()
         assert [read(half) for half in halves] == [b""] * 3
         hold.unlink()
-        assert asked.result().status_code == 200  # it was under way
+        assert asked.result().status_code == 200
         server.process.wait(timeout=10)
+
+
+def test_the_server_ends_after_its_grace_where_the_parser_hangs(impatient_server, hold):
+    hold.touch()
+    with impatient_server.post(text="a"):
+        time.sleep(0.5)
+        impatient_server.process.terminate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            impatient_server.process.wait(timeout=0.5)
+        impatient_server.process.wait(timeout=9)  # the parser would be free after 20 seconds
 
 
 def test_options_that_make_no_sense_are_refused(trained, monkeypatch, capsys):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import syntax_data
+from fake_parser import install_parser
 from syntax_data.commands import parse
 from syntax_data.parsers import parser_class, parser_names
 
@@ -80,12 +81,7 @@ def test_fairseqs_remark_on_tensorboard_is_left_out():
 @pytest.fixture
 def broken_parser(tmp_path, monkeypatch) -> Path:
     """An installed parser whose module cannot be imported, and the file that it writes when that is tried."""
-    site = tmp_path / "site"
-    info = site / "broken-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nbroken = broken_parser:Broken\n")
-    tried = tmp_path / "tried"
+    site, tried = install_parser(tmp_path / "site", "broken", "broken_parser:Broken"), tmp_path / "tried"
     (site / "broken_parser.py").write_text(f"open({str(tried)!r}, 'w').close()\nraise ImportError('no libx.so')\n")
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PYTHONPATH", str(site))

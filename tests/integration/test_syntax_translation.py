@@ -152,16 +152,13 @@ def test_sets_in_parts_train_and_are_validated_on(in_parts, tmp_path, caplog, op
     assert sorted(found) == list(range(lines["valid"]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_about_parts_that_mean_nothing_are_refused(in_parts, tmp_path):
+    for options, message in (
         (["--combine-val", "--valid-subset=valid,valid1"], "expected no --valid-subset beside it, found valid,valid1"),
         (["--upsample-primary=0"], "--upsample-primary: expected a number from 1, found 0"),
-    ],
-)
-def test_options_about_parts_that_mean_nothing_are_refused(in_parts, tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        commands.train(in_parts[0], tmp_path, "--max-update=1", *options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            commands.train(in_parts[0], tmp_path, "--max-update=1", *options)
 
 
 def test_epochs_share_batches_and_worker_processes(data_bin, tmp_path, monkeypatch):

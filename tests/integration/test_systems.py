@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_ways_to_train import assert_learns
 
 import commands
 from fairseq_syntax.commands.average_checkpoints import main as average
@@ -32,10 +33,12 @@ def architecture(system: str) -> list[str]:
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 
-def train(data: Path, folder: Path, system: str, *more: str, **kwargs) -> Path:
+def train(data: Path, folder: Path, system: str, *more: str, learns: bool = False, **kwargs) -> Path:
     """The last checkpoint."""
     criterion = ["--criterion=label_smoothed_cross_entropy_with_syntax"] if system in SUPERVISED else []
-    commands.train(data, folder, *criterion, *more, model=architecture(system), **kwargs)
+    trainer = commands.train(data, folder, *criterion, *more, model=architecture(system), **kwargs)
+    if learns:
+        assert_learns(trainer, folder)
     return folder / "checkpoint_last.pt"
 
 
@@ -46,7 +49,7 @@ def made(data_bin, tmp_path_factory):
 
     def of(system: str) -> Path:
         if system not in found:
-            found[system] = train(data_bin, folder / system, system, "--max-epoch=2")
+            found[system] = train(data_bin, folder / system, system, "--max-epoch=2", learns=True)
         return found[system]
 
     return of
@@ -134,18 +137,39 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     assert ("3/masks" in found.files) == (system in with_masks)
     assert ("3/gates" in found.files) == (system == "sla_transformer")
     assert ("3/biases" in found.files) == (system in OF_POSITIONS)
+    if system in OF_POSITIONS:
+        of_trees = ["tree_height", "tree_path"] if system == "tree_bias_transformer" else []
+        assert found["biases"].tolist() == [*of_trees, "position_bias"]
+        table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
+        of_position = found["3/biases"][1, -1]
+        np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
+        np.testing.assert_allclose(of_position[:, 4, 0], table[:, 18], rtol=1e-6)  # four to the left
 
 
-@pytest.mark.parametrize(
-    ("system", "added"),
-    [
-        ("gated_syntax_transformer", r"\.self_attn\.gate\."),
-        ("sg_net_transformer", None),
-        ("syntax_infused_transformer", None),
-        ("seprem_transformer", None),
-        ("relative_position_transformer", "position_bias"),
-    ],
-)
+def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, plain_data_bin, data_bin, tmp_path):
+    train(plain_data_bin, tmp_path, "relative_position_transformer", "--max-update=1")
+    path = made("relative_position_transformer")
+    expected = commands.generate_scored(data_bin, path)
+    commands.assert_same(commands.generate_scored(plain_data_bin, path), expected)
+    subwords = (corpus / "bpe/test.src").read_text().splitlines()
+    new_text, _ = commands.interactive(subwords, plain_data_bin, path, folder=tmp_path, more=("--remove-bpe",))
+    commands.assert_same(new_text, expected)
+    bpe = {"bpe": "subword_nmt", "bpe_codes": str(corpus / "codes.src")}
+    hub = SyntaxTransformerModel.from_pretrained(str(path.parent), path.name, str(plain_data_bin), **bpe)
+    tokens = hub.read((corpus / "test.src").read_text().splitlines()[:2])
+    for seen, ids in zip(hub.analyse(tokens), tokens, strict=True):
+        assert {name: array.shape[-1] for name, array in seen.items()} == {"biases": len(ids), "attention": len(ids)}
+
+
+#: Systems that have all weights of a stock Transformer, and the names of those that are added.
+ADDED = {
+    "gated_syntax_transformer": r"\.self_attn\.gate\.",
+    "relative_position_transformer": "position_bias",
+    **dict.fromkeys(["sg_net_transformer", "syntax_infused_transformer", "seprem_transformer"]),
+}
+
+
+@pytest.mark.parametrize(("system", "added"), ADDED.items())
 def test_a_stock_transformer_becomes_one(system, added, stock, data_bin, tmp_path, caplog):
     start = ["--max-update=1", f"--finetune-from-model={stock}"]
     if system == "syntax_infused_transformer":
@@ -216,10 +240,9 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
     assert differing in ([], [0])
 
 
-@pytest.mark.parametrize("system", ["seprem_transformer", "sg_net_transformer"])
-def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, data_bin, tmp_path):
-    full = train(data_bin, tmp_path / "full", system, "--max-update=3", "--encoder-layers=3")
-    state = torch.load(full, weights_only=True)
+def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path:
+    """A checkpoint of three encoder layers less the first."""
+    state = torch.load(path, weights_only=True)
 
     def moved(name: str) -> str:
         return re.sub(r"^(encoder\..*layers\.)(\d)", lambda match: match[1] + str(int(match[2]) - 1), name)
@@ -227,9 +250,36 @@ def test_pruning_leaves_what_belongs_to_the_layers_that_stay(system, data_bin, t
     first = re.compile(r"encoder\..*layers\.0\.")
     state["model"] = {moved(name): weight for name, weight in state["model"].items() if not first.match(name)}
     state["cfg"]["model"].encoder_layers = 2
-    state["cfg"]["model"].syntax_layers = "top" if system == "sg_net_transformer" else None
-    torch.save(state, tmp_path / "hand.pt")
-    expected = commands.generate_scored(data_bin, tmp_path / "hand.pt")
+    state["cfg"]["model"].syntax_layers = syntax_layers
+    torch.save(state, to)
+    return to
+
+
+@pytest.mark.parametrize(
+    ("system", "layers", "left"),
+    [
+        ("seprem_transformer", [], None),
+        ("sg_net_transformer", ["--syntax-layers=top"], "top"),
+        ("gated_syntax_transformer", ["--syntax-layers=2"], "1"),
+        ("gated_syntax_transformer", ["--syntax-layers=2", "--syntax-combination=pure"], "1"),
+    ],
+    ids=str,
+)
+def test_pruning_leaves_syntax_in_the_layers_that_were_trained_so(system, layers, left, data_bin, tmp_path, caplog):
+    size = ["--encoder-layers=3", *layers]
+    full = train(data_bin, tmp_path / "full", system, "--max-update=3", *size)
+    expected = commands.generate_scored(data_bin, without_first_layer(full, tmp_path / "hand.pt", left))
     pruned = ("--model-overrides", "{'encoder_layers_to_keep': '1,2'}")
     assert commands.generate_scored(data_bin, full, more=pruned) == expected
     assert commands.generate_scored(data_bin, full) != expected
+    if left != "1":
+        return
+    assert "start fresh" not in caplog.text
+    prune = ["--encoder-layers-to-keep=1,2", f"--finetune-from-model={full}", "--max-update=1", "--lr=1e-12"]
+    tuned = train(data_bin, tmp_path / "pruned", system, *size, *prune)
+    assert "these weights were trained" not in caplog.text
+    commands.assert_same(commands.generate_scored(data_bin, tuned), expected)
+    smaller = ["--encoder-layers=2", "--syntax-layers=1", *layers[1:]]
+    train(data_bin, tmp_path / "pruned", system, "--max-update=2", *smaller)  # goes on
+    with pytest.raises(ValueError, match=r"--encoder-layers-to-keep: expected one of .*from 0, 1\), found 0,2"):
+        commands.generate(data_bin, full, more=("--model-overrides", "{'encoder_layers_to_keep': '0,2'}"))

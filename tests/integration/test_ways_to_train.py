@@ -25,7 +25,6 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_experiments.training_log import read_validations
 
-R_DROP = ["--criterion=label_smoothed_cross_entropy_with_rdrop", "--rdrop-alpha=5"]
 BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']
 
 
@@ -114,11 +113,13 @@ def test_starts_over_with_a_new_optimizer(data_bin, tmp_path):
 
 
 #: fairseq's criteria, and ours, that can train its Transformer to translate, and the options that they need for that.
+R_DROP = "label_smoothed_cross_entropy_with_rdrop"
 CRITERIA = {
     "cross_entropy": [],
     "label_smoothed_cross_entropy": ["--report-accuracy", "--ignore-prefix-size=1", "--share-all-embeddings"],
     "label_smoothed_cross_entropy_with_alignment": ["--load-alignments"],
-    "label_smoothed_cross_entropy_with_rdrop": ["--rdrop-alpha=5", "--report-accuracy"],
+    R_DROP: ["--rdrop-alpha=5", "--update-freq=3", "--checkpoint-activations", "--gate-warmup-epochs=1", *BLEU],
+    f"{R_DROP} --fp16": ["--rdrop-alpha=5", "--report-accuracy", "--fp16"],
     "adaptive_loss": ["--adaptive-softmax-cutoff=10,20", "--ddp-backend=legacy_ddp"],
     "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
     "label_smoothed_cross_entropy_with_syntax": ["--report-accuracy", "--parent-loss=squared"],
@@ -127,11 +128,12 @@ CRITERIA = {
 
 @pytest.fixture(scope="module")
 def aligned(corpus, tmp_path_factory):
-    """The corpus with an alignment of each target subword to some source subword."""
+    """The corpus with an alignment of each target subword to some source subword; one sentence in three has no tree."""
     folder = tmp_path_factory.mktemp("aligned")
     shutil.copytree(corpus / "bpe", folder / "bpe")
     for name in ("train", "valid", "test"):
-        (folder / f"{name}.src.trees").symlink_to(corpus / f"{name}.src.trees")
+        trees = (corpus / f"{name}.src.trees").read_text().splitlines()
+        (folder / f"{name}.src.trees").write_text("".join(f"{t if i % 3 else '(())'}\n" for i, t in enumerate(trees)))
         (folder / f"{name}.src.conllu").symlink_to(corpus / f"{name}.src.conllu")
         with open(folder / f"bpe/{name}.src") as source, open(folder / f"bpe/{name}.tgt") as target:
             lengths = [(len(s.split()), len(t.split())) for s, t in zip(source, target, strict=True)]
@@ -141,51 +143,28 @@ def aligned(corpus, tmp_path_factory):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_trains_by_every_criterion(aligned, tmp_path, criterion):
+def test_trains_by_every_criterion(aligned, tmp_path, criterion, half_precision):
+    options, half = CRITERIA[criterion], criterion.endswith("--fp16")
+    criterion = criterion.split()[0]
     model = [option for option in commands.TINY if "share" not in option or criterion != "adaptive_loss"]
-    options = [f"--criterion={criterion}", *CRITERIA[criterion]]
-    trainer = commands.train(aligned, tmp_path, "--max-epoch=2", *options, model=model)
-    copies = {"label_smoothed_cross_entropy_with_rdrop": 2, "composite_loss": math.inf}  # a mean over sentences
+    all_options = ["--max-epoch=2", f"--criterion={criterion}", *options]
+    trainer = commands.train(aligned, tmp_path, *all_options, model=model, cpu=not (half and half_precision))
+    copies = {R_DROP: 2, "composite_loss": math.inf}  # a mean over sentences
     assert_learns(trainer, tmp_path, copies=copies.get(criterion, 1))
-    assert all(weight.isfinite().all() for weight in trainer.get_model().state_dict().values())
+    model, valid = trainer.get_model(), metrics.get_smoothed_values("valid")
+    assert all(weight.isfinite().all() for weight in model.state_dict().values())
+    assert all(0 < value < 1 for name, value in valid.items() if name.startswith("gate_"))
+    assert ("bleu" in valid) == ("--eval-bleu" in options)
     if "--share-all-embeddings" in options:
-        model = trainer.get_model()
         assert model.encoder.embed_tokens.weight is model.decoder.output_projection.weight
     if "--load-alignments" in options:
-        assert metrics.get_smoothed_value("valid", "alignment_loss") > 0
+        assert valid["alignment_loss"] > 0
+    if criterion == R_DROP:
+        before = trainer.get_num_updates()
+        trainer.train_step([{}])  # the dummy batch
+        assert trainer.get_num_updates() == before + 1
     commands.validate(aligned, tmp_path / "checkpoint_last.pt")
-    assert commands.generate(aligned, tmp_path / "checkpoint_last.pt")
-
-
-@pytest.fixture(scope="module")
-def partly_parsed(corpus, plain_data_bin, tmp_path_factory):
-    """A data-bin of which one sentence in three has no parse."""
-    folder = tmp_path_factory.mktemp("partly")
-    for name in ("train", "valid", "test"):
-        trees = (corpus / f"{name}.src.trees").read_text().splitlines()
-        (folder / f"{name}.src.trees").write_text("".join(f"{t if i % 3 else '(())'}\n" for i, t in enumerate(trees)))
-    (folder / "bpe").symlink_to(corpus / "bpe")
-    commands.binarize(folder, commands.copy(plain_data_bin, folder / "data-bin"))
-    return folder / "data-bin"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["--fp16"], ["--update-freq=3", "--checkpoint-activations", "--gate-warmup-epochs=1", *BLEU]],
-    ids=lambda options: " ".join(options[:2]).replace("--", ""),
-)
-def test_trains_by_r_drop(partly_parsed, tmp_path, options, half_precision):
-    half = options == ["--fp16"]
-    cpu = not (half and half_precision)
-    trainer = commands.train(partly_parsed, tmp_path, "--max-epoch=2", *R_DROP, *options, cpu=cpu)
-    assert_learns(trainer, tmp_path, copies=2)
-    valid = metrics.get_smoothed_values("valid")
-    assert all(0 < value < 1 for name, value in valid.items() if name.startswith("gate_"))
-    assert ("bleu" in valid) == (not half)
-    before = trainer.get_num_updates()
-    trainer.train_step([{}])  # the dummy batch
-    assert trainer.get_num_updates() == before + 1
-    assert commands.generate(partly_parsed, tmp_path / "checkpoint_last.pt", more=("--fp16",) * half)
+    assert commands.generate(aligned, tmp_path / "checkpoint_last.pt", more=("--fp16",) * half)
 
 
 def test_what_cannot_be_trained_is_refused(data_bin, tmp_path):

@@ -80,12 +80,7 @@ def test_parser_of_the_page_on_the_code(monkeypatch):
     assert isinstance(running.parser, space["LeftToRight"])
 
 
-CHINESE = [
-    "我 喜欢 你 。",
-    "他们 在 北京 学习 中文 。",
-    "今天 天气 很 好 ， 我们 去 公园 吧 ！",
-    "这 本 书 是 谁 的 ？",
-]
+CHINESE = ["我 喜欢 你 。", "他们 在 北京 学习 中文 。", "今天 天气 很 好 ， 我们 去 公园 吧 ！", "书 是 谁 的 ？"]
 
 
 def test_chinese(tmp_path):

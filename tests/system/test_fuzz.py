@@ -14,9 +14,9 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -74,16 +74,9 @@ NASTY = [
 ]  # fmt: skip
 
 Edit = tuple[str, int, int, bytes]
-EDITS = st.lists(
-    st.tuples(
-        st.sampled_from(["insert", "delete", "replace", "flip", "repeat", "swap lines", "cut"]),
-        st.integers(0, 1 << 30),
-        st.integers(0, 1 << 30),
-        st.sampled_from(NASTY),
-    ),
-    min_size=1,
-    max_size=3,
-)
+KINDS = ["insert", "delete", "replace", "flip", "repeat", "swap lines", "cut"]
+PLACES = st.integers(0, 1 << 30)
+EDITS = st.lists(st.tuples(st.sampled_from(KINDS), PLACES, PLACES, st.sampled_from(NASTY)), min_size=1, max_size=3)
 
 
 def edited(content: bytes, edits: list[Edit]) -> bytes:
@@ -121,74 +114,24 @@ def clean(tmp_path_factory) -> Path:
     for kind, content in (("trees", TREES), ("conllu", CONLLU)):
         (folder / f"bare.de.{kind}").write_text(content, encoding="utf-8")
         parse_file(folder, kind, folder / f"bare.de.{kind}", "train.de")
-    subprocess.run(
-        [
-            "fairseq-preprocess",
-            "-s",
-            "de",
-            "-t",
-            "en",
-            "--only-source",
-            "--trainpref",
-            "train",
-            "--validpref",
-            "train",
-            "--destdir",
-            "bin",
-        ],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
+    tokens = [f"--{split}pref={folder}/train" for split in ("train", "valid")]
+    commands.preprocess_tokens("-s", "de", "-t", "en", "--only-source", *tokens, f"--destdir={folder}/bin")
     assert binarize(folder, "train") is None
     for more in ([], *(["--num-shards", "2", "--shard-id", shard] for shard in "01")):
         command(syntax_data.commands.parse.main, *stopped_run(folder, "stopped" if more else "whole"), *more)
     log = "".join(f"S-{i}\t{line}\nH-{i}\t-0.5\t{line}\n" for i, line in enumerate(WORDS.splitlines()))
     (folder / "generate.log").write_text(log, encoding="utf-8")
-    valid = "epoch 001 | valid on 'valid' subset | loss 7.598 | gate_slr_l1 0.4 | num_updates 251\n"
-    json_line = '{"epoch": 2, "valid_loss": "6.9", "valid_gate_slr_l1": "0.4", "valid_num_updates": "502"}\n'
-    heads = "gates on 'valid' subset | num_updates 251 | {\"gate_slr_l1\": [0.3, 0.5]}\n"
-    lines = (heads, valid, json_line)
+    lines = (
+        "gates on 'valid' subset | num_updates 251 | {\"gate_slr_l1\": [0.3, 0.5]}\n",
+        "epoch 001 | valid on 'valid' subset | loss 7.598 | gate_slr_l1 0.4 | num_updates 251\n",
+        '{"epoch": 2, "valid_loss": "6.9", "valid_gate_slr_l1": "0.4", "valid_num_updates": "502"}\n',
+    )
     (folder / "train.log").write_text("".join(f"2026 | INFO | valid | {line}" for line in lines))
     square = np.ones((1, 2, 2), dtype=np.float32)
     arrays = {"tokens": np.array(["a", "</s>"]), "gates": square[:, :1], "masks": square, "attention": square[None]}
     named = {f"0/{name}": array for name, array in arrays.items()}
     np.savez(folder / "dump.npz", layers=np.array([1]), masks=np.array(["slr"]), **named)
     return folder
-
-
-@pytest.fixture
-def attack(request, clean, tmp_path) -> Callable[..., None]:
-    """Try edits of one file of a copy of the clean folder, for its share of the time."""
-    share = request.config.getoption("fuzz_seconds") / COUNT
-
-    def attack(name: str, law: Callable[[Path], None], part: float = 1.0) -> None:
-        numbers = itertools.count()
-        content = (clean / name).read_bytes()
-
-        def one(edits: list[Edit]) -> None:
-            folder = tmp_path / str(next(numbers))
-            shutil.copytree(clean, folder)
-            (folder / name).write_bytes(edited(content, edits))
-            with within(20):
-                law(folder)
-            shutil.rmtree(folder)
-
-        end = time.monotonic() + share * part
-        for k in itertools.count():
-            found = settings(
-                max_examples=20,
-                deadline=None,
-                database=None,
-                suppress_health_check=list(HealthCheck),
-                report_multiple_bugs=False,
-                phases=[Phase.generate, Phase.shrink],
-            )
-            seed(k)(found(given(EDITS)(one)))()
-            if time.monotonic() > end:
-                break
-
-    return attack
 
 
 def command(main: Callable[[list[str]], None], *arguments: object) -> str | None:
@@ -240,10 +183,6 @@ def values(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in (folder / "bin").iterdir() if any(f".{f}." in p.name for f in FEATURES)}
 
 
-FILES = [f"train.de-en.de{f}.{ending}" for f in ("", *(f".{f}" for f in FEATURES[:3])) for ending in ("bin", "idx")]
-COUNT = 14  # tests that share the time
-
-
 def assert_features(folder: Path, expected: object) -> None:
     """The features of the data-bin are the expected ones, or are refused."""
     try:
@@ -260,111 +199,55 @@ def assert_named(message: str | None, folder: Path) -> None:
         assert_place(message, folder)
 
 
-@pytest.mark.parametrize("name", ["bare.de.trees", "bare.de.conllu"])
-def test_parses(name, attack):
+def bare_parses(kind: str, folder: Path, clean: Path) -> None:
     """Parses without a record are used as they are; fairseq-syntax-parse writes the same."""
-    kind = name.rpartition(".")[2]
+    before = values(folder)
+    message = binarize(folder, "bare")
+    if message is not None:
+        assert_place(message, folder)
+        assert values(folder) == before
+        return
+    direct = features(folder)
+    assert parse_file(folder, kind, folder / f"bare.de.{kind}", "normal.de") is None
+    shutil.copy(folder / f"normal.de.{kind}", folder / f"bare.de.{kind}")
+    assert binarize(folder, "bare") is None
+    assert features(folder) == direct
 
-    def law(folder: Path) -> None:
-        before = values(folder)
-        message = binarize(folder, "bare")
+
+def text(folder: Path, clean: Path) -> None:
+    """Features of another text are refused where they are written, or where they meet the tokens."""
+    message = binarize(folder, "bare")
+    assert_named(message, folder)
+    if message is None:
+        assert_features(folder, features(clean))
+
+
+def recorded_parses(folder: Path, clean: Path) -> None:
+    assert_named(binarize(folder, "train"), folder)
+    assert values(folder) == values(clean)
+
+
+def signature(folder: Path, clean: Path) -> None:
+    """It vouches for the features, is added to, names the parser of new text, and is verified."""
+    assert_features(folder, features(clean))
+    data = "-s", "de", "-t", "en", "--destdir", folder / "bin"
+    assert_named(command(syntax_data.commands.binarize.main, "--verify", *data), folder)
+    options = SimpleNamespace(data=folder / "bin", source_lang="de", target_lang="en", input_parses=None, parser="none")
+    with contextlib.suppress(InputError):
+        source_reader(options, FEATURES)
+    for name in ("", ".trees", ".conllu"):
+        shutil.copy(folder / f"bare.de{name}", folder / f"valid.de{name}")
+    assert_named(command(syntax_data.commands.binarize.main, *data, "--validpref", folder / "valid"), folder)
+
+
+def shard(folder: Path, clean: Path) -> None:
+    for more in (["--num-shards", "2", "--shard-id", "0"], ["--merge"]):
+        message = command(syntax_data.commands.parse.main, *stopped_run(folder, "stopped"), *more)
         if message is not None:
             assert_place(message, folder)
-            assert values(folder) == before
+            assert not (folder / "stopped.de.conllu").exists()
             return
-        direct = features(folder)
-        assert parse_file(folder, kind, folder / name, "normal.de") is None
-        shutil.copy(folder / f"normal.de.{kind}", folder / name)
-        assert binarize(folder, "bare") is None
-        assert features(folder) == direct
-
-    attack(name, law)
-
-
-def test_text(attack, clean):
-    """Features of another text are refused where they are written, or where they meet the tokens."""
-    expected = features(clean)
-
-    def law(folder: Path) -> None:
-        message = binarize(folder, "bare")
-        assert_named(message, folder)
-        if message is None:
-            assert_features(folder, expected)
-
-    attack("bare.de", law)
-
-
-@pytest.mark.parametrize("name", ["train.de.parse.json", "train.de.conllu", "train.de.trees"])
-def test_parses_with_their_record(name, attack, clean):
-    expected = values(clean)
-
-    def law(folder: Path) -> None:
-        assert_named(binarize(folder, "train"), folder)
-        assert values(folder) == expected
-
-    attack(name, law)
-
-
-def test_signature(attack, clean):
-    expected = features(clean)
-
-    def law(folder: Path) -> None:
-        assert_features(folder, expected)
-        (folder / "valid.de").write_text(SUBWORDS, encoding="utf-8")
-        for kind in ("trees", "conllu"):
-            shutil.copy(folder / f"bare.de.{kind}", folder / f"valid.de.{kind}")
-        arguments = "-s", "de", "-t", "en", "--validpref", folder / "valid", "--destdir", folder / "bin"
-        assert_named(command(syntax_data.commands.binarize.main, *arguments), folder)
-
-    attack("bin/syntax.de-en.de.json", law)
-
-
-def test_feature_files(attack, clean):
-    expected = features(clean)
-    for name in FILES:
-        attack(f"bin/{name}", lambda folder: assert_features(folder, expected), part=1 / len(FILES))
-
-
-def changed_entries(content: Any) -> Iterator[Any]:
-    """A JSON value with each of the entries anywhere in it left out, or replaced by another value."""
-    if not isinstance(content, (dict, list)):
-        return
-    for key in content if isinstance(content, dict) else range(len(content)):
-        for other in (None, 3, "x", [], [1], {}, {"x": 1}):
-            copy = content.copy()
-            copy[key] = other
-            yield copy
-        copy = content.copy()
-        del copy[key]
-        yield copy
-        for inner in changed_entries(content[key]):
-            copy = content.copy()
-            copy[key] = inner
-            yield copy
-
-
-def test_every_entry_of_a_signature(clean, tmp_path):
-    expected = features(clean)
-    folder = Path(shutil.copytree(clean, tmp_path / "x"))
-    path = folder / "bin/syntax.de-en.de.json"
-    options = SimpleNamespace(data=path.parent, source_lang="de", target_lang="en", input_parses=None, parser="none")
-    verify = "--verify", "-s", "de", "-t", "en", "--destdir", folder / "bin"
-    for content in changed_entries(json.loads(path.read_text())):
-        path.write_text(json.dumps(content))
-        assert_features(folder, expected)
-        with contextlib.suppress(InputError):
-            source_reader(options, FEATURES)
-        assert_named(command(syntax_data.commands.binarize.main, *verify), folder)
-
-
-def test_every_entry_of_a_record(clean, tmp_path):
-    expected = values(clean)
-    folder = Path(shutil.copytree(clean, tmp_path / "x"))
-    path = folder / "train.de.parse.json"
-    for content in changed_entries(json.loads(path.read_text())):
-        path.write_text(json.dumps(content))
-        assert_named(binarize(folder, "train"), folder)
-        assert values(folder) == expected
+    assert (folder / "stopped.de.conllu").read_bytes() == (clean / "whole.de.conllu").read_bytes()
 
 
 def stopped_run(folder: Path, name: str) -> list[str]:
@@ -372,51 +255,91 @@ def stopped_run(folder: Path, name: str) -> list[str]:
     return ["--input", str(folder / "words.de"), "--output-prefix", str(folder / f"{name}.de"), *options]
 
 
-def test_batches_of_a_run_that_was_stopped(attack, clean):
-    expected = (clean / "whole.de.conllu").read_bytes()
-
-    def law(folder: Path) -> None:
-        for more in (["--num-shards", "2", "--shard-id", "0"], ["--merge"]):
-            message = command(syntax_data.commands.parse.main, *stopped_run(folder, "stopped"), *more)
-            if message is not None:
-                assert_place(message, folder)
-                assert not (folder / "stopped.de.conllu").exists()
-                return
-        assert (folder / "stopped.de.conllu").read_bytes() == expected
-
-    attack("stopped.de.parts/0-of-2.jsonl", law)
-
-
-def test_logs(attack):
+def generate_log(folder: Path, clean: Path) -> None:
     """Scores are of all sentences, one of each."""
-
-    def law(folder: Path) -> None:
-        files = "--hypotheses", folder / "generate.log", "--references", folder / "words.de"
-        assert_named(command(syntax_data.commands.score.main, *files), folder)
-
-    attack("generate.log", law)
+    files = "--hypotheses", folder / "generate.log", "--references", folder / "words.de"
+    assert_named(command(syntax_data.commands.score.main, *files), folder)
 
 
-def read_dump(path: str) -> None:
-    dump = Dump(path)
-    dump.mean_gates()
-    for sentence in dump.sentences:
-        for kind in ("masks", "attention", "heads"):
-            assert len(cells(matrices("x", dump, sentence, kind, 80)))
+def training_log(folder: Path, clean: Path) -> None:
+    try:
+        read_validations(str(folder / "train.log"))
+    except InputError as error:
+        assert_place(error, folder)
 
 
-READERS = {"train.log": read_validations, "dump.npz": read_dump}
+def dumped(folder: Path, clean: Path) -> None:
+    try:
+        dump = Dump(str(folder / "dump.npz"))
+        dump.mean_gates()
+        for sentence in dump.sentences:
+            for kind in ("masks", "attention", "heads"):
+                assert len(cells(matrices("x", dump, sentence, kind, 80)))
+    except InputError as error:
+        assert_place(error, folder)
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_what_is_drawn(name, attack):
-    def law(folder: Path) -> None:
-        try:
-            READERS[name](str(folder / name))
-        except InputError as error:
-            assert_place(error, folder)
+FILES = [f"train.de-en.de{f}.{ending}" for f in ("", *(f".{f}" for f in FEATURES[:3])) for ending in ("bin", "idx")]
+#: What holds when a file of a folder was changed: of the folder, and the unchanged one.
+LAWS: dict[str, Callable[[Path, Path], None]] = {
+    "bare.de.trees": partial(bare_parses, "trees"),
+    "bare.de.conllu": partial(bare_parses, "conllu"),
+    "bare.de": text,
+    **dict.fromkeys(["train.de.parse.json", "train.de.conllu", "train.de.trees"], recorded_parses),
+    "bin/syntax.de-en.de.json": signature,
+    **{f"bin/{name}": lambda folder, clean: assert_features(folder, features(clean)) for name in FILES},
+    "stopped.de.parts/0-of-2.jsonl": shard,
+    "generate.log": generate_log,
+    "train.log": training_log,
+    "dump.npz": dumped,
+}
+COUNT = 14  # shares of the time: of the files of features together, of every other file, and of checkpoints
 
-    attack(name, law)
+
+@pytest.mark.parametrize("name", LAWS)
+def test_an_edited_file_is_read_as_intended_or_named(name, clean, tmp_path, request):
+    share = request.config.getoption("fuzz_seconds") / COUNT / (len(FILES) if name[4:] in FILES else 1)
+    numbers, content = itertools.count(), (clean / name).read_bytes()
+
+    def one(edits: list[Edit]) -> None:
+        folder = tmp_path / str(next(numbers))
+        shutil.copytree(clean, folder)
+        (folder / name).write_bytes(edited(content, edits))
+        with within(20):
+            LAWS[name](folder, clean)
+        shutil.rmtree(folder)
+
+    some = settings(
+        max_examples=20, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False, phases=[Phase.generate, Phase.shrink],
+    )  # fmt: skip
+    end = time.monotonic() + share
+    for k in itertools.count():
+        seed(k)(some(given(EDITS)(one)))()
+        if time.monotonic() > end:
+            break
+
+
+def changed_entries(content: Any) -> Iterator[Any]:
+    """A JSON value with each of the entries anywhere in it left out, or replaced by another value."""
+    if not isinstance(content, (dict, list)):
+        return
+    for key in content if isinstance(content, dict) else range(len(content)):
+        for other in (None, 3, "x", [], [1], {}, {"x": 1}, *changed_entries(content[key])):
+            copy = content.copy()
+            copy[key] = other
+            yield copy
+        copy = content.copy()
+        del copy[key]
+        yield copy
+
+
+@pytest.mark.parametrize("name", ["bin/syntax.de-en.de.json", "train.de.parse.json"])
+def test_every_entry_of_a_signature_and_a_record(name, clean, tmp_path):
+    folder = Path(shutil.copytree(clean, tmp_path / "x"))
+    for content in changed_entries(json.loads((clean / name).read_text())):
+        (folder / name).write_text(json.dumps(content))
+        LAWS[name](folder, clean)
 
 
 def load(data: Path, path: Path) -> dict[str, torch.Tensor]:
@@ -484,7 +407,6 @@ def test_checkpoints(data_bin, tmp_path, request):
     scoring = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 1, "max_len_b": 5}']
     commands.train(data_bin, tmp_path / "first", "--max-update=1", *scoring)
     state = torch.load(tmp_path / "first/checkpoint_last.pt", weights_only=True)
-    os.mkfifo(tmp_path / "fifo")
     share = request.config.getoption("fuzz_seconds") / COUNT
     least = 250 if request.config.option.nightly else 60
 
@@ -494,7 +416,7 @@ def test_checkpoints(data_bin, tmp_path, request):
             if k >= least and time.monotonic() > begin + share:
                 break
             random, path = Random(k), tmp_path / "x.pt"
-            how, content = attacked_checkpoints.attacked(random, state, tmp_path / "fifo")
+            how, content = attacked_checkpoints.attacked(random, state)
             path.write_bytes(content)
             load = random.choice(LOADS)
             print(f"\n@{k}: {how}, {load.__name__}: ", end="", flush=True)

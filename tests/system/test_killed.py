@@ -71,12 +71,11 @@ def vouched_for(folder: Path) -> dict[str, dict[str, bytes]]:
     path = folder / "bin/syntax.en-de.en.json"
     splits = json.loads(path.read_text())["splits"] if path.exists() else {}
     return {
-        name: {
-            f"{feature}.{ending}": (folder / f"bin/{name}.en-de.en.{feature}.{ending}").read_bytes()
-            for feature in split["features"]
-            for ending in ("bin", "idx")
+        split: {
+            name: (folder / f"bin/{split}.en-de.en.{name}").read_bytes()
+            for name in (f"{feature}.{ending}" for feature in of["features"] for ending in ("bin", "idx"))
         }
-        for name, split in splits.items()
+        for split, of in splits.items()
     }
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import gzip
 import os
 import shutil
-import signal
 import socket
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 from sacremoses import MosesTokenizer
 
 import commands
-from experiment import experiment
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from places import EXPERIMENTS
 from syntax_data.commands import binarize, parse
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import NoParse
@@ -91,16 +85,6 @@ def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsy
     assert f"conllu: {len(texts)} parsed (100.00%), without a parse: 0" in report
 
 
-#: What a process runs first so that it has no network: a socket that is connected, or a name looked up, ends it.
-OFFLINE = """
-import os, socket
-def refuse(*args, **kwargs):
-    os.write(2, b"the network was touched")
-    os._exit(99)
-socket.socket.connect = socket.getaddrinfo = refuse
-"""
-
-
 def refuse(*args, **kwargs):
     raise AssertionError("the network was touched")
 
@@ -140,35 +124,6 @@ def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
             assert "".join(tree.tokens) == "".join(line.split())
 
 
-@one_nightly("pretokenized")
-def test_stanzas_parses_do_not_depend_on_shards_and_kills(tmp_path, name, options):
-    lines = unpack(f"multi30k/{name}", tmp_path / "val.en").read_text().splitlines(keepends=True)[:60]
-    commands = {}
-    for run in ("one", "shards", "killed"):
-        (tmp_path / run).mkdir()
-        text = tmp_path / run / "val.en"
-        text.write_text("".join(lines))
-        commands[run] = ["--input", str(text), *STANZA, "--batch-size", "12", *options]
-    parse.main(commands["one"])
-    for shard in range(3):
-        parse.main([*commands["shards"], "--num-shards", "3", "--shard-id", str(shard)])
-    parse.main([*commands["shards"], "--merge"])
-
-    program = f"{OFFLINE}\nfrom syntax_data.commands import parse\nparse.main()"
-    command = [sys.executable, "-c", program, *commands["killed"]]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    shard = tmp_path / "killed/val.en.parts/0-of-1.jsonl"
-    while not shard.exists() or shard.read_bytes().count(b"\n") < 3:  # two batches
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    parse.main(commands["killed"])
-    for run in ("shards", "killed"):
-        for made in ("val.en.conllu", "val.en.trees", "val.en.parse.json"):
-            assert (tmp_path / run / made).read_bytes() == (tmp_path / "one" / made).read_bytes()
-
-
 def test_stanza_in_raw_mode(tmp_path):
     """Multi-word tokens, lines of several sentences, escapes, brackets, and what is no text at all."""
     text = tmp_path / "x.en"
@@ -195,32 +150,6 @@ def test_stanza_in_raw_mode(tmp_path):
     assert "(" in third.tokens
 
 
-@one_nightly("raw")
-def test_stanza_and_words_without_end(tmp_path, name, options):
-    """Lines that would take minutes and gigabytes have no parse; a long word does not pad all others to its length."""
-    text = tmp_path / "x.en"
-    short = ["A man reads a book .", f"A man reads {'x' * 9_900} in the garden .", "A dog runs ."] * 40
-    text.write_text("".join(f"{line}\n" for line in [*short[:3], "x" * 300_000, "so " * 100_000]))
-    parse.main(["--input", str(text), *STANZA, *options])
-    units, _ = read(text)
-    assert [unit.tokens for unit in units[:3]] == [line.split() for line in short[:3]]
-    assert units[3:] == [NoParse("too_long"), NoParse("too_long")]
-    if options:
-        text.write_text("".join(f"{line}\n" for line in short))
-        command = [sys.executable, "-c", PARSE_AND_PRINT_MEMORY, "--input", text, *STANZA, *options, "--overwrite"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        assert int(done.stdout.split()[-1]) < 1200  # MiB, half of which are stanza and its models
-
-
-PARSE_AND_PRINT_MEMORY = """
-import re
-from syntax_data.commands import parse
-parse.main()
-with open("/proc/self/status") as status:  # getrusage's number includes the process that started this one
-    print(int(re.search(r"VmHWM:\\s*(\\d+) kB", status.read())[1]) >> 10)
-"""
-
-
 def test_multi30k_with_its_parses(tmp_path, capsys):
     text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
     for kind in ("trees", "conllu"):
@@ -231,28 +160,6 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
     assert f"1014 sentences; {words} words; {len(subwords.split())} subwords" in report
     for kind in ("trees", "conllu"):
         assert f"{kind}: 1014 parsed (100.00%), without a parse: 0" in report
-
-
-@pytest.mark.nightly
-def test_multi30k_recipe_for_a_few_steps(tmp_path):
-    """The recipe's own text and parses, a few lines of each."""
-    (tmp_path / "few.yaml").write_text(f"""
-extends: {EXPERIMENTS}/recipes/parts/multi30k_en_de.yaml
-select: {{train: {{lines: 300}}, valid: {{lines: 20}}, test_2016_flickr: {{lines: 20, height: [5, ~]}}}}
-subwords: {{size: 200}}
-seeds: [1]
-train: {{max-update: 2}}
-subsets: {{high: {{height: [8, ~]}}}}
-systems:
-  transformer: {{architecture: transformer, parser: none}}
-  gated: {{architecture: gated_syntax_transformer, options: {{syntax-masks: "slr,sdoi"}}, control: random}}
-""")
-    command = experiment("few.yaml", "--work", "work", "--cores", 2)
-    done = subprocess.run(**command, capture_output=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = list(csv.DictReader((tmp_path / "work/recipes/few/table.csv").open()))
-    scored = {(r["system"], r["subset"]) for r in rows if r["metric"] == "BLEU" and r["value"]}
-    assert scored == {(name, subset) for name in ("transformer", "gated") for subset in ("", "high")}
 
 
 @one_nightly("pretokenized")

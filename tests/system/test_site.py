@@ -28,12 +28,8 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-def pages(site: Path) -> dict[Path, str]:
-    return {path: path.read_text() for path in site.rglob("*.html") if path.name != "404.html"}
-
-
-def test_links_and_anchors_lead_somewhere(site):
-    texts = pages(site)
+def test_pages_lead_somewhere_fetch_nothing_but_badges_and_escape_no_bars(site):
+    texts = {path: path.read_text() for path in site.rglob("*.html") if path.name != "404.html"}
     assert len(texts) >= 18
     anchors = {page: set(re.findall(r'\bid="?([^"\s>]+)', text)) for page, text in texts.items()}
     for page, text in texts.items():
@@ -43,17 +39,9 @@ def test_links_and_anchors_lead_somewhere(site):
             if not re.match("[a-z]+:", link):
                 assert target.is_file(), (page, link)
                 assert not anchor or anchor in anchors.get(target, {anchor}), (page, link)
-
-
-def test_a_page_fetches_nothing_from_elsewhere_but_badges(site):
-    for page, text in pages(site).items():
         fetched = re.findall(r'<(?:script|img|iframe)[^>]* src="?(https?:[^"\s>]+)', text)
         fetched += re.findall(r'<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]* href="?(https?:[^"\s>]+)', text)
         assert all(url.startswith(FROM_ELSEWHERE) for url in fetched), (page, fetched)
-
-
-def test_no_cell_of_a_table_shows_the_escape_of_a_bar(site):
-    for page, text in pages(site).items():
         assert not re.findall(r"<td>(?:(?!</td>).)*\\\|", text), page
 
 

@@ -28,12 +28,11 @@ def errors_of(commands: Sequence[Sequence[str]]) -> list[str | None]:
     return [_error(kind, words) for kind, *words in commands]
 
 
-def _errors_by_process(commands: Sequence[Sequence[str]]) -> list[str | None]:
+def _errors_by_process(commands: Sequence[Sequence[str]]) -> Any:
     """Return the same from another process, so that this one does not import fairseq."""
     command = [sys.executable, "-m", "syntax_experiments.fairseq_options"]
-    answer = subprocess.run(command, input=json.dumps(commands), text=True, check=True, stdout=subprocess.PIPE).stdout
-    found: list[str | None] = json.loads(answer)
-    return found
+    done = subprocess.run(command, input=json.dumps(commands), text=True, check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
 
 
 def refuse_unknown(plan: Plan, *, ask: Callable[[list[list[str]]], list[str | None]] = _errors_by_process) -> None:
@@ -44,12 +43,12 @@ def refuse_unknown(plan: Plan, *, ask: Callable[[list[list[str]]], list[str | No
     """
     recipe = plan.recipe
     asked: dict[str, dict[str, Any]] = {}
-    for (name, _), run in plan.runs.items():
-        model = run.inputs["model"]
-        if not is_made(run.path) and not is_made(model.path):
-            asked.setdefault(name, with_user_dir(model.settings["options"], model.local))
-    if all(is_made(run.path) for run in plan.runs.values()):
+    missing = {name: run.inputs["model"] for (name, _), run in plan.runs.items() if not is_made(run.path)}
+    if not missing:
         return
+    for name, model in missing.items():
+        if not is_made(model.path):
+            asked[name] = with_user_dir(model.settings["options"], model.local)
     languages = ["--source-lang", recipe.source, "--target-lang", recipe.target]
     common = ["data", "--task", "syntax_translation", *languages]
     commands = [["train", *common, *options(given)] for given in asked.values()]

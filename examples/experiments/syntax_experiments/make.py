@@ -32,19 +32,13 @@ _LINES, _WIDTH = 15, 300
 
 @dataclass(frozen=True)
 class Step:
-    """Arguments of a step; see :class:`syntax_experiments.plan.Target`.
-
-    Attributes:
-        inputs: folders by name.
-        threads: cores that it may use.
-        folder: where to write.
-    """
+    """Arguments of a step; see :class:`syntax_experiments.plan.Target`."""
 
     settings: dict[str, Any]
-    inputs: dict[str, Path]
+    inputs: dict[str, Path]  # folders by name
     local: dict[str, Any]
-    threads: int
-    folder: Path
+    threads: int  # cores that it may use
+    folder: Path  # where to write
 
 
 def spec_path(path: str) -> Path:
@@ -117,12 +111,9 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool 
 def on_a_gpu() -> Iterator[None]:
     """Let commands see one GPU, which no other job here has; wait for one."""
     gpus = visible_gpus()
-    if not gpus:
-        yield
-        return
     # Slurm may number the GPU of each of its jobs from 0.
     machine = f"{platform.node()}-{os.environ.get('SLURM_JOB_ID', '')}"
-    while True:
+    while gpus:
         for gpu in gpus:
             with locked(f".gpu-{machine}-{gpu}.lock", wait=False) as held:
                 if held is not False:
@@ -130,6 +121,7 @@ def on_a_gpu() -> Iterator[None]:
                     yield
                     return
         time.sleep(1)
+    yield
 
 
 def visible_gpus() -> list[str]:
@@ -148,11 +140,7 @@ def run(
     stdout: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Run a command of this environment; what is not `stdout` is added to `log`.
-
-    Raises:
-        InputError: it fails; with the end of the log.
-    """
+    """Run a command of this environment; what is not `stdout` is added to `log`, whose end an error shows."""
     words = [os.fspath(word) for word in command]
     beside = os.path.join(os.path.dirname(sys.executable), words[0])
     program = sys.executable if words[0] == "python" else shutil.which(beside) or shutil.which(words[0])

@@ -14,12 +14,9 @@ from syntax_experiments.significance import ADJUSTMENT, ALPHA, WITHIN
 
 
 def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.DataFrame, first: str) -> list[str]:
-    """Return notes, one a line.
+    """Return notes, one a line; `differences` in the metric `first` are counted.
 
-    Args:
-        settings: see :func:`syntax_experiments.tables.table_settings`.
-        differences: see :class:`syntax_experiments.tables.Tables`.
-        first: the metric whose number of differences is named.
+    See :func:`syntax_experiments.tables.table_settings` and :class:`syntax_experiments.tables.Tables`.
     """
     table = results.table
     of_first = differences[(differences["metric"] == first) & (differences["subset"] == "")]

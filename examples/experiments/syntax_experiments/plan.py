@@ -25,40 +25,29 @@ from typing import Any
 from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
-from syntax_experiments.recipe import Download, Pictures, Recipe, System, folder_of, with_here
-from syntax_experiments.schema import place
+from syntax_experiments.recipe import Download, Recipe, System, expanded, folder_of, with_here
 
 #: Part of every key; count it up where a step changes its output.
 VERSION = 2
 #: Options of parsers that do not change parses.
 _OF_THIS_MACHINE = {"download", "stanza-dir", "device"}
+#: Targets by a name.
+_Targets = dict[str, "Target"]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A folder that one step makes.
+    """A folder that one step makes."""
 
-    Attributes:
-        kind: name of the step.
-        settings: all that it depends on beside `inputs`; JSON.
-        inputs: targets that the step reads, by name.
-        label: for people.
-        local: paths, commands and names as they are here; no part of the key.
-        threads: cores of the job.
-        gpus: of the job, where there are some.
-        priority: the greatest is made first; by default before all trainings.
-        identity: replaces `inputs` in the key, where the target depends on less.
-    """
-
-    kind: str
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, Target] = field(default_factory=dict)
-    label: str = ""
-    local: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 1
-    gpus: int = 0
-    priority: int = 1_000_000
-    identity: Mapping[str, Target] | None = None
+    kind: str  # name of the step
+    settings: Mapping[str, Any]  # all that it depends on beside `inputs`; JSON
+    inputs: Mapping[str, Target] = field(default_factory=dict)  # targets that the step reads, by name
+    label: str = ""  # for people
+    local: Mapping[str, Any] = field(default_factory=dict)  # paths, commands and names as here; no part of the key
+    threads: int = 1  # cores of the job
+    gpus: int = 0  # of the job, where there are some
+    priority: int = 1_000_000  # the greatest is made first; by default before all trainings
+    identity: Mapping[str, Target] | None = None  # replaces `inputs` in the key, where the target depends on less
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,18 +71,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """The targets of a recipe.
-
-    Attributes:
-        runs: by system and seed.
-        partial: whether these are only the runs that are made already.
-    """
+    """The targets of a recipe."""
 
     recipe: Recipe
-    runs: Mapping[tuple[str, int], Target]
+    runs: Mapping[tuple[str, int], Target]  # by system and seed
     table: Target
     pictures: Target | None
-    partial: bool
+    partial: bool  # only the runs that are made already
 
     @property
     def wanted(self) -> list[Target]:
@@ -103,7 +87,7 @@ class Plan:
     @property
     def targets(self) -> list[Target]:
         """All targets, each once, inputs first."""
-        found: dict[str, Target] = {}
+        found: _Targets = {}
 
         def add(target: Target) -> None:
             if target.path not in found:
@@ -117,22 +101,15 @@ class Plan:
 
 
 def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
-    """Plan a recipe.
-
-    Args:
-        partial: only with the runs and measurements that are made, in the current folder.
+    """Plan a recipe; `partial`: only with the runs and measurements that are made, in the current folder.
 
     Raises:
         InputError: a file that is to be read is not there.
     """
     from syntax_experiments.tables import table_settings  # pandas takes a second
 
-    prepared = _prepare(recipe, list(recipe.corpus.splits))
-    for_training = _prepare(recipe, ["train", "valid"])
-    text = prepared.text
-    subsets_of = {"subsets": {name: changed(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
-    sources = {"text": text, **prepared.first_parses}
-    subsets = Target("subsets", subsets_of | recipe.languages, sources, "subsets of the test sets")
+    prepared = _Prepared(recipe, list(recipe.corpus.splits))
+    for_training = _Prepared(recipe, ["train", "valid"])
     runs = {
         (name, seed): _run(recipe, name, seed, prepared, for_training)
         for name, system in recipe.systems.items()
@@ -140,33 +117,18 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     }
     if partial:
         runs = {at: run for at, run in runs.items() if is_made(run.path)}
+    settings = {"subsets": {name: changed(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
+    sources = {"text": prepared.text, **prepared.first_parses}
+    subsets = Target("subsets", settings | recipe.languages, sources, "subsets of the test sets")
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
-    scoring: dict[str, Any] = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
-    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
-    scoring |= {"own": {name: settings for name, (settings, _) in own.items()}} | recipe.languages
-    local = {"metrics": {name: here["command"] for name, (_, here) in own.items()}}
-    for (name, seed), run in runs.items():
-        sources = {"run": run, "text": text, "subsets": subsets}
-        inputs[f"scores {name} {seed}"] = Target("scores", scoring, sources, f"scores of {run.label}", local)
-    for of, asked in recipe.measurements.items():
-        settings, local = _command(recipe, asked, f"measurements.{of}")
-        for (name, seed), run in runs.items():
-            sources = {"model": run.inputs["model"], "data": run.inputs["data"]}
-            sources |= {"subsets": subsets} if "{subsets}" in asked else {}
-            cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
-            label = f"{of} of {sources['model'].label}"
-            measurement = Target("measurements", settings, sources, label, local, **cost)
-            if not partial or is_made(measurement.path):  # its model may be gone
-                inputs[f"measurement {name} {seed} {of}"] = measurement
-    for name, baseline in recipe.comparisons:
-        for seed in [seed for of, seed in runs if of == name and (baseline, seed) in runs]:
-            sources = {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text}
-            label = f"{name} beside {baseline}, seed {seed}"
-            inputs[f"comparison {name} {baseline} {seed}"] = Target("comparisons", scoring, sources, label)
-    inputs |= {"text": text, "subsets": subsets}
+    inputs |= _scores(recipe, runs, prepared.text, subsets)
+    for name, measurement in _measurements(recipe, runs, subsets).items():
+        if not partial or is_made(measurement.path):  # its model may be gone
+            inputs[name] = measurement
+    inputs |= _comparisons(recipe, runs, prepared.text)
+    inputs |= {"text": prepared.text, "subsets": subsets}
     table = Target("tables", table_settings(recipe), inputs, f"table of {recipe.name}")
-    pictures = _pictures(recipe, recipe.pictures, runs, prepared, partial) if recipe.pictures else None
-    return Plan(recipe, runs, table, pictures, partial)
+    return Plan(recipe, runs, table, _pictures(recipe, runs, prepared, partial) if recipe.pictures else None, partial)
 
 
 def changed(value: Any) -> dict[str, Any]:
@@ -178,18 +140,26 @@ def changed(value: Any) -> dict[str, Any]:
     return {name: of for name, of in dataclasses.asdict(value).items() if of != defaults[name]}
 
 
-@dataclass(frozen=True)
 class _Prepared:
     """Text, data-bins and parses (by parser and name as an input) of splits."""
 
-    recipe: Recipe
-    text: Target
-    parses: Mapping[str, Mapping[str, Target]]
-    subwords: Target
-    tokens: Target
+    def __init__(self, recipe: Recipe, splits: Sequence[str]):
+        self.recipe = recipe
+        self.text = _text(recipe, splits)
+        self.parses = {
+            name: {f"parses of {split}": _parses(recipe, name, split, self.text) for split in splits}
+            for name in _parsers_in_use(recipe)
+        }
+        if recipe.select:
+            self._select(splits)
+        settings: dict[str, Any] = {"subwords": changed(recipe.subwords)} | recipe.languages
+        self.subwords = Target("subwords", settings, {"text": self.text}, "subwords")
+        self.tests = [name for name in recipe.tests if name in splits]
+        settings = {"joint": recipe.subwords.joint, "tests": self.tests} | recipe.languages
+        self.tokens = Target("tokens", settings, {"subwords": self.subwords}, "data-bin without parses")
 
     @property
-    def first_parses(self) -> Mapping[str, Target]:
+    def first_parses(self) -> _Targets:
         """Those of the first parser."""
         return next(iter(self.parses.values()), {})
 
@@ -199,27 +169,26 @@ class _Prepared:
         if name == "none":
             return self.tokens
         control = system.control and system.control.replace("{seed}", str(seed))
-        settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.tokens.settings["tests"]}
+        settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.tests}
         inputs = {"tokens": self.tokens, "subwords": self.subwords, **self.parses[name]}
-        parses = f"parses {name}" if len(self.parses) > 1 else "the parses"
-        threads = self.recipe.threads.text
-        label = f"data-bin, {control or parses}"
-        return Target("data", settings | self.recipe.languages, inputs, label, threads=threads)
+        label = f"data-bin, {control or (f'parses {name}' if len(self.parses) > 1 else 'the parses')}"
+        return Target("data", settings | self.recipe.languages, inputs, label, threads=self.recipe.threads.text)
 
+    def _select(self, splits: Sequence[str]) -> None:
+        """Replace text and parses by their selected lines."""
+        select = {name: changed(of) for name, of in self.recipe.select.items() if name in splits}
+        settings = {"select": select} | self.recipe.languages
+        lines = Target("selections", settings, {"text": self.text, **self.first_parses}, "selection of lines")
 
-def _prepare(recipe: Recipe, splits: Sequence[str]) -> _Prepared:
-    text = _text(recipe, splits)
-    parses = {
-        name: {f"parses of {split}": _parses(recipe, name, split, text) for split in splits}
-        for name in _parsers_in_use(recipe)
-    }
-    if recipe.select:
-        text, parses = _select(recipe, splits, text, parses)
-    subwords_of = {"subwords": changed(recipe.subwords)} | recipe.languages
-    subwords = Target("subwords", subwords_of, {"text": text}, "subwords")
-    tokens_of = {"tests": [name for name in recipe.tests if name in splits], "joint": recipe.subwords.joint}
-    tokens = Target("tokens", tokens_of | recipe.languages, {"subwords": subwords}, "data-bin without parses")
-    return _Prepared(recipe, text, parses, subwords, tokens)
+        def selected(what: str, target: Target, **more: str) -> Target:
+            inputs = {what: target, "lines": lines}
+            return Target("selected", settings | {"what": what, **more}, inputs, f"selected {target.label}")
+
+        self.text = selected("text", self.text)
+        self.parses = {
+            name: {at: selected("parses", target, split=target.settings["split"]) for at, target in of.items()}
+            for name, of in self.parses.items()
+        }
 
 
 def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
@@ -231,7 +200,7 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
     local = {} if folder is None else {f: _hash(Path(folder, f)) for f in files if f.partition("!")[0] not in inputs}
     if corpus.command is not None:
         settings, here = _command(recipe, corpus.command, "corpus.command")
-        inputs["generated"] = Target("generated", settings, label="corpus", local=here)
+        inputs["generated"] = Target("generated", settings, label="corpus", local={"command": here})
     sources = {name: changed(corpus.splits[name]) for name in splits}
     chosen = {
         name: {key: of.pop(key) for key in ("keep_every", "drop_every", "limits") if key in of}
@@ -243,12 +212,12 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
     return Target("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
-def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings of a command, with hashes of its scripts; and the command as here."""
+def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], str]:
+    """Return settings of a command, with hashes of its scripts; and the command as here."""
     words = [(word, with_here(recipe, word, key)) for word in shlex.split(command)]
     scripts = {word: file_hash(path) for word, path in words if os.path.isfile(path)}
     here = " ".join(path if shlex.split(path) == [path] else shlex.quote(path) for _, path in words)
-    return {"command": command, "scripts": scripts}, {"command": here}
+    return {"command": command, "scripts": scripts}, here
 
 
 def _download(name: str, asked: Download) -> Target:
@@ -270,39 +239,36 @@ def _hash(path: Path) -> str:
 def _parsers_in_use(recipe: Recipe) -> list[str]:
     default = next(iter(recipe.parsers), None)
     used = {system.parser or default for system in recipe.systems.values()}
-    if recipe.subsets or recipe.select:
-        used.add(default)
-    return [name for name in recipe.parsers if name in used]
+    return [name for name in recipe.parsers if name in used or (name == default and (recipe.subsets or recipe.select))]
 
 
 def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
-    """The parses of a split, by a parser or from files."""
-    parser = recipe.parsers[name]
+    """Return the parses of a split, by a parser or from files."""
+    parser, threads = recipe.parsers[name], 1
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
     local: dict[str, Any] = {}
-    inputs, threads = {"text": text}, 1
+    inputs = {"text": text}
     if parser.name != "files":
-        settings |= {"parser": parser.name, "options": _given(parser.options)}
-        local["options"] = {key: settings["options"].pop(key) for key in _OF_THIS_MACHINE & settings["options"].keys()}
-        for key, value in local["options"].items():
-            local["options"][key] = value = os.path.expandvars(value) if isinstance(value, str) else value
-            if "$" in str(value):
-                raise InputError(
-                    *place(recipe.lines, f"parsers.{name}.options.{key}"), f"expected a variable, found {value}"
-                )
+        options = _given(parser.options)
+        local["options"] = {}
+        for option in _OF_THIS_MACHINE & {*options}:
+            value = expanded(recipe, options.pop(option), f"parsers.{name}.options.{option}")
+            local["options"][option] = value
+        settings |= {"parser": parser.name, "options": options}
         threads = recipe.threads.parse
         if parser.name == "stanza":
             settings["stanza"] = _stanza_version(recipe)  # another one has other models
-    elif recipe.corpus.command is not None:
-        settings["files"] = parser.files[split]
-        inputs["generated"] = text.inputs["corpus"].inputs["generated"]
     else:
-        settings["files"] = parser.files[split]
-        local["folder"] = folder = folder_of(recipe) or ""
-        settings["hashes"] = {}
-        for kind in parser.kinds:
-            path = Path(folder, f"{parser.files[split]}.{kind}")
-            settings["hashes"][kind] = _hash(path if path.exists() else path.with_name(f"{path.name}.gz"))
+        settings["files"] = prefix = parser.files[split]
+        if recipe.corpus.command is not None:
+            inputs["generated"] = text.inputs["corpus"].inputs["generated"]
+        else:
+            local["folder"] = folder_of(recipe) or ""
+            paths = {kind: Path(local["folder"], f"{prefix}.{kind}") for kind in parser.kinds}
+            settings["hashes"] = {
+                kind: _hash(path if path.exists() else path.with_name(f"{path.name}.gz"))
+                for kind, path in paths.items()
+            }
     identity = {"text": _text(recipe, [split])}
     return Target("parses", settings, inputs, f"parses of {split}", local, threads, identity=identity)
 
@@ -315,31 +281,12 @@ def _stanza_version(recipe: Recipe) -> str:
         raise InputError(recipe.name, None, message) from error
 
 
-def _select(
-    recipe: Recipe, splits: Sequence[str], text: Target, parses: Mapping[str, Mapping[str, Target]]
-) -> tuple[Target, dict[str, dict[str, Target]]]:
-    """The selected lines of text and parses."""
-    settings = {"select": {name: changed(s) for name, s in recipe.select.items() if name in splits}} | recipe.languages
-    lines = Target("selections", settings, {"text": text, **next(iter(parses.values()), {})}, "selection of lines")
-
-    def chosen(what: str, target: Target, **more: str) -> Target:
-        inputs = {what: target, "lines": lines}
-        return Target("selected", settings | {"what": what, **more}, inputs, f"selected {target.label}")
-
-    return chosen("text", text), {
-        name: {at: chosen("parses", target, split=target.settings["split"]) for at, target in of.items()}
-        for name, of in parses.items()
-    }
-
-
 def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training: _Prepared) -> Target:
-    """The translations by a system under a seed; its input is the training."""
+    """Return the translations by a system under a seed; its input is the training."""
     system = recipe.systems[name]
     seeds = system.seeds or recipe.seeds
     options = _given({**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed})
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
-    # Seed by seed, and systems as the recipe has them, so that what is there early can be compared.
-    order = 1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name)
     code, local = _user_dir(recipe, name, options)
     data = prepared.data(system, seed)
     model = Target(
@@ -349,7 +296,8 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
         f"training of {name}, seed {seed}",
         local,
         identity={"data": for_training.data(system, seed)},
-        priority=order,
+        # Seed by seed, and systems as the recipe has them, so that what is there early can be compared.
+        priority=1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name),
         **cost,
     )
     settings = {
@@ -366,12 +314,12 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without those that were taken away."""
+    """Return options without those that were taken away."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Hashes of the code in the option user-dir, if it is given; and its path here."""
+    """Return hashes of the code in the option user-dir, if it is given; and its path here."""
     if "user-dir" not in options:
         return {}, {}
     keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")
@@ -381,36 +329,71 @@ def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[
 
 def module_hashes(folder: str) -> dict[str, str]:
     """Return the hash of each Python file below a folder, by its path from there."""
-    return {
-        file: file_hash(os.path.join(folder, file))
-        for file in sorted(glob.glob("**/*.py", root_dir=folder, recursive=True))
-    }
+    files = sorted(glob.glob("**/*.py", root_dir=folder, recursive=True))
+    return {file: file_hash(os.path.join(folder, file)) for file in files}
 
 
 def code_hash() -> str:
     """Return one hash of the modules of the installed packages that train."""
-    found = hashlib.sha256()
-    for package in ("fairseq_syntax", "syntax_data"):
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        assert spec.origin is not None
-        found.update(json.dumps(module_hashes(os.path.dirname(spec.origin))).encode())
-    return found.hexdigest()[:12]
+    specs = [importlib.util.find_spec(package) for package in ("fairseq_syntax", "syntax_data")]
+    hashes = [json.dumps(module_hashes(os.path.dirname(str(spec and spec.origin)))) for spec in specs]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:12]
 
 
-def _pictures(
-    recipe: Recipe, asked: Pictures, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool
-) -> Target:
+def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the settings of scores; and own metrics as they are here."""
+    own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
+    settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
+    settings["own"] = {name: of for name, (of, _) in own.items()}
+    return settings | recipe.languages, {name: here for name, (_, here) in own.items()}
+
+
+def _scores(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target, subsets: Target) -> _Targets:
+    settings, metrics = _scoring(recipe)
+    found = {}
+    for (name, seed), run in runs.items():
+        inputs = {"run": run, "text": text, "subsets": subsets}
+        label = f"scores of {run.label}"
+        found[f"scores {name} {seed}"] = Target("scores", settings, inputs, label, {"metrics": metrics})
+    return found
+
+
+def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], subsets: Target) -> _Targets:
+    found = {}
+    for of, asked in recipe.measurements.items():
+        settings, here = _command(recipe, asked, f"measurements.{of}")
+        for (name, seed), run in runs.items():
+            inputs = {"model": run.inputs["model"], "data": run.inputs["data"]}
+            inputs |= {"subsets": subsets} if "{subsets}" in asked else {}
+            cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
+            label = f"{of} of {run.inputs['model'].label}"
+            local = {"command": here}
+            found[f"measurement {name} {seed} {of}"] = Target("measurements", settings, inputs, label, local, **cost)
+    return found
+
+
+def _comparisons(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target) -> _Targets:
+    settings, _ = _scoring(recipe)
+    found = {}
+    for name, baseline in recipe.comparisons:
+        for seed in [seed for of, seed in runs if of == name and (baseline, seed) in runs]:
+            inputs = {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text}
+            label = f"{name} beside {baseline}, seed {seed}"
+            found[f"comparison {name} {baseline} {seed}"] = Target("comparisons", settings, inputs, label)
+    return found
+
+
+def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool) -> Target:
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= {"text": prepared.text, **prepared.first_parses}
-    for name in asked.of:
+    for name in recipe.pictures.of if recipe.pictures else []:
         first = next((run.inputs for (of, _), run in runs.items() if of == name), None)
         if first is not None and (not partial or is_made(first["model"].path)):
             inputs |= {f"model {name}": first["model"], f"data {name}": first["data"]}
     settings = {
         "title": recipe.title or recipe.name,
         "labels": recipe.full_labels,
-        "pictures": changed(asked),
+        "pictures": changed(recipe.pictures),
         "score": changed(recipe.score),
         "tests": recipe.tests,
     } | recipe.languages

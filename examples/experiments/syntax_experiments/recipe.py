@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from syntax_data.controls import Control
 from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
-from syntax_experiments.schema import Lines, build, read_mapping, recipe_names, recipe_path
+from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
 
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
@@ -45,16 +45,15 @@ class SplitFiles:
     """Files of a split, joined.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
-    `format`: one of `corpus_formats.READERS`. `replace`: strings in raw lines and their replacements.
-    `limits`: whether the text's limits hold; never for a test set. `keep_every`: only each k-th pair; `drop_every`: all
-    but these; both count the pairs that the limits leave. `reference`: what translations are scored against, by
-    default the raw target.
+    `format`: see `corpus_formats`. `replace`: strings in raw lines and their replacements. `limits`: whether the text's
+    limits hold; never for a test set. `keep_every`: only each k-th pair; `drop_every`: all but these; both count the
+    pairs that the limits leave. `reference`: what translations are scored against, by default the raw target.
     """
 
     source: list[str]
     target: list[str]
     reference: list[str] | None = None
-    format: str = "lines"
+    format: Literal["lines", "iwslt", "seg", "tmx"] = "lines"
     replace: dict[str, str] = field(default_factory=dict)
     limits: bool = True
     keep_every: int | None = None
@@ -66,7 +65,6 @@ class SplitFiles:
         return [*self.source, *self.target, *(self.reference or ())]
 
     def __post_init__(self) -> None:
-        _choice("format", self.format, READERS)
         if min(self.keep_every or 2, self.drop_every or 2) < 2:
             raise ValueError("keep_every, drop_every: expected a number of at least 2")
 
@@ -95,12 +93,11 @@ class Corpus:
 class Text:
     """Words of raw text. Parsers see them before they are lower-cased.
 
-    `tokenize`: ``moses`` (sacremoses) or ``none``. `normalize`: punctuation. `lowercase_first`: before all else.
-    `dashes`: split at hyphens. `words` (of a sentence) and `ratio` (of the longer to the shorter) are limits of pairs
-    of train and valid.
+    `tokenize`: by sacremoses. `normalize`: punctuation. `lowercase_first`: before all else. `dashes`: split at hyphens.
+    `words` (of a sentence) and `ratio` (of the longer to the shorter) are limits of pairs of train and valid.
     """
 
-    tokenize: str = "moses"
+    tokenize: Literal["moses", "none"] = "moses"
     normalize: bool = True
     lowercase: bool = False
     lowercase_first: bool = False
@@ -109,7 +106,6 @@ class Text:
     ratio: float | None = None
 
     def __post_init__(self) -> None:
-        _choice("tokenize", self.tokenize, ("moses", "none"))
         _check_range("words", self.words or [None, None])
 
 
@@ -121,14 +117,12 @@ class Parser:
     """
 
     name: str = "stanza"
-    kinds: list[str] = field(default_factory=lambda: ["conllu", "trees"])
+    kinds: list[Literal["conllu", "trees"]] = field(default_factory=lambda: ["conllu", "trees"])
     files: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _choice("name", self.name, ("files", *parser_names()))
-        for kind in self.kinds:
-            _choice("kinds", kind, ("conllu", "trees"))
         if (self.name == "files") != bool(self.files):
             raise ValueError("expected files if, and only if, the parser's name is files")
 
@@ -165,17 +159,11 @@ class Selection:
 
 @dataclass(frozen=True)
 class Subwords:
-    """Subwords: `kind` ``subword_nmt``, ``sentencepiece`` or ``none``.
+    """Subwords. `size`: merges or pieces. `joint`: one model and one dictionary for both languages."""
 
-    `size`: merges or pieces. `joint`: one model and one dictionary for both languages.
-    """
-
-    kind: str = "subword_nmt"
+    kind: Literal["subword_nmt", "sentencepiece", "none"] = "subword_nmt"
     size: int = 10000
     joint: bool = True
-
-    def __post_init__(self) -> None:
-        _choice("kind", self.kind, ("subword_nmt", "sentencepiece", "none"))
 
 
 @dataclass(frozen=True)
@@ -245,6 +233,10 @@ class TableOf:
     systems: list[str] = field(default_factory=list)
     about: str = ""
 
+    def __post_init__(self) -> None:
+        if missing := [name for name in self.baselines if self.systems and name not in self.systems]:
+            raise ValueError(f"expected the baselines among the table's systems, found {missing[0]} alone")
+
 
 @dataclass(frozen=True)
 class Pictures:
@@ -259,6 +251,12 @@ class Pictures:
     sentences: list[int] = field(default_factory=list)
     of: list[str] = field(default_factory=list)
     sweeps: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """All systems that are named."""
+        swept = [name for axis in self.sweeps.values() for of in axis.values() for name in of.values()]
+        return [*self.systems, *self.of, *swept]
 
 
 @dataclass(frozen=True)
@@ -368,27 +366,29 @@ class Recipe:
             _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
             if (other := of_labels.setdefault(label, name)) != name:
                 raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
-        pictures = self.pictures or Pictures()
-        swept = [name for axis in pictures.sweeps.values() for of in axis.values() for name in of.values()]
-        for name in (*pictures.systems, *pictures.of, *swept):
-            _choice("pictures", name, self.systems)
-        for table in self.of_tables.values():
-            for name in (*table.baselines, *table.systems):
-                _choice("tables", name, self.systems)
-            if missing := [name for name in table.baselines if table.systems and name not in table.systems]:
-                raise ValueError(f"tables: expected the baselines among the table's systems, found {missing[0]} alone")
+        self._check_names()
         for name, command in self.measurements.items():
             if "{model}" not in command:
                 raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {short_repr(command)}")
             if "{subsets}" in command and not self.subsets:
                 raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
-        for name in [] if self.measurements else self.compared:  # a measurement's columns are its own
-            _choice("compared", name, (*self.score.names, LOSS))
-        for name in self.select:
-            _choice("select", name, self.corpus.splits)
         for name, parser in self.parsers.items():
             if parser.files and parser.files.keys() != self.corpus.splits.keys():
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
+
+    def _check_names(self) -> None:
+        """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
+        of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
+        known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
+            "pictures": (self.pictures.names if self.pictures else [], self.systems),
+            "tables": (of_tables, self.systems),
+            # A measurement's columns are its own.
+            "compared": ([] if self.measurements else self.compared, (*self.score.names, LOSS)),
+            "select": (self.select, self.corpus.splits),
+        }
+        for key, (names, among) in known.items():
+            for name in names:
+                _choice(key, name, among)
 
 
 def read_recipe(name: str) -> Recipe:
@@ -414,17 +414,22 @@ def with_here(recipe: Recipe, text: str, *keys: str) -> str:
     return text if key is None else text.replace("{here}", str(Path(recipe.lines[key][0]).resolve().parent))
 
 
-def folder_of(recipe: Recipe) -> str | None:
-    """Return the corpus' local folder, environment variables replaced.
+def expanded(recipe: Recipe, value: Any, key: str) -> Any:
+    """Replace ``{here}`` and variables of the environment in the value of a key; one that is not set is an error."""
+    if not isinstance(value, str):
+        return value
+    text = os.path.expandvars(with_here(recipe, value, key))
+    if "$" in text:
+        expected = "expected a variable of the environment that is set"
+        raise InputError(*place(recipe.lines, key), f"{key}: {expected}, found {text}")
+    return text
 
-    Raises:
-        InputError: a variable is not set, or there is no such folder.
-    """
+
+def folder_of(recipe: Recipe) -> str | None:
+    """Return the corpus' local folder, if it has one; :class:`InputError` if there is no such folder."""
     if recipe.corpus.folder is None:
         return None
-    folder = os.path.expandvars(with_here(recipe, recipe.corpus.folder, "corpus.folder"))
-    if "$" in folder:
-        raise InputError(recipe.name, None, f"expected a variable of the environment that names the data: {folder}")
+    folder = expanded(recipe, recipe.corpus.folder, "corpus.folder")
     if not os.path.isdir(folder):
         raise InputError(recipe.name, None, f"expected the data in the folder {folder}, found none")
     return os.path.abspath(folder)

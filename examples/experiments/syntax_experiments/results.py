@@ -8,12 +8,12 @@ sentence, ``sentences.csv.xz``. ``translations.csv.xz`` beside them is not read:
 from __future__ import annotations
 
 import lzma
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from syntax_data.errors import InputError, one_line, short_repr
@@ -60,11 +60,7 @@ class Results:
 
 
 def write_results(folder: Path, **rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the CSV files of a folder.
-
-    Args:
-        rows: of each file the rows, by column; a column that a row lacks stays empty.
-    """
+    """Write the CSV files of a folder: of each the rows, by column."""
     for name, of_file in rows.items():
         pd.DataFrame(of_file, columns=list(_COLUMNS[name])).to_csv(folder / _FILES[name], index=False)
 
@@ -80,13 +76,10 @@ def read_results(folder: str | Path) -> Results:
     table, comparisons = results.table, results.comparisons
     for name in _COLUMNS:
         frame: pd.DataFrame = getattr(results, name)
-        results.refuse(
-            name, frame[frame["recipe"] != results.recipe], lambda row: f"expected one recipe, found {row.recipe}"
-        )
-        keys = [column for column in _COLUMNS[name] if column in _KEYS]
-        results.refuse(
-            name, frame[frame.duplicated(keys)], lambda row: f"expected each row once, found {_place(row)} again"
-        )
+        other = frame[frame["recipe"] != results.recipe]
+        results.refuse(name, other, lambda row: f"expected one recipe, found {row.recipe}")
+        again = frame[frame.duplicated([column for column in _COLUMNS[name] if column in _KEYS])]
+        results.refuse(name, again, lambda row: f"expected each row once, found {_place(row)} again")
     _check_one(results, "table", table, "metric", "signature")
     _check_one(results, "table", table[table["metric"] == "parameters"], "system", "value")
     for test in WITHIN:
@@ -96,24 +89,19 @@ def read_results(folder: str | Path) -> Results:
         scores.reindex(pd.MultiIndex.from_frame(comparisons[[side, "seed", "test", "metric"]])).to_numpy(float)
         for side in ("system", "baseline")
     )
-    results.refuse(
-        "comparisons",
-        comparisons[~(abs(found - of_baseline - comparisons["difference"]) < 1e-6)],
-        lambda row: (
-            f"expected a comparison of the texts that were scored, found a difference of {row.difference} of "
-            f"{_place(row)} to {row.baseline}"
-        ),
-    )
+    wrong = comparisons[~(abs(found - of_baseline - comparisons["difference"]) < 1e-6)]
+    expected = "expected a comparison of the texts that were scored"
+    results.refuse("comparisons", wrong, lambda row: f"{expected}, found {row.difference} of {_place(row)}")
     return results
 
 
 def _check_one(results: Results, name: str, frame: pd.DataFrame, key: str, column: str) -> None:
     """Refuse rows whose `column` differs from that of the first row of a `key`."""
-    first = frame.groupby(key)[column].transform("first")
+    wrong = frame.assign(first=frame.groupby(key)[column].transform("first")).query(f"{column} != first")
     what = "number of parameters" if column == "value" else column
     results.refuse(
         name,
-        frame.assign(first=first)[frame[column] != first],
+        wrong,
         lambda row: f"expected one {what} of {getattr(row, key)}, {row.first}, found {getattr(row, column)}",
     )
 
@@ -132,21 +120,16 @@ def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
         raise InputError(str(path), None, f"expected the results of a comparison, found: {one_line(error)}") from None
     if missing := [name for name in columns if name not in frame]:
         raise InputError(str(path), 1, f"expected the column {missing[0]}, found {', '.join(frame)}")
-    frame = frame[list(columns)].set_axis(frame.index + 2)
+    frame = frame[list(columns)].fillna("").set_axis(frame.index + 2)  # lines that are cut off have no value
     for name in columns:
-        convert = int if name in _INTEGERS else float if name in _NUMBERS else str
-        values = [_value(text, name, convert, path, line) for line, text in frame[name].items()]
-        frame[name] = pd.Series(values, index=frame.index, dtype=object if convert is str else convert)
+        text, wrong, expected = frame[name], frame[name] == "", "a value"
+        if name in _INTEGERS | _NUMBERS:
+            numbers = pd.to_numeric(text, errors="coerce")
+            wrong, expected = ~np.isfinite(numbers), "a number"
+            frame[name] = text.where(~wrong, "nan").astype(float)  # exactly, as to_numeric is not
+        if name in _INTEGERS:
+            wrong, expected = wrong | (numbers % 1 != 0), "an integer"
+            frame[name] = numbers.astype(int, errors="ignore")
+        for line, value in text[wrong & ((text != "") | (name not in _MAY_BE_EMPTY))].items():
+            raise InputError(str(path), int(str(line)), f"expected {expected} as {name}, found {short_repr(value)}")
     return frame
-
-
-def _value(text: str, name: str, convert: Callable[[str], Any], path: Path, line: Any) -> Any:
-    try:
-        if text == "" and name in _MAY_BE_EMPTY:
-            return math.nan if convert is float else text
-        if not isinstance(text, str) or not text or (convert is float and not math.isfinite(float(text))):
-            raise ValueError
-        return convert(text)
-    except ValueError:
-        expected = {int: "an integer", float: "a number", str: "a value"}[convert]  # type: ignore[index]
-        raise InputError(str(path), line, f"expected {expected} as {name}, found {short_repr(text)}") from None

@@ -19,23 +19,11 @@ RECIPES = Path(__file__).resolve().parent / "recipes"
 #: File and line of each key of a document, by the keys that lead there, with dots between them.
 Lines = dict[str, tuple[str, int]]
 _TAG = "tag:yaml.org,2002:"
+#: What JSON has.
+_PLAIN = {f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")}
 _CALLED: dict[Any, str] = {
     str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a mapping", list: "a list",
 }  # fmt: skip
-
-
-class _Loader(yaml.SafeLoader):
-    """A loader of what JSON has: other tags are refused, and dates are strings."""
-
-    yaml_constructors: typing.ClassVar = {
-        tag: constructor
-        for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
-        if tag in {None, *(f"{_TAG}{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))}
-    }
-    yaml_implicit_resolvers: typing.ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def recipe_path(name: str) -> str:
@@ -49,36 +37,15 @@ def recipe_names() -> list[str]:
 
 
 def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """Return the mapping in a YAML file and what it extends, and its keys' lines.
+    """Return the mapping in a YAML file and what it extends, and its keys' lines; `above` are files that extend it.
 
     ``extends`` names another file, relative to this one, or a recipe of the package. Keys of this file replace the
     other's, mappings are merged, and ``~`` takes a key away.
 
-    Args:
-        above: files that extend this one.
-
     Raises:
-        InputError: no file, no YAML, no mapping, a file that extends itself, or a value that is not plain.
+        InputError: no file, no YAML, no mapping, a file that extends itself, or a value that JSON lacks.
     """
-    lines: Lines = {"": (path, 1)}
-    try:
-        with open(path, encoding="utf-8") as file:
-            loader = _Loader(file)
-            node = loader.get_single_node()
-            if not isinstance(node, MappingNode):
-                raise InputError(path, 1, "expected a mapping of a recipe's keys, found something else")
-            _note_lines(node, "", lines)
-            found = loader.construct_document(node)
-    except InputError:
-        raise
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise InputError(path, mark.line + 1 if mark else None, f"expected YAML, found: {problem}") from None
-    except RecursionError:
-        raise InputError(path, None, "expected fewer levels of lists and mappings") from None
-    except (OSError, ValueError) as error:
-        raise InputError(path, None, f"expected a YAML file, found: {one_line(error)}") from None
+    found, lines = _load(path)
     if (base := found.pop("extends", None)) is None:
         return found, lines
     if not isinstance(base, str):
@@ -92,16 +59,43 @@ def read_mapping(path: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any]
     return _merged(below, found), lines_below | lines
 
 
+def _load(path: str) -> tuple[dict[str, Any], Lines]:
+    lines: Lines = {"": (path, 1)}
+    try:
+        with open(path, encoding="utf-8") as file:
+            loader = yaml.SafeLoader(file)
+            node = loader.get_single_node()
+            if not isinstance(node, MappingNode):
+                raise InputError(path, 1, "expected a mapping of a recipe's keys, found something else")
+            _note_lines(node, "", lines)
+            return loader.construct_document(node), lines
+    except InputError:
+        raise
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise InputError(path, mark.line + 1 if mark else None, f"expected YAML, found: {problem}") from None
+    except RecursionError:
+        raise InputError(path, None, "expected fewer levels of lists and mappings") from None
+    except (OSError, ValueError) as error:
+        raise InputError(path, None, f"expected a YAML file, found: {one_line(error)}") from None
+
+
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {name for name in below.keys() & above.keys() if isinstance(below[name], dict)}
-    return below | {
-        name: _merged(below[name], value) if name in both and isinstance(value, dict) else value
-        for name, value in above.items()
-    }
+    merged = below | above
+    for name in below.keys() & above.keys():
+        if isinstance(below[name], dict) and isinstance(above[name], dict):
+            merged[name] = _merged(below[name], above[name])
+    return merged
 
 
 def _note_lines(node: Node, key: str, lines: Lines) -> None:
-    """Note the line of each key, make it a string, and refuse one that is there twice."""
+    """Note the line of each key, make it a string, and refuse one that is there twice, and tags that JSON lacks."""
+    place = node.start_mark.name, node.start_mark.line + 1
+    if node.tag == f"{_TAG}timestamp":
+        node.tag = f"{_TAG}str"
+    if node.tag not in _PLAIN:
+        raise InputError(*place, f"expected strings, numbers, lists and mappings, found the tag {node.tag!r}")
     if isinstance(node, SequenceNode):
         for one in node.value:
             _note_lines(one, key, lines)
@@ -139,6 +133,11 @@ def build(kind: Any, value: Any, lines: Lines, key: str = "") -> Any:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):  # of a type and None
         return None if value is None else build(arguments[0], value, lines, key)
+    if origin is typing.Literal:
+        if value not in arguments:
+            expected = f"expected one of {', '.join(arguments)}"
+            raise InputError(*place(lines, key), f"{key}: {expected}, found {short_repr(value)}")
+        return value
     if kind is float and type(value) is int and abs(value) < 1e300:
         return float(value)
     plain = dict if dataclasses.is_dataclass(kind) else origin or kind

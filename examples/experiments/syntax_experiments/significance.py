@@ -30,19 +30,15 @@ def compare(
     bootstrap: int = 1000,
     randomisation: int = 10000,
 ) -> dict[str, dict[str, Any]]:
-    """Compare two systems of the same training seed on one test set.
+    """Compare the detokenised hypotheses of two systems of the same training seed with references.
 
-    Returns, as JSON has it, of each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores), ``difference`` (system −
-    baseline), ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each).
+    Returns of each of BLEU, chrF2 and TER ``system``, ``baseline`` (scores), ``difference`` (system − baseline),
+    ``bootstrap`` and ``randomisation`` (``p`` and ``signature`` of each); JSON.
 
     1,000 sentences take 3 s of one core with 12 words each; with 25 words 10 s, most of it for TER. Deterministic: the
     seed is sacreBLEU's, which the signatures name.
 
     Args:
-        system: hypotheses, detokenised, one a sentence.
-        baseline: hypotheses of the other system.
-        references: raw text, one a sentence.
-        settings: sacreBLEU's.
         bootstrap: number of samples.
         randomisation: number of trials.
     """
@@ -60,34 +56,21 @@ def compare(
 
 @dataclass(frozen=True, kw_only=True)
 class OverSeeds:
-    """The difference of two systems over the seeds that both have.
+    """The difference of two systems over the seeds that both have."""
 
-    Args:
-        difference: mean of system − baseline.
-        low: lower end of its 95% confidence interval; ``None`` where nothing could be tested.
-        high: upper end.
-        p: of the paired t-test, two-sided; ``None`` where nothing could be tested.
-        why: nothing could be tested; empty otherwise.
-    """
-
-    difference: float
-    low: float | None = None
+    difference: float  # mean of system − baseline
+    low: float | None = None  # ends of its 95% confidence interval; ``None`` where nothing could be tested
     high: float | None = None
-    p: float | None = None
-    why: str = ""
+    p: float | None = None  # two-sided
+    why: str = ""  # nothing could be tested
 
 
 def over_seeds(system: Mapping[int, float], baseline: Mapping[int, float]) -> OverSeeds | None:
     """The paired t-test over seeds: t = d̄ / √(s²/n) of n seeds' differences d.
 
     A seed is a block: it gives both systems the same batches in the same order, and what it does to one (translations
-    that are too long, for instance) it mostly does to the other.
-
-    Args:
-        system: by seed.
-        baseline: by seed. Seeds of one side alone do not count.
-
-    Returns ``None`` if they have no seed in common.
+    that are too long, for instance) it mostly does to the other. Seeds of one side alone do not count; returns ``None``
+    if none is in common.
     """
     differences = [value - baseline[seed] for seed, value in system.items() if seed in baseline]
     if not differences:
@@ -122,7 +105,6 @@ def over_seeds_and_sentences(
     Args:
         system: by seed, of each sentence a numerator and a denominator (bits and tokens, for instance).
         baseline: likewise, with the same denominators.
-        samples: number of samples.
 
     Returns:
         the interval from the 2.5th to the 97.5th percentile, and p = 2·min(share of samples ≤ 0, share ≥ 0), at least

@@ -73,11 +73,8 @@ class Grid:
     def markdown(self) -> str:
         """Return a heading of level 3 and the table."""
         align = ("left", *["right"] * (len(self.cells.columns) - 1))
-
-        def escaped(cell: str) -> str:
-            return re.sub(r"(?<!\\)\|", r"\\|", cell)
-
-        cells = self.cells.map(escaped).rename(columns=escaped)
+        bar = re.compile(r"(?<!\\)\|")
+        cells = self.cells.map(lambda cell: bar.sub(r"\|", cell)).rename(columns=lambda name: bar.sub(r"\|", name))
         return f"### {self.title}\n\n{cells.to_markdown(index=False, disable_numparse=True, colalign=align)}\n"
 
     def latex(self, notes: Sequence[str] = ()) -> str:
@@ -93,11 +90,7 @@ class Grid:
 
 
 class Tables:
-    """The tables of a recipe.
-
-    Args:
-        results: of its runs.
-        settings: see :func:`table_settings`.
+    """The tables of a recipe: of the results of its runs, under :func:`table_settings`.
 
     Attributes:
         means: ``mean, sd, n`` over seeds of each ``system, test, subset, metric``.
@@ -106,8 +99,7 @@ class Tables:
             the smallest p looks at all of them.
 
     Raises:
-        InputError: there are results of a system or a seed that the recipe has not.
-        ValueError: there is nothing to compare.
+        ValueError: there are results of a system or a seed that the recipe has not, or there is nothing to compare.
     """
 
     def __init__(self, results: Results, settings: Mapping[str, Any]):
@@ -138,12 +130,10 @@ class Tables:
             _within_seeds(results.comparisons), how="left", on=["system", "baseline", *_PART]
         )
         untrained = {*table[(table["metric"] == NEVER_TRAINED) & (table["value"] > 0)]["system"]}
-        seeds = {}
+        self._seeds = pd.Series(dtype=str)
         for name, wanted in settings["seeds"].items():
-            count = runs.get(name, 0)
-            there = str(count) if count == len(wanted) else f"{count} of {len(wanted)}"
-            seeds[name] = f"{there} †" if name in untrained else there
-        self._seeds = pd.Series(seeds)
+            of = "" if (count := runs.get(name, 0)) == len(wanted) else f" of {len(wanted)}"
+            self._seeds[name] = f"{count}{of}{' †' if name in untrained else ''}"
 
     @cached_property
     def sections(self) -> dict[str, list[Grid]]:
@@ -177,12 +167,6 @@ class Tables:
         """Return all tables; the caption of the first has the notes."""
         grids = [grid for of_section in self.sections.values() for grid in of_section]
         return "\n".join(grid.latex(() if i else self.notes()) for i, grid in enumerate(grids))
-
-    def summary(self) -> pd.DataFrame:
-        """Return each mean, with its difference to each baseline, if any."""
-        both = self.means.merge(self.differences, how="left", on=["system", *_PART])
-        both.insert(1, "label", both["system"].map(self._labels))
-        return both
 
     def notes(self) -> list[str]:
         """Return notes on the numbers, one a line."""
@@ -297,9 +281,8 @@ def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
         return f"{' '.join(f'{sign}{n}' for sign, n in counts.items() if n) or 0} of {len(seeds)}"
 
     keys = ["system", "baseline", *_PART]
-    rows = [
-        [*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in comparisons.assign(subset="").groupby(keys)
-    ]
+    groups = comparisons.assign(subset="").groupby(keys)
+    rows = [[*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in groups]
     return pd.DataFrame(rows, columns=[*keys, "bs", "ar"])
 
 
@@ -314,12 +297,12 @@ def _mean(row: Any, runs: int) -> str:
 
 def _with_cells(differences: pd.DataFrame) -> pd.DataFrame:
     """Return differences with columns ``short, cell`` (with the interval), ``p_cell``."""
-    short, cells = [], []
-    for row in differences.itertuples():
-        difference, low, high = (signed(value, row.metric) for value in (row.difference, row.low, row.high))
-        short.append(difference)
-        cells.append(f"{difference} [{low}, {high}]" if low else difference)
-    return differences.assign(short=short, cell=cells, p_cell=differences["p_adjusted"].map(p_value))
+    rows = [[signed(n, of.metric) for n in (of.difference, of.low, of.high)] for of in differences.itertuples()]
+    return differences.assign(
+        short=[difference for difference, _, _ in rows],
+        cell=[f"{difference} [{low}, {high}]" if low else difference for difference, low, high in rows],
+        p_cell=differences["p_adjusted"].map(p_value),
+    )
 
 
 def _pick(frame: pd.DataFrame, cell: str, test: str, metric: str, subset: str = "") -> pd.Series:
@@ -345,13 +328,9 @@ _IN_LATEX = str.maketrans(
 
 def latex(text: str) -> str:
     """Return Markdown's text, with `code` and **strong** text, for LaTeX."""
-    pieces = re.split(r"(`[^`]+`|\*\*.+\*\*)", text)
-    found = []
-    for piece in pieces:
-        name = "texttt" if piece.startswith("`") and len(piece) > 1 else "textbf" if piece.startswith("**") else ""
-        escaped = piece.strip("`*" if name else "").translate(_IN_LATEX)
-        found.append(f"\\{name}{{{escaped}}}" if name else escaped)
-    return "".join(found)
+    found = text.translate(_IN_LATEX)
+    found = re.sub(r"`([^`]+)`", r"\\texttt{\1}", found)
+    return re.sub(r"\*\*(.+)\*\*", r"\\textbf{\1}", found)
 
 
 def _paragraph(text: str) -> str:

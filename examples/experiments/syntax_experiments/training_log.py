@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,23 @@ Gates = Mapping[tuple[str, int, int], float]
 
 @dataclass(frozen=True)
 class Validation:
-    """A validation.
-
-    Attributes:
-        loss: of the criterion, in bits a target token.
-        gates: mean weights over sentences.
-        nll_loss: without label smoothing, in bits a target token.
-    """
+    """A validation: losses in bits a target token, and the mean gates over sentences."""
 
     epoch: int
     updates: int
-    loss: float
+    loss: float  # of the criterion
     gates: Gates = field(default_factory=dict)
-    nll_loss: float | None = field(default=None, compare=False)
+    nll_loss: float | None = field(default=None, compare=False)  # without label smoothing
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The validation as run.json has it."""
+        gates = {
+            f"_gate_{bias}_l{layer}_h{head}" if head else f"gate_{bias}_l{layer}": weight
+            for (bias, layer, head), weight in self.gates.items()
+        }
+        nll_loss = {} if self.nll_loss is None else {"valid_nll_loss": self.nll_loss}
+        return {"valid_loss": self.loss, **nll_loss, **({"gates": gates} if gates else {})}
 
 
 def read_validations(path: str | Path, *, subset: str = "valid") -> list[Validation]:
@@ -50,23 +54,21 @@ def read_validations(path: str | Path, *, subset: str = "valid") -> list[Validat
     Raises:
         InputError: there is none of that subset, or a line is broken; one that is cut off, as by a kill, is skipped.
     """
-    found: dict[int, Validation] = {}
+    found: dict[int, _Entry] = {}
     heads: dict[int, Gates] = {}
     others: dict[str, None] = {}
     for entry in _entries(Path(path)):
-        if entry.kind == "heads" and entry.name == subset:
-            heads[entry.count("num_updates")] = entry.gates
-        elif entry.kind == "valid" and entry.name == subset:
-            nll_loss = entry.number("nll_loss") if "nll_loss" in entry.values else None
-            epoch, updates = entry.count("epoch"), entry.count("num_updates")
-            found[updates] = Validation(epoch, updates, entry.number("loss"), entry.gates, nll_loss)
-        elif entry.kind == "valid":
+        if entry.kind == "valid" and entry.name != subset:
             others[entry.name] = None
+        elif entry.kind == "valid":
+            found[entry.count("num_updates")] = entry
+        elif entry.kind == "heads" and entry.name == subset:
+            heads[entry.count("num_updates")] = entry.gates
     if not found:
         of_others = f" but those of {', '.join(map(short_repr, others))}" if others else ""
         expected = f"expected a log of fairseq-train with validations of {subset!r}"
         raise InputError(str(path), None, f"{expected}, found none{of_others}")
-    return [replace(found[at], gates={**found[at].gates, **heads.get(at, {})}) for at in sorted(found)]
+    return [found[updates].validation(updates, heads.get(updates, {})) for updates in sorted(found)]
 
 
 def read_training(path: str | Path) -> dict[str, Any]:
@@ -86,35 +88,23 @@ def read_training(path: str | Path) -> dict[str, Any]:
         # Whole seconds: of a tiny epoch, none.
         speed = max(speed, entry.number("wpb") * (until - updates) / wall if wall else entry.number("wps"))
         seconds, updates = seconds + wall, until
-    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-        lines = list(file)
-    parameters = [match[1] for line in lines if (match := _PARAMETERS.search(line))]
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    parameters = _PARAMETERS.findall(text)
     if not parameters:
         raise InputError(str(path), None, "expected a log of fairseq-train with 'num. shared model params', found none")
-    epochs = []
-    for epoch, entry in trained.items():
-        if epoch in history:
-            of_training = {"updates": entry.count("num_updates"), "train_loss": entry.number("loss")}
-            epochs.append({"epoch": epoch, **of_training, **_record(history[epoch])})
     return {
         "parameters": int(parameters[-1].replace(",", "")),
         "updates": updates,
         "words_per_second": speed,
         "hours": seconds / 3600,
         "valid_loss": min(validation.loss for validation in history.values()),
-        "epochs": epochs,
-        "code": list(dict.fromkeys(line.removeprefix(CODE).strip() for line in lines if line.startswith(CODE))),
+        "epochs": [
+            {"epoch": n, "updates": of.count("num_updates"), "train_loss": of.number("loss"), **history[n].record}
+            for n, of in trained.items()
+            if n in history
+        ],
+        "code": list(dict.fromkeys(re.findall(rf"^{CODE}(.*)", text, re.MULTILINE))),
     }
-
-
-def _record(validation: Validation) -> dict[str, Any]:
-    """Return a validation as run.json has it."""
-    gates = {
-        f"_gate_{bias}_l{layer}_h{head}" if head else f"gate_{bias}_l{layer}": weight
-        for (bias, layer, head), weight in validation.gates.items()
-    }
-    nll_loss = {} if validation.nll_loss is None else {"valid_nll_loss": validation.nll_loss}
-    return {"valid_loss": validation.loss, **nll_loss, **({"gates": gates} if gates else {})}
 
 
 @dataclass(frozen=True)
@@ -145,6 +135,10 @@ class _Entry:
                 found |= {(match[1], int(match[2]), head): self._float(name, of) for head, of in weights.items()}
         return found
 
+    def validation(self, updates: int, heads: Gates) -> Validation:
+        nll_loss = self.number("nll_loss") if "nll_loss" in self.values else None
+        return Validation(self.count("epoch"), updates, self.number("loss"), {**self.gates, **heads}, nll_loss)
+
     def _float(self, name: str, value: Any) -> float:
         try:
             return float(value)
@@ -163,7 +157,7 @@ def _entries(path: Path) -> Iterator[_Entry]:
 def _parse(line: str, place: tuple[str, int]) -> _Entry | None:
     if match := _HEADS.search(line):
         heads = _load(match[3], place)
-        return None if heads is None else _Entry(place, "heads", match[1], {**heads, "num_updates": match[2]})
+        return _Entry(place, "heads", match[1], {**heads, "num_updates": match[2]}) if heads else None
     if match := _SIMPLE.search(line):
         # rpartition: the value is the last word
         values = dict(item.rpartition(" ")[::2] for item in match[3].split(" | "))

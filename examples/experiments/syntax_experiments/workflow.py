@@ -31,11 +31,7 @@ def links_of(plan: Plan) -> Path:
 
 
 def run_plan(plan: Plan, options: Sequence[str]) -> int:
-    """Make the plan in the current folder; return Snakemake's exit status.
-
-    Args:
-        options: of Snakemake, from the user.
-    """
+    """Make the plan in the current folder under a user's options of Snakemake; return its exit status."""
     for target in plan.targets:
         path = spec_path(target.path)
         path.parent.mkdir(parents=True, exist_ok=True)

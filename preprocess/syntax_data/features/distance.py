@@ -29,18 +29,26 @@ def syntactic_distances(trees: Sequence[Tree], *, binarize: str = "none") -> lis
     for number, tree in enumerate(trees):
         if number:
             distances.append(INFINITE)
-        # Of each constituent that is open: the heights of its children so far, and the boundaries between them.
-        stack: list[tuple[list[int], list[int]]] = []
-        for node, step in tree.walk():
-            if step >= 0 and stack and stack[-1][0]:
-                stack[-1][1].append(len(distances))
-                distances.append(0)
-            if step > 0:
-                stack.append(([], []))
+        # Of each constituent that is open: its children to come, heights of those done, and boundaries between them.
+        stack: list[tuple[list[Tree | str], list[int], list[int]]] = [(tree.children[::-1], [], [])]
+        while stack:
+            children, heights, boundaries = stack[-1]
+            if not children:
+                stack.pop()
+                height = _close(heights, boundaries, distances, binarize)
+                if stack:
+                    stack[-1][1].append(height)
                 continue
-            height = 1 if isinstance(node, str) else _close(*stack.pop(), distances, binarize)
-            if stack:
-                stack[-1][0].append(height)
+            if heights:
+                boundaries.append(len(distances))
+                distances.append(0)
+            child = children.pop()
+            while not isinstance(child, str) and len(child.children) == 1:
+                child = child.children[0]  # a unary chain adds no height
+            if isinstance(child, str):
+                heights.append(1)
+            else:
+                stack.append((child.children[::-1], [], []))
     return distances
 
 

@@ -23,7 +23,7 @@ from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.modules.biases import UNKNOWN, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.testing import random_features
-from syntax_data.features import INFINITE, truncate
+from syntax_data.features import INFINITE, truncate, window
 from time_limit import within
 
 
@@ -92,23 +92,15 @@ def test_all_that_moves_a_batch_moves_its_features():
     assert torch.equal(pickle.loads(pickle.dumps(features))["distance"], features["distance"])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"src_lang_id": 7},
-        {"tgt_lang_id": 8},
-        {"append_eos_to_target": True},
-        {"left_pad_source": False, "left_pad_target": True},
-        {"input_feeding": False},
-        {"pad_to_multiple": 4},
-        {"eos": 9},
-        {"constraints": torch.arange(20).view(5, 4)},
-        {"align_dataset": [torch.tensor([0, 0, 1, 1])] * 5},
-        {"shuffle": False},
-        {"num_buckets": 2},
-    ],
-    ids=str,
-)
+OF_PAIRS = [
+    {"src_lang_id": 7}, {"tgt_lang_id": 8}, {"append_eos_to_target": True}, {"input_feeding": False}, {"eos": 9},
+    {"left_pad_source": False, "left_pad_target": True}, {"pad_to_multiple": 4}, {"shuffle": False},
+    {"constraints": torch.arange(20).view(5, 4)}, {"align_dataset": [torch.tensor([0, 0, 1, 1])] * 5},
+    {"num_buckets": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OF_PAIRS, ids=str)
 def test_no_argument_of_the_pairs_is_lost(options):
     data = dataset(**options)
     batch = batch_of(data, *ORDER)
@@ -180,7 +172,7 @@ def test_no_sentence_is_dropped_and_buckets_bound_the_number_of_shapes(sentences
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
+def test_features_of_a_part_make_the_submatrix_of_the_whole_mask(seed):
     random = Random(seed)
     words = random.randint(1, 9)
     whole = {k: np.array(v) for k, v in random_features(random, words, words + random.randint(0, 4)).items()}
@@ -200,6 +192,13 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
             if kept > 1:
                 assert (slr[: kept - 1, kept] == -torch.inf).all()
                 assert slr[kept - 1, kept] == 0
+            # "first" needs each word's first subword
+            for start in (
+                i for i in range(kept) if subwords == "share" or i == list(cut["word"]).index(cut["word"][i])
+            ):
+                inside = window(whole, range(start, kept))
+                masks = small.log_masks(build({k: torch.from_numpy(v)[None] for k, v in inside.items()}))[0]
+                torch.testing.assert_close(masks[:, :-1, :-1], full[:, start:kept, start:kept])
 
 
 def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():
@@ -208,12 +207,8 @@ def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():
         "upos": np.array([3, 1, 2, 4, 0]), "case": np.array([2, 1, 1, 1, 0]),
     }  # fmt: skip
     expected = {
-        "word": [0, 1, 2],
-        "head": [],
-        "distance": [1, INFINITE, INFINITE],
-        "upos": [3, 1, 0],
-        "case": [2, 1, 0],
-    }
+        "word": [0, 1, 2], "head": [], "distance": [1, INFINITE, INFINITE], "upos": [3, 1, 0], "case": [2, 1, 0],
+    }  # fmt: skip
     assert {name: values.tolist() for name, values in truncate(features, 3).items()} == expected
     cyclic = {"word": np.arange(6), "head": np.array([0, 4, 1, 5, 4, 0])}
     assert truncate(cyclic, 1)["head"].tolist() == [0]

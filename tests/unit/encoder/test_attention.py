@@ -368,15 +368,6 @@ def test_a_bias_too_large_to_be_a_mask_and_a_factor_of_zero_leave_finite_numbers
     torch.testing.assert_close(weights, expected[:, None, None].expand_as(weights))
 
 
-def test_shared_equals_the_reference_under_dropout_of_the_same_random_numbers():
-    syntax, x, outputs = mixed_bias(16), torch.randn(16, 4, 16), []
-    for implementation in ("reference", "shared"):
-        net = attention(implementation=implementation, syntax_dropout=0.3, dropout=0.2)
-        torch.manual_seed(5)
-        outputs.append(net(x, syntax)[0])
-    torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @every_implementation
 def test_dropout_acts_in_training_alone_and_syntax_dropout_on_sentences_with_a_parse(implementation, dropout):

@@ -17,16 +17,14 @@ from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.encoder.encoder_options import GateOptions, SyntaxEncoderOptions, encoder_options
 from fairseq_syntax.modules.biases import UNKNOWN, SyntacticDependencyOfInterest
 
+OPTIONS = [
+    {"syntax_masks": "slr,sdoi", "gate_hidden_dim": 6},
+    {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
+    {"syntax_masks": "none", "tree_mixing": True},
+]
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"syntax_masks": "slr,sdoi", "gate_hidden_dim": 6},
-        {"syntax_masks": "sdoi", "syntax_combination": "pure", "syntax_layers": "top"},
-        {"syntax_masks": "none", "tree_mixing": True},
-    ],
-    ids=str,
-)
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_an_encoder_is_built_from_the_options_of_fairseqs_roberta(options):
     sizes = {"encoder_layers": 2, "encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_attention_heads": 4}
     args = Namespace(**sizes, **options, max_source_positions=64)

@@ -144,3 +144,17 @@ def test_without_stanza_a_recipe_that_parses_by_it_says_what_to_install(plan_of,
     monkeypatch.setattr("syntax_experiments.plan.version", no_version)
     with pytest.raises(InputError, match=r"above: .*stanza.*pip install 'fairseq-syntax\[stanza\]'"):
         plan_of()
+
+
+@pytest.mark.parametrize(
+    ("above", "key"),
+    [
+        ("corpus: {downloads: ~, folder: $NOWHERE/data}", "corpus.folder"),
+        ("parsers: {stanza: {options: {stanza-dir: $NOWHERE}}}", "parsers.stanza.options.stanza-dir"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_refused_at_its_place(plan_of, above, key):
+    splits = ", ".join(f"{split}: {{source: [x.de], target: [x.en]}}" for split in ("train", "valid", "test"))
+    above = above.replace("folder:", f"splits: {{{splits}}}, folder:")
+    with pytest.raises(InputError, match=rf"above\.yaml:2: {key}: expected a variable .*, found \$NOWHERE"):
+        plan_of(above)

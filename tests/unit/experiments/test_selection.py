@@ -65,8 +65,8 @@ def test_measures_of_a_drawn_parse(parsed):
         "attachments": [2, 0, 2],
         "clauses": [2, 1, 3],
     }
-    measured = selection.measure(list(expected), parsed / "text/test.en", parsed / "parses/test.en")
-    assert {name: [of[name] for of in measured] for name in expected} == expected
+    measured = selection.measure(expected, parsed / "text/test.en", parsed / "parses/test.en")
+    assert measured.to_dict("list") == expected
     (parsed / "text/test.en").write_text("one\n")
     with pytest.raises(ValueError, match="expected 1 parses, found 3"):
         selection.measure(["clauses"], parsed / "text/test.en", parsed / "parses/test.en")

@@ -112,15 +112,6 @@ def test_all_is_made_where_the_model_is_and_in_its_precision(chosen, dtype, pass
     assert asked - waits == waits_for_parses
 
 
-@pytest.mark.parametrize("layers", [2, 6])
-def test_the_encoder_waits_less_often_than_fairseqs(layers):
-    counts = [
-        step(arch, torch.float32, True, encoder_layers=layers, syntax_attention_impl="reference")[2]
-        for arch in ("transformer", "gated_syntax_transformer_tiny")
-    ]
-    assert counts == [WAITS + layers, WAITS]
-
-
 def test_copies_of_a_device_are_counted():
     x, on_host = torch.ones(3, 4, device="meta"), torch.arange(2)
     for copy in (

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import operator
+import re
 from argparse import ArgumentParser, Namespace
 from dataclasses import fields
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerConfig
+from fairseq.optim import build_optimizer
 from omegaconf import OmegaConf
 
 import systems
+from fairseq_syntax.compat import frozen_parameters
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
@@ -51,6 +56,25 @@ def test_pre_warmup_freezes_by_epoch():
         net.begin_epoch(epoch)
         assert [gate.frozen for gate in net.gates.values()] == [frozen] * 2
         assert len(net.frozen_parameters()) == (16 if frozen else 0)
+
+
+@pytest.mark.parametrize("name", ["adadelta", "adafactor", "adagrad", "adamax", "nag", "sgd"])
+def test_no_other_optimizer_than_adam_decays_frozen_gates_either(name):
+    net = model(gate_warmup_epochs=1).train()
+    net.begin_epoch(1)
+    given = ["data", "--arch=transformer", f"--optimizer={name}", "--lr=0.1", "--weight-decay=0.5"]
+    args = options.parse_args_and_arch(options.get_training_parser(), given)
+    optimizer = build_optimizer(convert_namespace_to_omegaconf(args).optimizer, [*net.parameters()])
+    before = {name: weight.clone() for name, weight in net.named_parameters()}
+    for still in (True, False):
+        for _ in range(2):
+            optimizer.zero_grad()
+            systems.loss(net, systems.batch()).backward()
+            with frozen_parameters.frozen(net.frozen_parameters(), optimizer):
+                optimizer.step()
+        unmoved = {name for name, weight in net.named_parameters() if torch.equal(weight, before[name])}
+        assert unmoved == ({name for name in before if ".gate." in name} if still else set())
+        net.begin_epoch(2)
 
 
 INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge": "concatenate"}
@@ -150,6 +174,41 @@ def test_command_line_declares_every_option_with_help():
     assert parser.parse_args(["--gate-batch-norm"]).gate_batch_norm is True
 
 
+#: What each system's architectures set beside fairseq's options.
+OWN = {
+    "gated_syntax_transformer": "",
+    "relative_position_transformer": "syntax_masks position_bias",
+    "tree_bias_transformer": "syntax_masks syntax_combination position_bias",
+    "distance_transformer": "syntax_masks syntax_combination syntax_layers",
+    "pascal_transformer": "syntax_masks syntax_combination syntax_layers",
+    "sla_transformer": "syntax_masks syntax_combination",
+    "sg_net_transformer": "syntax_masks syntax_combination syntax_layers",
+    "syntax_infused_transformer": "syntax_masks feature_embeddings",
+    "lisa_transformer": "syntax_masks syntax_combination syntax_layers syntax_heads",
+    "seprem_transformer": "syntax_masks tree_mixing distance_prediction parent_prediction",
+}
+
+
+def namespace(name: str) -> dict[str, object]:
+    ARCH_CONFIG_REGISTRY[name](args := Namespace())
+    return vars(args)
+
+
+@pytest.mark.parametrize("system", OWN)
+def test_architectures_differ_in_syntax_alone_and_those_of_a_data_set_in_sizes_and_dropout(system):
+    names = [name for name, kind in ARCH_MODEL_REGISTRY.items() if kind is SyntaxTransformerModel]
+    assert {name.partition("transformer")[0] + "transformer" for name in names} == OWN.keys()
+    for name in (name for name in names if name.startswith(system)):
+        like = "gated_syntax_transformer_tiny" if name.endswith("_tiny") else "transformer"
+        found, own = namespace(name), set(OWN[system].split())
+        others = {option for option, value in namespace(like).items() if found.pop(option) != value}
+        if name in (system, f"{system}_tiny"):
+            assert (others, found.keys()) == (set(), own)
+        else:
+            assert all(re.search("embed_dim|heads|dropout|put_dim|normalize_before", option) for option in others)
+            assert own <= found.keys() <= {option.key for option in encoder_options()}
+
+
 #: Architectures of the gated model: sizes, dropout, attention dropout, syntax dropout, epochs of pre-warmup, the
 #: gate's width, bias and statistics, ReLU dropout.
 PAPER = {
@@ -166,9 +225,7 @@ ARCHITECTURES = {
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_named_architectures(name):
-    args = Namespace()
-    ARCH_CONFIG_REGISTRY["gated_syntax_transformer" + name](args)
-    cfg = SyntaxTransformerConfig.from_namespace(args)
+    cfg = SyntaxTransformerConfig.from_namespace(Namespace(**namespace("gated_syntax_transformer" + name)))
     gate = cfg.syntax.gate
     for side in (cfg.encoder, cfg.decoder):
         assert (

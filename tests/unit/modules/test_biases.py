@@ -206,11 +206,7 @@ def test_a_table_gives_each_head_its_number_in_float32():
 ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
-    SyntaxAwareLocalAttention(distance=1),
-    ParentScaling(),
-    RelativePosition(),
-    TreePath(),
-    TreeHeight(),
+    *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), TreePath(), TreeHeight()),
 ]
 
 
@@ -239,15 +235,6 @@ def test_biases_do_not_depend_on_padding_and_are_neutral_there_and_without_a_par
         torch.testing.assert_close(found[row][real, real], matrix(bias)[0][0])
         found[row][real, real] = neutral
     assert found.eq(neutral).all() == bool(kind.features)
-
-
-def test_a_bias_without_features_needs_tokens_alone():
-    build = BiasBuilder([RelativePosition()], position=RelativePosition())
-    assert build.features == ()
-    for features in (None, {}):
-        built = build(features, torch.zeros(3, 4, dtype=torch.long))
-        assert built.biases[0].numbers.shape == built.position.numbers.shape == (1, 4, 4)
-        assert built.has_parse.tolist() == [[True]] * 3
 
 
 def test_a_kind_with_features_whose_bias_does_not_know_where_they_are_missing_is_refused():

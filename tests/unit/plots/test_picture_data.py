@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from xml.etree import ElementTree
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from syntax_data.errors import InputError
 from syntax_experiments.plots import picture_data
@@ -45,14 +48,6 @@ def test_a_dump_with_anything_else_in_it_is_refused(tmp_path, name):
     assert write_dump(tmp_path / "d.npz", **arrays).sentences == [0]
     with pytest.raises(InputError, match=f"d.npz: expected a file of fairseq-syntax-dump, found '{name}' in it"):
         write_dump(tmp_path / "d.npz", **arrays, **{name: np.ones(1)})
-
-
-@pytest.mark.parametrize("content", [b"", b"no file of numpy"])
-def test_what_is_no_dump_is_refused(tmp_path, content):
-    path = tmp_path / "d.npz"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"d\.npz: expected a file of fairseq-syntax-dump, found "):
-        Dump(str(path))
 
 
 def test_gates_are_of_dumps_or_else_of_the_last_validation(dump):
@@ -124,3 +119,27 @@ def test_an_svg_is_xml_with_any_text(text, shown):
         found = ElementTree.fromstring(svg(figure))
     texts = {"".join(node.itertext()) for node in found.iter("{http://www.w3.org/2000/svg}text")}
     assert shown.replace("��", "␇�") in texts
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "expected"),
+    [
+        ([3, 1, 2, 1], 2, [(1, 1, (1, 3)), (2, 3, (0, 2))]),
+        ([1, 2, 2, 3], 2, [(1, 3, (0, 1, 2, 3))]),  # 3 alone joins what 1 has joined
+        ([None, 4, None], 50, [(4, 4, (1,))]),
+        ([4, 5, 6, 12, 33], 1, [(4, 5, (0, 1)), (6, 10, (2,)), (11, 15, (3,)), (16, 33, (4,))]),
+    ],
+)
+def test_neighbours_are_joined(values, least, expected):
+    assert picture_data.make_bins(values, least=least) == expected
+
+
+@hypothesis.given(st.lists(st.none() | st.integers(1, 300)), st.integers(1, 20))
+def test_every_sentence_is_in_one_bin_of_enough(values, least):
+    bins = picture_data.make_bins(values, least=least)
+    found = sorted(s for b in bins for s in b.sentences)
+    assert found == [i for i, value in enumerate(values) if value is not None]
+    assert all(b.first <= values[s] <= b.last for b in bins for s in b.sentences)
+    assert len(bins) <= picture_data.MOST
+    assert all(b.last < c.first for b, c in itertools.pairwise(bins))
+    assert len(bins) < 2 or all(len(b.sentences) >= least for b in bins)

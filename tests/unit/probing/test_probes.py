@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from syntax_experiments.probing import classifiers, probed_labels
-from syntax_experiments.probing.classifiers import Corpus, ProbeSettings
+from syntax_experiments.probing import probes
+from syntax_experiments.probing.labels import NO_LABEL, by_type
 from syntax_experiments.probing.probe import markdown
-from syntax_experiments.probing.probed_labels import NO_LABEL, ProbeLabels
+from syntax_experiments.probing.probes import Corpus, ProbeSettings
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import States
 from syntax_experiments.probing.tasks import TASKS, probe
@@ -44,16 +44,14 @@ def made(random, *, sentences=300, width=12):
         states[0].append(random.normal(size=width))
         states[1].append(np.append(random.normal(size=width - 5), np.eye(5)[depth - 2]))
         words = [f"w{random.integers(20)}" for _ in range(count)]
-        labels = ProbeLabels(depth, ["NP VP", "VP"][depth % 2], distances, heads)
-        found.append(Sentence(number, words, np.arange(count), labels))
+        found.append(Sentence(number, words, np.arange(count), depth, ["NP VP", "VP"][depth % 2], distances, heads))
     of_sentences = {k: np.stack(v).astype(np.float32) for k, v in states.items()}
     return found, States(of_sentences, {k: np.concatenate(v).astype(np.float32) for k, v in of_words.items()})
 
 
 def corpus_of(sentences, length):
     nothing = np.full(length, NO_LABEL)
-    labels = ProbeLabels(0, None, nothing, nothing)
-    return Corpus([Sentence(i, ["x"] * length, np.arange(length), labels) for i in range(sentences)])
+    return Corpus([Sentence(i, ["x"] * length, np.arange(length), 0, None, nothing, nothing) for i in range(sentences)])
 
 
 def means(records) -> dict[tuple[str, str], dict[str, float]]:
@@ -103,11 +101,11 @@ def test_a_planted_bilinear_form_is_found(random):
     train = np.arange(len(states)) < 300 * length
 
     def accuracy(features):
-        return classifiers.probe_heads(features, corpus_of(count, length), heads, train, SETTINGS)["accuracy"]
+        return probes.probe_heads(features, corpus_of(count, length), heads, train, SETTINGS)["accuracy"]
 
-    assert accuracy(classifiers.bilinear_pairs(states, train)) > 0.9
-    assert accuracy(classifiers.pairs_of_states(states, train)) < 0.4
-    assert accuracy(classifiers.bilinear_pairs(random.normal(size=states.shape), train)) < 0.3
+    assert accuracy(probes.bilinear_pairs(states, train)) > 0.9
+    assert accuracy(probes.pairs_of_states(states, train)) < 0.4
+    assert accuracy(probes.bilinear_pairs(random.normal(size=states.shape), train)) < 0.3
 
 
 def test_positions_alone_find_the_word_before():
@@ -115,9 +113,9 @@ def test_positions_alone_find_the_word_before():
     heads = np.arange(500) - 1
     heads[::5] = NO_LABEL
     train = np.arange(500) < 400
-    assert classifiers.most_frequent_step(heads, train)["accuracy"] == 1
-    positions = classifiers.pairs_of_positions(corpus.starts)
-    assert classifiers.probe_heads(positions, corpus, heads, train, SETTINGS) == {"accuracy": 1}
+    assert probes.most_frequent_step(heads, train)["accuracy"] == 1
+    positions = probes.pairs_of_positions(corpus.starts)
+    assert probes.probe_heads(positions, corpus, heads, train, SETTINGS) == {"accuracy": 1}
 
 
 def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random):
@@ -131,9 +129,9 @@ def test_control_tasks_can_be_learned_by_heart_where_states_give_the_type(random
     assert found["depth", "layer 0"]["control"] < 0.5
     corpus = Corpus(sentences)
     train = corpus.sentence_of < 240
-    asked = probed_labels.by_type(corpus.distances, corpus.types, train, random)
-    features = classifiers.pairs_of_states(states.words[1], train)
-    assert classifiers.probe_distances(features, corpus, asked, train, SETTINGS)["accuracy"] > 0.97
+    asked = by_type(corpus.distances, corpus.types, train, random)
+    features = probes.pairs_of_states(states.words[1], train)
+    assert probes.probe_distances(features, corpus, asked, train, SETTINGS)["accuracy"] > 0.97
 
 
 def test_sentences_for_testing_shape_nothing(random):
@@ -142,7 +140,7 @@ def test_sentences_for_testing_shape_nothing(random):
     train = np.arange(200) < 150
     stretched = np.where(train[:, None], states, 100 * states + 7)
     i, j = np.arange(149), np.arange(1, 150)
-    for features in (classifiers.pairs_of_states, classifiers.bilinear_pairs):
+    for features in (probes.pairs_of_states, probes.bilinear_pairs):
         np.testing.assert_array_equal(features(states, train)(i, j), features(stretched, train)(i, j))
 
 
@@ -155,4 +153,4 @@ def test_too_few_sentences_are_refused(random, task):
 
 def test_one_class_is_no_error(random):
     x, train = random.normal(size=(10, 3)), np.arange(10) < 6
-    assert classifiers.probe_sentences(x, np.full(10, 4), train, c=1.0)["accuracy"] == 1
+    assert probes.probe_sentences(x, np.full(10, 4), train, c=1.0)["accuracy"] == 1

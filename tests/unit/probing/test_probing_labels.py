@@ -10,9 +10,9 @@ import pytest
 from syntax_data.features.aligned import Settings
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.probing import probed_labels
-from syntax_experiments.probing.probed_labels import NO_LABEL
-from syntax_experiments.probing.sentences import read_sentences
+from syntax_experiments.probing import labels
+from syntax_experiments.probing.labels import NO_LABEL
+from syntax_experiments.probing.sentences import labelled, read_sentences
 
 TREE = "(ROOT (S (NP-SBJ (DT the) (NN increase)) (VP (VBZ reflects) (NP (JJ credit) (NNS losses))) (. .)))"
 
@@ -23,14 +23,14 @@ def trees(text):
 
 def test_labels_of_parses():
     dependencies = DependencyTree(list("abcdef"), [2, 3, 0, 5, 3, 3])
-    found = probed_labels.labels_of(6, trees(TREE), dependencies)
+    found = labelled(0, [*"abcdef"], [*range(6)], trees(TREE), dependencies)
     assert (found.depth, found.top) == (3, "NP VP .")
     assert found.distances.tolist() == [1, 3, 2, 1, 3, NO_LABEL]
     assert found.heads.tolist() == [1, 2, NO_LABEL, 4, 2, 2]
-    without = probed_labels.labels_of(6, None, dependencies)
+    without = labelled(0, [*"abcdef"], [*range(6)], None, dependencies)
     assert (without.depth, without.top, set(without.distances)) == (NO_LABEL, None, {NO_LABEL})
-    assert set(probed_labels.labels_of(6, trees(TREE), None).heads) == {NO_LABEL}
-    two_sentences = probed_labels.labels_of(4, trees("(S (A a) (B b)) (S (C c) (D d))"), None)
+    assert set(labelled(0, [*"abcdef"], [*range(6)], trees(TREE), None).heads) == {NO_LABEL}
+    two_sentences = labelled(0, [*"abcd"], [*range(4)], trees("(S (A a) (B b)) (S (C c) (D d))"), None)
     assert two_sentences.distances.tolist() == [1, NO_LABEL, 1, NO_LABEL]
     assert two_sentences.top is None
 
@@ -39,7 +39,7 @@ def test_labels_of_parses():
     ("tree", "top"), [("(S (X (Y a)))", None), ("(S a b)", "_ _"), ("(S (-LRB- x) (NP=2 y))", "-LRB- NP")]
 )
 def test_top_constituents(tree, top):
-    assert probed_labels.top_constituents(trees(tree)) == top
+    assert labels.top_constituents(trees(tree)) == top
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_top_constituents(tree, top):
 def test_classes_are_balanced_by_training(values, classes, names, found):
     more = np.array([*values, NO_LABEL, 0, 99])  # in testing, beyond the classes
     train = np.arange(len(more)) < len(values)
-    got = probed_labels.balanced_classes(more, classes, train)
+    got = labels.balanced_classes(more, classes, train)
     assert (got[0].tolist(), got[1]) == ([*found, NO_LABEL, 0, len(names) - 1], names)
 
 
@@ -67,9 +67,9 @@ def test_classes_are_balanced_by_training(values, classes, names, found):
 )
 def test_classes_of_frequent_labels_are_those_of_training(learned, names, found):
     given = ["b", "a", None, "b", "c", "a", "d", "d", "d"]
-    got = probed_labels.frequent_classes(given, 2, np.arange(9) < learned)
+    got = labels.frequent_classes(given, 2, np.arange(9) < learned)
     assert (got[0].tolist(), got[1]) == (found, names)
-    assert probed_labels.frequent_classes(given[:4], 2, np.arange(4) < 4)[1] == ["b", "a"]
+    assert labels.frequent_classes(given[:4], 2, np.arange(4) < 4)[1] == ["b", "a"]
 
 
 def test_controls_are_random_by_type():
@@ -79,7 +79,7 @@ def test_controls_are_random_by_type():
     given[::7] = NO_LABEL
     train = types < 50
     given[~train & (given != NO_LABEL)] = 3  # in testing alone
-    found = probed_labels.by_type(given, types, train, random)
+    found = labels.by_type(given, types, train, random)
     assert ((found == NO_LABEL) == (given == NO_LABEL)).all()
     of_types = [set(found[(types == t) & (given != NO_LABEL)]) for t in range(100)]
     assert all(len(of_type) == 1 for of_type in of_types)
@@ -89,7 +89,7 @@ def test_controls_are_random_by_type():
 
 @pytest.mark.parametrize(("words", "found"), [(["now", "?", '"'], "now"), (["…", "!"], "!"), (["A", "7"], "7")])
 def test_the_type_of_a_sentence(words, found):
-    assert probed_labels.last_word(words) == found
+    assert labels.last_word(words) == found
 
 
 def test_control_heads_are_other_words_of_the_sentence():
@@ -100,7 +100,7 @@ def test_control_heads_are_other_words_of_the_sentence():
     words = np.arange(starts[-1])
     heads = np.where(words == first, NO_LABEL, first)
     types = random.integers(30, size=len(words))
-    found = probed_labels.heads_by_word_type(heads, starts, types, first < starts[80], random)
+    found = labels.heads_by_word_type(heads, starts, types, first < starts[80], random)
     there = heads != NO_LABEL
     assert (found[~there] == NO_LABEL).all()
     assert ((found >= first) & (found <= last) & (found != words))[there].all()
@@ -120,7 +120,7 @@ def test_words_are_found_by_text(tmp_path):
     [sentence], left_out = read(tmp_path, lines, {0: "the in@@ crease rises", 1: "no parse", 2: "<2de> a"})
     assert (sentence.number, sentence.words) == (0, ["the", "increase", "rises"])
     assert sentence.word_of.tolist() == [0, 1, 1, 2]
-    assert sentence.labels.distances.tolist() == [1, 2, NO_LABEL]
+    assert sentence.distances.tolist() == [1, 2, NO_LABEL]
     assert left_out == {"no parse": 1, "words that its parse has not (--symbols)": 1}
 
 

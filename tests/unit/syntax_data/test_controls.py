@@ -234,15 +234,15 @@ def test_a_pool_does_not_grow_with_the_text():
     assert sizes[1] < 1.01 * sizes[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "control"),
-    [
-        ("flat", Control("flat")),
-        ("noise:20", Control("noise", percent=20)),
-        ("noise:100@7", Control("noise", percent=100, seed=7)),
-        ("random@2", Control("random", seed=2)),
-    ],
-)
+NAMES = {
+    "flat": Control("flat"),
+    "noise:20": Control("noise", percent=20),
+    "noise:100@7": Control("noise", percent=100, seed=7),
+    "random@2": Control("random", seed=2),
+}
+
+
+@pytest.mark.parametrize(("text", "control"), NAMES.items())
 def test_names(text, control):
     assert Control.read(text) == control
     assert Control.read(str(control)) == control

@@ -74,10 +74,8 @@ def binary(tree: Tree | str, direction: str) -> Tree | str:
         return tree
     children = [binary(child, direction) for child in tree.children]
     while len(children) > 2:
-        if direction == "left":
-            children[:2] = [Tree("X", children[:2])]
-        else:
-            children[-2:] = [Tree("X", children[-2:])]
+        pair = slice(0, 2) if direction == "left" else slice(-2, None)
+        children[pair] = [Tree("X", children[pair])]
     return Tree(tree.label, children)
 
 

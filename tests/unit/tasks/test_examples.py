@@ -260,7 +260,7 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
         (lambda data: (data / "input1/valid.idx").unlink(), r"input1/valid\.\{bin,idx\}: expected tokens, found none"),
         (
             lambda data: example_bins.tokens(data / "input1", "valid", SENTENCES["valid"]),
-            r"input1/valid\.bin: expected 22 bytes, as in the signature, found 32",
+            r"input1/valid\.bin: expected \d+ bytes, as in the signature, found 32",
         ),
         (lambda data: (data / "input1/valid.head.idx").unlink(), r"--only-source --validpref TEXT"),
         (

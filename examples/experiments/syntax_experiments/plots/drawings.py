@@ -20,14 +20,10 @@ _MOST_NUMBERS = 12  # columns of a matrix whose cells show their numbers
 
 
 def scores(data: DataFrame, looks: Mapping[str, Mapping[str, Any]], *, axis: str) -> Figure:
-    """Lines of scores by bins of sentences or by a setting, a panel a metric.
+    """Lines of ``scores_by_bin`` or of a ``sweep``, a panel a metric (SG-Net, Fig. 5; Hou 2024, Fig. 2).
 
-    As in SG-Net, Fig. 5, and Hou 2024, Fig. 2. Numbers are at their place, on a logarithmic axis if they are positive
-    and span two powers of ten; other values, and bins, are side by side. Bars go from the lowest seed to the highest.
-
-    Args:
-        data: the table of ``scores_by_bin`` or ``sweep``.
-        axis: the property or setting, with its unit.
+    Numbers are at their place, on a logarithmic axis if they are positive and span two powers of ten; other values, and
+    bins, are side by side. Bars go from the lowest seed to the highest. `axis`: the property or setting, with its unit.
     """
     values = [value for value in data["value"].unique() if value != LEVEL]
     numbers = [] if "sentences" in data else [number(value) for value in values]
@@ -64,10 +60,9 @@ def scores(data: DataFrame, looks: Mapping[str, Mapping[str, Any]], *, axis: str
 def matrices(
     found: Sequence[Matrix], key: str, *, columns: int, top: float, axes_of: tuple[str, str], style: str = "named"
 ) -> Figure:
-    """Matrices, `columns` side by side, in the same colours.
+    """Matrices, `columns` side by side, in the same colours, whose meaning is `key`.
 
     Args:
-        key: the meaning of the colours.
         top: the greatest value; values are from 0, or if some are negative, from its negative.
         axes_of: the meaning of rows and columns.
         style: ``named`` rows and columns; ``bare`` ones; or ``numbers`` in the cells, rows and columns named.

@@ -18,17 +18,12 @@ _NAME = re.compile("layers|masks|biases|(0|[1-9][0-9]*)/(tokens|gates|masks|bias
 
 
 class Dump:
-    """An open file of fairseq-syntax-dump.
+    """An open file of fairseq-syntax-dump; another is an :class:`InputError`.
 
     Attributes:
-        path: of the file.
         layers: the numbers of the syntax layers, from 1.
-        masks: the masks' names.
-        biases: the names of the learned biases.
+        masks, biases: the names of masks and learned biases.
         sentences: the sentences' numbers in the split, from 0.
-
-    Raises:
-        InputError: it is no such file.
     """
 
     def __init__(self, path: str):
@@ -47,7 +42,7 @@ class Dump:
             self.sentences = sorted(int(name[: -len("/tokens")]) for name in self._names if name.endswith("/tokens"))
 
     def tokens(self, sentence: int) -> list[str]:
-        """Return the n tokens of a sentence, as pictures show them; raises :class:`InputError` if the dump has none."""
+        """Return the n tokens of a sentence, as pictures show them."""
         if f"{sentence}/tokens" not in self._names:
             last = f"{self.sentences[0]} to {self.sentences[-1]}" if self.sentences else "none"
             raise InputError(self.path, None, f"expected sentence {sentence}, found {last}")
@@ -55,10 +50,7 @@ class Dump:
             return [printable(str(token)) for token in self._file[f"{sentence}/tokens"]]
 
     def array(self, sentence: int, name: str) -> np.ndarray | None:
-        """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence, or ``None``.
-
-        Raises :class:`InputError` for a sentence that the dump does not have, and for arrays of another shape.
-        """
+        """Return ``gates``, ``masks``, ``biases`` or ``attention`` of a sentence, or ``None``."""
         n = len(self.tokens(sentence))
         if f"{sentence}/{name}" not in self._names:
             return None
@@ -90,7 +82,4 @@ class Dump:
         """Return the mean gate over sentences, if any, by mask, layer and head (from 1)."""
         arrays = [gates for s in self.sentences if (gates := self.array(s, "gates")) is not None]
         mean: Any = np.mean(arrays, axis=0, dtype=np.float64) if arrays else np.empty((0, 0, 0))
-        return {
-            (self.masks[mask], self.layers[layer], head + 1): float(gate)
-            for (layer, mask, head), gate in np.ndenumerate(mean)
-        }
+        return {(self.masks[j], self.layers[i], k + 1): float(gate) for (i, j, k), gate in np.ndenumerate(mean)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,14 @@ from syntax_experiments.plots.picture_data import Point, Texts
 from syntax_experiments.plots.style import printable
 from syntax_experiments.training_log import Gates, read_validations
 
-_TOKENIZED = 100  # translations with a full stop apart, which is sacreBLEU's sign of tokenised text
+#: Options, and those of which each needs one.
+_NEEDED = (
+    ("hypotheses", ["references"]),
+    ("sweep", ["references"]),
+    ("hypotheses", ["source", "parses"]),
+    ("references", ["hypotheses", "sweep"]),
+    ("sentence", ["dump", "parses"]),
+)
 
 
 @dataclass
@@ -47,8 +55,9 @@ class Inputs:
 def read_inputs(args: argparse.Namespace) -> Inputs:
     """Read all files.
 
-    Raises :class:`InputError` for a file that is broken or of another number of sentences than the references, and
-    :class:`ValueError` for an option without another one that it needs, and for a file that is given twice.
+    Raises:
+        ValueError: a file is broken, of another number of sentences than the references, or given twice; or an option
+            lacks another one that it needs.
     """
     _check(args)
     found = Inputs([read_references(path) for path in args.references or ()])
@@ -63,7 +72,7 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
     def translations(path: str, of: str) -> Texts:
         raw = whole(path, read_translations(path, count or 0), "translations", f" of {of}")
         texts = restore(path, raw, remove_bpe=args.remove_bpe, detokenize=args.detokenize)
-        if (apart := sum(text.endswith(" .") for text in texts)) >= _TOKENIZED:
+        if (apart := sum(text.endswith(" .") for text in texts)) >= 100:  # sacreBLEU's sign of tokenised text
             print(f"{path}: {apart} translations end in ' .' (--detokenize LANG?)", file=sys.stderr)
         return texts
 
@@ -106,16 +115,11 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
 
 
 def _check(args: argparse.Namespace) -> None:
-    for option, given, needed, others in (
-        ("--hypotheses", args.hypotheses, "--references", args.references),
-        ("--sweep", args.sweep, "--references", args.references),
-        ("--hypotheses", args.hypotheses, "--source or --parses", args.source or args.parses),
-        ("--references", args.references, "--hypotheses or --sweep", args.hypotheses or args.sweep),
-        ("--sentence", args.sentence, "--dump or --parses", args.dump or args.parses),
-    ):
-        if given and not others:
-            raise ValueError(f"{option}: expected {needed} with it, found none")
+    for option, needed in _NEEDED:
+        if getattr(args, option) and not any(getattr(args, other) for other in needed):
+            names = " or ".join(f"--{other}" for other in needed)
+            raise ValueError(f"--{option}: expected {names} with it, found none")
     for option in ("log", "hypotheses", "dump", "sweep"):
-        given = getattr(args, option)
-        if twice := next((one for i, one in enumerate(given) if one in given[:i]), None):
-            raise ValueError(f"--{option}: expected each seed once, found {' '.join(twice)} again")
+        for one, times in Counter(map(tuple, getattr(args, option))).items():
+            if times > 1:
+                raise ValueError(f"--{option}: expected each seed once, found {' '.join(one)} again")

@@ -48,11 +48,7 @@ class Picture:
 
 
 def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Sequence[Picture]) -> None:
-    """Write ``index.html``, and SVG and CSV of each picture, into a folder.
-
-    Args:
-        sources: what was read, a line each.
-    """
+    """Write ``index.html``, and SVG and CSV of each picture, into a folder; `sources`: what was read."""
     template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     values = {"generator": Markup(_GENERATOR), "title": title, "sources": sources, "pictures": pictures}
@@ -66,11 +62,7 @@ def write_page(folder: str, *, title: str, sources: Sequence[str], pictures: Seq
 
 @contextmanager
 def whole_folder(path: str) -> Iterator[str]:
-    """Yield the name of a new folder, which at the end replaces an earlier page at `path`.
-
-    Raises:
-        InputError: there is anything else than an earlier page.
-    """
+    """Yield the name of a new folder, which at the end replaces an earlier page at `path`, and nothing else."""
     path = os.path.normpath(path)
     _check_folder(path)
     temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"

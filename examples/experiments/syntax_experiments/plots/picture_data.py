@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,6 @@ from pandas import DataFrame
 from sacrebleu.metrics import BLEU, CHRF
 
 from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.plots.bins import Bin
 from syntax_experiments.plots.dumps import Dump
 from syntax_experiments.training_log import Gates
 
@@ -23,10 +23,7 @@ LEVEL = "-"
 
 
 def over_seeds(rows: Sequence[tuple[Any, ...]], by: Sequence[str]) -> DataFrame:
-    """Mean, lowest, highest, standard deviation (of a sample) and number of seeds.
-
-    A row is the values of the columns `by`, and a seed's score.
-    """
+    """Mean, lowest, highest, standard deviation and number of seeds; a row: the columns `by`, and a seed's score."""
     grouped = DataFrame(rows, columns=[*by, "score"]).groupby([*by], sort=False)["score"]
     return grouped.agg(mean="mean", low="min", high="max", sd="std", seeds="size").reset_index()
 
@@ -52,6 +49,45 @@ class CorpusScorer:
     def signatures(self) -> tuple[str, ...]:
         """sacreBLEU's signatures of the scores, after the first call."""
         return tuple(f"{name}: {metric.get_signature()}" for name, metric in self._metrics.items())
+
+
+#: Widths of bins, of which the smallest is taken that leaves at most :data:`MOST` of them.
+_WIDTHS = (1, 2, 5, 10, 20, 50, 100)
+MOST = 10
+
+
+class Bin(NamedTuple):
+    """The sentences whose number is from `first` to `last`."""
+
+    first: int
+    last: int
+    sentences: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+def make_bins(values: Sequence[int | None], *, least: int) -> list[Bin]:
+    """Return bins of the sentences' numbers, of equal width, joined to the next one until they have enough sentences.
+
+    Bins of width w have the numbers 1 to w, w + 1 to 2w and so on. The first bin begins with the lowest number that
+    there is, and the last one ends with the highest; if it has too few sentences, it is joined to the one before.
+    """
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return []
+    low, high = min(numbers), max(numbers)
+    width = next((w for w in _WIDTHS if (high - 1) // w - (low - 1) // w < MOST), _WIDTHS[-1])
+    ends = [low - 1]  # of the bins, each with enough sentences
+    for end in range(-(-low // width) * width, high + width, width):
+        if sum(ends[-1] < number <= end for number in numbers) >= max(least, 1):
+            ends.append(end)
+    ends = [low - 1, *ends[1:-1], high]  # the last one has the rest
+    return [
+        Bin(first + 1, last, tuple(s for s, value in enumerate(values) if value is not None and first < value <= last))
+        for first, last in itertools.pairwise(ends)
+    ]
 
 
 def scores_by_bin(bins: Sequence[Bin], systems: Mapping[str, Sequence[Texts]], score: CorpusScorer) -> DataFrame:
@@ -110,22 +146,20 @@ class Matrix(NamedTuple):
 
 
 def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int) -> list[Matrix]:
-    """Return matrices between a sentence's tokens; rows are queries, columns keys.
+    """Return matrices between a sentence's first tokens; rows are queries, columns keys.
 
     Args:
         kind: ``masks``; ``biases`` or ``attention``, the means over heads in the first and the last layer; or
             ``heads``, attention in each layer and head.
-        most_tokens: of a longer sentence, the first ones and what is between them.
     """
     tokens = dump.tokens(sentence)[:most_tokens]
     array = dump.array(sentence, "attention" if kind == "heads" else kind)
     found: list[tuple[str, np.ndarray]] = []
     for i, of_layer in enumerate(() if array is None else array):
+        layer = "" if kind == "masks" else f"layer {dump.layers[i]}"
         if kind == "masks":
             found.append((dump.masks[i], of_layer))
-            continue
-        layer = f"layer {dump.layers[i]}"
-        if kind == "heads":
+        elif kind == "heads":
             found += [(f"{layer}, head {head}", values) for head, values in enumerate(of_layer, start=1)]
         elif i in (0, len(dump.layers) - 1):
             tables = dict(zip(dump.biases, of_layer, strict=True)) if kind == "biases" else {"attention": of_layer}
@@ -136,9 +170,9 @@ def matrices(system: str, dump: Dump, sentence: int, kind: str, most_tokens: int
 def cells(found: Sequence[Matrix]) -> DataFrame:
     """The values of matrices, one a row; queries and keys are numbered from 0."""
     rows = [
-        (m.title, query, key, m.rows[query], m.columns[key], float(value))
+        (m.title, i, j, m.rows[i], m.columns[j], float(value))
         for m in found
-        for (query, key), value in np.ndenumerate(m.values)
+        for (i, j), value in np.ndenumerate(m.values)
     ]
     return DataFrame(rows, columns=["matrix", "query", "key", "query_token", "key_token", "value"])
 

@@ -1,11 +1,12 @@
-"""Properties of parses: height of constituency trees, and number of clauses."""
+"""Properties of parses, by which sentences are selected and sorted into bins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from syntax_data.features.distance import greatest_distance, syntactic_distances
-from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 #: The relations of Universal Dependencies by which a clause depends on something.
 CLAUSAL = frozenset({"csubj", "ccomp", "xcomp", "advcl", "acl", "parataxis"})
@@ -31,3 +32,25 @@ def clauses(tree: DependencyTree) -> int:
         relation = relation.partition(":")[0]
         count += relation in CLAUSAL or (relation == "conj" and tag in _PREDICATES)
     return count
+
+
+def attachments(tree: DependencyTree) -> int:
+    """Return the number of prepositional phrases: words with a preposition, but for roots."""
+    relations = [relation.partition(":")[0] for relation in tree.deprel]
+    words = zip(tree.heads, relations, tree.upos, strict=True)
+    with_preposition = {head for head, relation, tag in words if relation == "case" and tag == "ADP"}
+    return sum(i in with_preposition and r in ("nmod", "obl") for i, r in enumerate(relations, start=1))
+
+
+#: By name the format of the parses, and the property; depth: words on the longest path from a root.
+PROPERTIES: dict[str, tuple[str, Callable[[Any], int]]] = {
+    "height": ("trees", height),
+    "depth": ("conllu", lambda tree: tree.depth),
+    "clauses": ("conllu", clauses),
+    "attachments": ("conllu", attachments),
+}
+
+
+def values_of(name: str, parses: Sequence[Any]) -> list[int | None]:
+    """Return a property of each line's parse; ``None`` where there is none."""
+    return [None if isinstance(parse, NoParse) else PROPERTIES[name][1](parse) for parse in parses]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -13,10 +13,10 @@ from pandas import DataFrame
 
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
-from syntax_experiments.plots import drawings, picture_data, properties
-from syntax_experiments.plots.bins import make_bins
+from syntax_experiments.plots import drawings, picture_data
 from syntax_experiments.plots.inputs import Inputs
 from syntax_experiments.plots.page import Picture
+from syntax_experiments.plots.properties import values_of
 from syntax_experiments.plots.style import looks
 
 #: Pictures of longer sentences would take minutes, and nobody could read them.
@@ -61,20 +61,21 @@ def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
 
 
 def _scores_by_bin(inputs: Inputs, look: Any, score: picture_data.CorpusScorer, *, least: int) -> Iterator[Picture]:
-    kinds: list[tuple[str, str, str, list[Any], Callable[[Any], int]]] = [
-        ("length", "source length (words)", "Words are what white space separates.", inputs.lengths, int),
+    kinds = [
+        ("length", "source length (words)", "Words are what white space separates.",
+         [None if isinstance(count, NoParse) else count for count in inputs.lengths]),
         ("height", "height of the constituency tree (constituents)",
          "A word has the height 1, a constituent 1 more than its highest child; unary chains count once.",
-         inputs.trees, properties.height),
+         values_of("height", inputs.trees)),
         ("depth", "depth of the dependency tree (words)",
-         "The greatest number of words on the way from a root down.", inputs.dependencies, lambda tree: tree.depth),
+         "The greatest number of words on the way from a root down.", values_of("depth", inputs.dependencies)),
         ("clauses", "number of clauses",
          "One a sentence, one for each csubj, ccomp, xcomp, advcl, acl and parataxis of Universal Dependencies, and "
-         "one for each conj that is a verb or an auxiliary.", inputs.dependencies, properties.clauses),
+         "one for each conj that is a verb or an auxiliary.", values_of("clauses", inputs.dependencies)),
     ]  # fmt: skip
-    for name, axis, meaning, found, measure in kinds:
-        values = [None if isinstance(item, NoParse) else measure(item) or None for item in found]
-        bins = make_bins(values, least=least)
+    for name, axis, meaning, found in kinds:
+        values = [value or None for value in found]
+        bins = picture_data.make_bins(values, least=least)
         if bins and inputs.hypotheses:
             data = picture_data.scores_by_bin(bins, inputs.hypotheses, score)
             caption = (

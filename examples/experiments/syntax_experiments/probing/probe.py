@@ -40,20 +40,29 @@ from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.text.subwords import SUBWORDS
 from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
-from syntax_experiments.probing.sentences import read_sentences
+from syntax_experiments.probing.sentences import Sentence, read_sentences
 from syntax_experiments.probing.states import encoder_layers, states_of
 
 try:
     import sklearn
     from pandas import DataFrame
 
-    from syntax_experiments.probing.classifiers import ProbeSettings
+    from syntax_experiments.probing.probes import ProbeSettings
     from syntax_experiments.probing.tasks import TASKS, probe
 except ModuleNotFoundError as error:
     if error.name != "pandas":
         raise
     sys.exit("fairseq-syntax-probe: error: pandas is not installed: pip install 'fairseq-syntax[analysis]'")
 
+#: Numbers: type, least, default, help.
+_NUMBERS: dict[str, tuple[Any, float, float, str]] = {
+    "seed": (int, 0, 1, "the first seed"),
+    "repeats": (int, 1, 5, "the number of seeds"),
+    "max-sentences": (int, 3, 5000, "drawn at random if the split has more"),
+    "max-pairs": (int, 100, 30000, "pairs of words that a probe of distance or head learns"),
+    "inverse-l2": (float, 1e-9, 0.1, "scikit-learn's C: the smaller, the stronger the probes' L2 penalty"),
+    "batch-size": (int, 1, 32, "sentences in a batch"),
+}
 _SCORES = ("accuracy", "control", "selectivity", "balanced_accuracy", "spearman")
 
 
@@ -69,16 +78,8 @@ def get_parser() -> argparse.ArgumentParser:
     add("--tasks", metavar="LIST", help="some of depth,top-constituents,distance,head (default: all with parses)")
     add("--layers", metavar="LIST", help="such as 0,2,6; 0: the embeddings (default: 0 and the last)")
     add("--random-encoder", action="store_true", help="probe the model with random weights, as before training, too")
-    numbers: list[tuple[str, Any, float, str]] = [
-        ("--seed", int, 1, "the first seed"),
-        ("--repeats", int, 5, "the number of seeds"),
-        ("--max-sentences", int, 5000, "drawn at random if the split has more"),
-        ("--max-pairs", int, 30000, "pairs of words that a probe of distance or head learns"),
-        ("--inverse-l2", float, 0.1, "scikit-learn's C: the smaller, the stronger the probes' L2 penalty"),
-        ("--batch-size", int, 32, "sentences in a batch"),
-    ]
-    for flag, kind, default, about in numbers:
-        add(flag, type=kind, default=default, metavar="N", help=f"{about} (default: %(default)s)")
+    for name, (kind, _, default, about) in _NUMBERS.items():
+        add(f"--{name}", type=kind, default=default, metavar="N", help=f"{about} (default: %(default)s)")
     marks = "how the text marks subwords (default: %(default)s)"
     kinds = [name for name, kind in SUBWORDS.items() if not kind.vocabulary_option]
     add("--subwords", choices=kinds, default="subword_nmt", help=marks)
@@ -95,21 +96,10 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
     Raises :class:`ValueError` for an option that does not fit the parses or the model, and :class:`InputError` for
     a checkpoint, data-bin or parses that cannot be used.
     """
-    for name, least in {"seed": 0, "repeats": 1, "max_sentences": 3, "max_pairs": 100, "batch_size": 1}.items():
-        if getattr(args, name) < least:
-            raise UsageError(f"--{name.replace('_', '-')}: expected {least} or more, found {getattr(args, name)}")
-    if not 0 < args.inverse_l2 < math.inf:
-        raise UsageError(f"--inverse-l2: expected a finite number above 0, found {args.inverse_l2}")
-    paths = {name: kind.path(args.parses) for name, kind in FORMATS.items()}
-    parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
-    if not parses:
-        raise InputError(args.parses, None, f"expected {' or '.join(paths.values())}, found neither")
-    names = [name for name, kind in TASKS.items() if kind in parses] if args.tasks is None else args.tasks.split(",")
-    for name in names:
-        if name not in TASKS:
-            raise ValueError(f"--tasks: expected some of {','.join(TASKS)}, found {name!r}")
-        if TASKS[name] not in parses:
-            raise ValueError(f"--tasks: expected {paths[TASKS[name]]} for {name}, found no file")
+    for name, (_, least, *_) in _NUMBERS.items():
+        if not least <= (value := getattr(args, name.replace("-", "_"))) < math.inf:
+            raise UsageError(f"--{name}: expected a finite number of {least} or more, found {value}")
+    parses, names = _parses_and_tasks(args)
     state, task = trained.read_checkpoint(args.path, args.data, truncate_source=False)
     # Other JSON than signatures in a data-bin may be what an earlier run wrote there.
     in_data = [
@@ -126,11 +116,46 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
     for part in layers.split(","):
         if part not in map(str, range(last + 1)):
             raise ValueError(f"--layers: expected numbers from 0 to {last}, such as 0,{last}, found {part!r}")
-    dataset, dictionary = trained.load_split(task, args.data, args.gen_subset), task.source_dictionary
-    drawn = np.sort(np.random.default_rng([args.seed, 3]).permutation(len(dataset))[: args.max_sentences]).tolist()
-    most_tokens = getattr(models[""].encoder, "max_positions", lambda: 1 << 30)()
+    dataset, pad = trained.load_split(task, args.data, args.gen_subset), task.source_dictionary.pad()
+    sentences, about = _sentences(args, models[""], dataset, task.source_dictionary, parses)
+    chosen = sorted({int(part) for part in layers.split(",")})
+    states = {
+        name: states_of(model, dataset, sentences, layers=chosen, pad=pad, batch_size=args.batch_size)
+        for name, model in models.items()
+    }
+    settings = ProbeSettings(c=args.inverse_l2, repeats=args.repeats, seed=args.seed, most_pairs=args.max_pairs)
+    return {
+        "options": {name: value for name, value in vars(args).items() if name not in ("output", "cpu", "user_dir")},
+        "model": type(models[""]).__name__,
+        "versions": {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
+        "sentences": about,
+        "records": probe(sentences, states, names, settings),
+    }
+
+
+def _parses_and_tasks(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """Return the files of parses that there are, by format, and the tasks."""
+    paths = {name: kind.path(args.parses) for name, kind in FORMATS.items()}
+    parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
+    if not parses:
+        raise InputError(args.parses, None, f"expected {' or '.join(paths.values())}, found neither")
+    names = [name for name, kind in TASKS.items() if kind in parses] if args.tasks is None else args.tasks.split(",")
+    for name in names:
+        if name not in TASKS:
+            raise ValueError(f"--tasks: expected some of {','.join(TASKS)}, found {name!r}")
+        if TASKS[name] not in parses:
+            raise ValueError(f"--tasks: expected {paths[TASKS[name]]} for {name}, found no file")
+    return parses, names
+
+
+def _sentences(
+    args: argparse.Namespace, model: Any, dataset: Any, dictionary: Any, parses: Mapping[str, str]
+) -> tuple[list[Sentence], dict[str, Any]]:
+    """Return a sample of the sentences that can be probed, and its numbers."""
+    drawn = np.random.default_rng([args.seed, 3]).permutation(len(dataset))[: args.max_sentences]
+    most_tokens = getattr(model.encoder, "max_positions", lambda: 1 << 30)()
     tokens: dict[int, list[str]] = {}
-    for number in drawn:
+    for number in np.sort(drawn).tolist():
         ids = [i for i in dataset[number]["source"].tolist() if i not in (dictionary.eos(), dictionary.pad())]
         if ids and dictionary.unk() not in ids and len(ids) < most_tokens:
             tokens[number] = [dictionary[i] for i in ids]
@@ -139,23 +164,11 @@ def probe_model(args: argparse.Namespace) -> dict[str, Any]:
         tokens, parses, count=len(dataset), settings=settings, on_bad_parse=args.on_bad_parse
     )
     left_out["empty, with unknown subwords, or longer than the encoder takes"] = len(drawn) - len(tokens)
-    left_out = +left_out  # without those that are 0
+    reasons = dict(+left_out)  # without those that are 0
     if not sentences:
         expected = f"expected sentences of {args.gen_subset} that can be probed"
-        raise InputError(args.data, None, f"{expected}, found none; left out: {dict(left_out)}")
-    chosen = sorted({int(part) for part in layers.split(",")})
-    states = {
-        name: states_of(model, dataset, sentences, layers=chosen, pad=dictionary.pad(), batch_size=args.batch_size)
-        for name, model in models.items()
-    }
-    probes = ProbeSettings(c=args.inverse_l2, repeats=args.repeats, seed=args.seed, most_pairs=args.max_pairs)
-    return {
-        "options": {name: value for name, value in vars(args).items() if name not in ("output", "cpu", "user_dir")},
-        "model": type(models[""]).__name__,
-        "versions": {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__},
-        "sentences": {"of": len(dataset), "drawn": len(drawn), "probed": len(sentences), "left_out": dict(left_out)},
-        "records": probe(sentences, states, names, probes),
-    }
+        raise InputError(args.data, None, f"{expected}, found none; left out: {reasons}")
+    return sentences, {"of": len(dataset), "drawn": len(drawn), "probed": len(sentences), "left_out": reasons}
 
 
 def markdown(records: Sequence[Mapping[str, Any]]) -> str:

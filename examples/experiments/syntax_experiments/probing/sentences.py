@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from syntax_data.errors import BadParse, InputError
 from syntax_data.features.aligned import Settings, align_sentence
+from syntax_data.features.distance import greatest_distance, syntactic_distances
+from syntax_data.features.feature import INFINITE
+from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import AlignmentError
 from syntax_data.text.lines import read_lines
 from syntax_data.text.subwords import SENTENCEPIECE_HINT, first_marked_line, subword_reader
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.tree import DependencyTree
-from syntax_experiments.probing.probed_labels import ProbeLabels, labels_of
+from syntax_data.trees.tree import DependencyTree, Tree
+from syntax_experiments.probing.labels import NO_LABEL, top_constituents
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that can be probed, with m words and n - 1 subwords."""
+    """A sentence that can be probed, with m words and n - 1 subwords; :data:`NO_LABEL` where parses give no label.
 
-    number: int  # its id in the split, from 0
+    Attributes:
+        number: its id in the split, from 0.
+        word_of: of each subword the index of its word, never falling; every word has one.
+        depth: the height of the constituency tree less 1, unary chains collapsed.
+        top: see :func:`top_constituents`.
+        distances: between each word and the next (Hou 2024, §3.1), ``(m,)``.
+        heads: of each word, its head's index from 0, ``(m,)``; none of a root.
+    """
+
+    number: int
     words: list[str]
-    word_of: np.ndarray  # for each subword the index of its word, never falling; every word has one
-    labels: ProbeLabels
+    word_of: np.ndarray
+    depth: int
+    top: str | None
+    distances: np.ndarray
+    heads: np.ndarray
+
+
+def labelled(
+    number: int,
+    words: list[str],
+    word_of: Sequence[int],
+    trees: Sequence[Tree] | None,
+    dependencies: DependencyTree | None,
+) -> Sentence:
+    """Return a sentence with the labels that its parses give."""
+    depth, top, distances = NO_LABEL, None, np.full(len(words), NO_LABEL)
+    if trees is not None:
+        found = syntactic_distances(trees)
+        depth, top = greatest_distance(found), top_constituents(trees)
+        distances[:-1] = [NO_LABEL if d == INFINITE else d for d in found]
+    heads = np.full(len(words), NO_LABEL) if dependencies is None else np.array(dependencies.heads) - 1
+    return Sentence(number, words, np.array(word_of), depth, top, distances, heads)
 
 
 def read_sentences(
@@ -38,13 +70,9 @@ def read_sentences(
 
     Args:
         tokens: the n - 1 subwords of some sentences of a split, by number, in order.
-        parses: by format, the file that has a parse for each sentence of the split.
-        count: the number of sentences of the split.
-        settings: how subwords are marked, and which words are symbols; a sentence with some is left out.
-        on_bad_parse: ``skip`` leaves out sentences with a bad parse or with subwords that make no words.
-
-    Raises :class:`InputError` for another number of parses than sentences, and for a parse that is broken or of
-    another text; :class:`ValueError` for subwords that are not marked so.
+        parses: by format, the file that has a parse for each of all `count` sentences of the split.
+        on_bad_parse: ``skip`` leaves out sentences with a bad parse or with subwords that make no words, which else are
+            a :class:`ValueError`, as is another number of parses.
     """
     if (marked := first_marked_line(tokens.items(), settings.subwords)) is not None:
         raise ValueError(f"sentence {marked} of the split (from 0): {SENTENCEPIECE_HINT}")
@@ -68,20 +96,24 @@ def read_sentences(
             bad.no_parse(BadParse(parses[kind], read[kind][number][0], f"{where}: {mismatch}", "mismatch"))
         trees = aligned.trees if isinstance(aligned.trees, list) else None
         heads = aligned.dependencies if isinstance(aligned.dependencies, DependencyTree) else None
-        if aligned.symbols:
-            left_out["words that its parse has not (--symbols)"] += 1
-        elif aligned.mismatches:
-            left_out["a parse of another text"] += 1
-        elif trees is None and heads is None:
-            left_out["no parse"] += 1
-        elif trees is not None and heads is not None and aligned.word_of != aligned.word_of_leaf:
-            left_out["constituents over other words than dependencies"] += 1
-        elif list(dict.fromkeys(aligned.word_of)) != list(range(len(aligned.words))):
-            left_out["a word without a subword of its own"] += 1
+        if reason := _reason(aligned, trees, heads):
+            left_out[reason] += 1
         else:
-            labels = labels_of(len(aligned.words), trees, heads)
-            found.append(Sentence(number, aligned.words, np.array(aligned.word_of), labels))
+            found.append(labelled(number, aligned.words, aligned.word_of, trees, heads))
     return found, left_out
+
+
+def _reason(aligned: AlignedSentence, trees: list[Tree] | None, heads: DependencyTree | None) -> str | None:
+    """Return the first reason why a sentence cannot be probed."""
+    words = list(dict.fromkeys(aligned.word_of))
+    reasons = {
+        "words that its parse has not (--symbols)": aligned.symbols,
+        "a parse of another text": aligned.mismatches,
+        "no parse": trees is None and heads is None,
+        "constituents over other words than dependencies": trees and heads and aligned.word_of != aligned.word_of_leaf,
+        "a word without a subword of its own": words != list(range(len(aligned.words))),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
 
 
 def _parses(

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from syntax_experiments.probing import classifiers, probed_labels
-from syntax_experiments.probing.classifiers import Corpus, ProbeSettings, Scores
-from syntax_experiments.probing.probed_labels import NO_LABEL
+from syntax_experiments.probing import labels, probes
+from syntax_experiments.probing.labels import NO_LABEL
+from syntax_experiments.probing.probes import Corpus, ProbeSettings, Scores
 from syntax_experiments.probing.sentences import Sentence
 from syntax_experiments.probing.states import States
 
 #: The tasks, and the format of the parses that each needs.
 TASKS = {"depth": "trees", "top-constituents": "trees", "distance": "trees", "head": "conllu"}
+#: How many classes depths and distances have, and how many sequences of top constituents have one of their own.
+DEPTHS, DISTANCES, TOPS = 5, 8, 19
 #: The share of the sentences that is held out for testing.
 HELD_OUT = 0.2
 
@@ -29,10 +31,10 @@ def _labels(
     Args:
         train: which sentences are for training, ``(sentences,)``.
     """
-    sentence_of = corpus.sentence_of if task in ("distance", "head") else np.arange(len(train))
-    given: Any = {
+    given: np.ndarray = {
         "depth": corpus.depths, "top-constituents": corpus.tops, "distance": corpus.distances, "head": corpus.heads,
     }[task]  # fmt: skip
+    sentence_of = corpus.sentence_of if task in ("distance", "head") else np.arange(len(train))
     labelled = np.unique(sentence_of[given != (None if task == "top-constituents" else NO_LABEL)])
     counts = int(train[labelled].sum()), int((~train[labelled]).sum())
     if counts[0] < 2 or counts[1] < 1:
@@ -40,29 +42,28 @@ def _labels(
         raise ValueError(f"{task}: {expected}, found {counts[0]} and {counts[1]} with a label")
     train = train[sentence_of]
     if task == "head":
-        control = probed_labels.heads_by_word_type(given, corpus.starts, corpus.types, train, random)
-        return given, control, [], classifiers.most_frequent_step(given, train)
+        control = labels.heads_by_word_type(given, corpus.starts, corpus.types, train, random)
+        return given, control, [], probes.most_frequent_step(given, train)
     if task == "top-constituents":
-        labels, classes = probed_labels.frequent_classes(given, probed_labels.TOPS, train)
+        found, classes = labels.frequent_classes(given, TOPS, train)
     else:
-        most = probed_labels.DEPTHS if task == "depth" else probed_labels.DISTANCES
-        labels, classes = probed_labels.balanced_classes(given, most, train)
+        found, classes = labels.balanced_classes(given, DEPTHS if task == "depth" else DISTANCES, train)
     types = corpus.pair_types if task == "distance" else corpus.sentence_types
-    return labels, probed_labels.by_type(labels, types, train, random), classes, classifiers.majority(labels, train)
+    return found, labels.by_type(found, types, train, random), classes, probes.majority(found, train)
 
 
 def _scores(
-    task: str, corpus: Corpus, labels: np.ndarray, states: tuple[np.ndarray, np.ndarray] | None, train: np.ndarray,
+    task: str, corpus: Corpus, found: np.ndarray, states: tuple[np.ndarray, np.ndarray] | None, train: np.ndarray,
     settings: ProbeSettings,
 ) -> Scores:  # fmt: skip
     """Return the scores of a probe: of states of sentences and words, or (``None``) of lengths and positions."""
     if task in ("depth", "top-constituents"):
-        return classifiers.probe_sentences(corpus.lengths if states is None else states[0], labels, train, c=settings.c)
+        return probes.probe_sentences(corpus.lengths if states is None else states[0], found, train, c=settings.c)
     train = train[corpus.sentence_of]
-    probe_pairs = classifiers.probe_distances if task == "distance" else classifiers.probe_heads
-    of_pairs = classifiers.pairs_of_states if task == "distance" else classifiers.bilinear_pairs
-    features = classifiers.pairs_of_positions(corpus.starts) if states is None else of_pairs(states[1], train)
-    return probe_pairs(features, corpus, labels, train, settings)
+    probe_pairs = probes.probe_distances if task == "distance" else probes.probe_heads
+    of_pairs = probes.pairs_of_states if task == "distance" else probes.bilinear_pairs
+    features = probes.pairs_of_positions(corpus.starts) if states is None else of_pairs(states[1], train)
+    return probe_pairs(features, corpus, found, train, settings)
 
 
 def probe(
@@ -89,12 +90,12 @@ def probe(
                 train = np.ones(len(sentences), dtype=bool)
                 held_out = np.random.default_rng([seed, 0]).permutation(len(train))
                 train[held_out[: max(1, round(HELD_OUT * len(train)))]] = False
-                labels, control, classes, majority = _labels(task, corpus, train, np.random.default_rng([seed, 1]))
+                found, control, classes, majority = _labels(task, corpus, train, np.random.default_rng([seed, 1]))
                 key = {"task": task, "seed": seed, "classes": classes}
                 records.append({**key, "states": "most frequent answer", **majority})
                 of_seed = replace(settings, seed=seed)
                 for name, of_states in asked.items():
-                    scores = _scores(task, corpus, labels, of_states, train, of_seed)
+                    scores = _scores(task, corpus, found, of_states, train, of_seed)
                     by_heart = _scores(task, corpus, control, of_states, train, of_seed)["accuracy"]
                     beside = {"control": by_heart, "selectivity": scores["accuracy"] - by_heart}
                     records.append({**key, "states": name, **scores, **beside})

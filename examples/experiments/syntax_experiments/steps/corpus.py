@@ -7,11 +7,11 @@ import json
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, NoReturn, cast
+from typing import IO, Any, cast
 from xml.etree import ElementTree
 
 from syntax_data.errors import InputError
@@ -78,30 +78,25 @@ def _opened(step: Step, name: str) -> Iterator[IO[bytes]]:
         (path,) = files_in(step.inputs[archive])
     else:
         path, member = Path(step.inputs.get("generated", step.local["folder"] or "."), name), ""
-    with ExitStack() as stack:
-        file = stack.enter_context(_member(path, member) if member else path.open("rb"))
+    with _member(path, member) if member else path.open("rb") as file:
         packed = (member or path.name).endswith(".gz")
-        yield cast(IO[bytes], stack.enter_context(gzip.open(file))) if packed else file
+        with gzip.open(file) if packed else nullcontext(file) as unpacked:
+            yield cast(IO[bytes], unpacked)
 
 
 @contextmanager
 def _member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = {posixpath.normpath(name): name for name in archive.namelist()}
-            with archive.open(names[member]) if member in names else _none_like(path, member, names) as file:
-                yield file
-        return
-    with tarfile.open(path) as archive:
-        found = []
-        for info in archive:  # from the front: an archive is unpacked as far as the member, and once
-            found.append(posixpath.normpath(info.name))
-            if found[-1] == member and (content := archive.extractfile(info)) is not None:
-                yield content
-                return
-        _none_like(path, member, found)
-
-
-def _none_like(path: Path, member: str, names: Iterable[str]) -> NoReturn:
-    near = get_close_matches(member, names, n=3, cutoff=0.3)
-    raise InputError(str(path), None, f"expected {member} in it, found none; near: {', '.join(near) or 'nothing'}")
+    """A member of a zip or tar archive."""
+    opened: Any
+    with zipfile.ZipFile(path) if zipfile.is_zipfile(path) else tarfile.open(path) as archive:
+        if isinstance(archive, zipfile.ZipFile):
+            names, opened = archive.namelist(), archive.open
+        else:
+            names, opened = archive.getnames(), archive.extractfile
+        known = {posixpath.normpath(name): name for name in names}
+        file = opened(known[member]) if member in known else None
+        if file is None:  # or of a folder
+            near = ", ".join(get_close_matches(member, known, n=3, cutoff=0.3)) or "nothing"
+            raise InputError(str(path), None, f"expected {member} in it, found none; near: {near}")
+        with file:
+            yield file

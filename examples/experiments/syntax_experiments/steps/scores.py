@@ -7,7 +7,7 @@ import math
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,12 +37,11 @@ def score_run(step: Step) -> None:
         subsets = json.loads((step.inputs["subsets"] / f"{test}.json").read_text())
         for subset, lines in {None: range(len(texts["references"])), **subsets}.items():
             part = {name: [of[i] for i in lines] for name, of in texts.items()}
-            asked = part["hypotheses"], part["references"]
-            metrics = score(*asked, settings=_settings(wanted), own=step.local["metrics"], source=part["source"])
+            metrics = score(part, settings=_settings(wanted), own=step.local["metrics"])
             if wanted.tokenized:
                 metrics[TOKENISED] = _score_of_tokens(part["tokens"], part["target"], wanted.lowercase)
             if wanted.exact_match:
-                same = sum(a == b for a, b in zip(*asked, strict=True))
+                same = sum(a == b for a, b in zip(part["hypotheses"], part["references"], strict=True))
                 metrics[EXACT_MATCH] = {"score": 100 * same / len(lines), "signature": "the same text, in %"}
             found.append({"test": test, "subset": subset, "metrics": metrics})
     (step.folder / "scores.json").write_text(json.dumps(found, indent=1))
@@ -64,30 +63,19 @@ def compare_runs(step: Step) -> None:
     (step.folder / "comparison.json").write_text(json.dumps(found, indent=1))
 
 
-def score(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    settings: ScoreSettings,
-    own: Mapping[str, str],
-    source: Sequence[str],
-) -> dict[str, dict[str, Any]]:
+def score(texts: Mapping[str, list[str]], *, settings: ScoreSettings, own: Mapping[str, str]) -> dict[str, Any]:
     """Return ``{"BLEU": {"score": …, "signature": …}, "chrF2": …, "TER": …, …}``.
 
     Args:
-        hypotheses: detokenised text, one a sentence.
-        references: raw text, one a sentence.
-        settings: sacreBLEU's.
+        texts: ``hypotheses``, detokenised, ``references`` and ``source``, as raw text; one a sentence.
         own: commands of other metrics by name. ``{source}``, ``{hypotheses}`` and ``{references}`` in it are replaced
             by files, one sentence a line; bash runs it, the last number that it prints is the score, and the command
             the signature.
-        source: text that was translated, one a sentence.
 
     Raises:
         ValueError: a command or a part of its pipe fails, or it prints no number.
     """
-    metrics = corpus_scores(hypotheses, [references], settings=settings)
-    texts = {"hypotheses": hypotheses, "references": references, "source": source}
+    metrics = corpus_scores(texts["hypotheses"], [texts["references"]], settings=settings)
     for name, command in own.items():
         try:
             metrics[name] = {"score": _own_score(command, texts), "signature": command}
@@ -96,7 +84,7 @@ def score(
     return metrics
 
 
-def _own_score(command: str, texts: Mapping[str, Sequence[str]]) -> float:
+def _own_score(command: str, texts: Mapping[str, list[str]]) -> float:
     with TemporaryDirectory(prefix="experiment-") as folder:
         filled = command
         for text, lines in texts.items():

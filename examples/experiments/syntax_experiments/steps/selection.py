@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pandas as pd
+
 from syntax_data.trees.formats import FORMATS
-from syntax_data.trees.tree import DependencyTree, NoParse, Tree
+from syntax_data.trees.tree import NoParse
 from syntax_experiments.make import Step, files_in, read_lines, write_lines
-from syntax_experiments.plots import properties
-from syntax_experiments.recipe import Range, Selection
+from syntax_experiments.plots.properties import PROPERTIES, values_of
+from syntax_experiments.recipe import Selection
 
 
 def choose(step: Step) -> None:
@@ -57,20 +60,22 @@ def _selected(step: Step, split: str) -> list[int] | None:
 
 
 def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
-    ranges, number = wanted.ranges, wanted.lines
+    ranges, number, each = wanted.ranges, wanted.lines, wanted.per_length
     file = f"{split}.{step.settings['source']}"
     parses = step.inputs.get(f"parses of {split}")
-    measured = measure(list(ranges), step.inputs["text"] / file, parses and parses / file)
-    found = [i for i, values in enumerate(measured) if all(_within(values[name], r) for name, r in ranges.items())]
-    random = Random(f"{wanted.seed} {split}")
-    if wanted.per_length is not None and wanted.words is not None:
+    measured = measure(ranges, step.inputs["text"] / file, parses and parses / file)
+    within = measured
+    for name, (least, most) in ranges.items():  # a line without a parse is in no range
+        within = within[within[name].between(least or 0, math.inf if most is None else most)]
+    found, random = within.index.tolist(), Random(f"{wanted.seed} {split}")
+    if each is not None and wanted.words is not None:
         least, most = wanted.words
-        within, found = found, []
+        found = []
         for length in range(least or 0, (most or 0) + 1):
-            lines = [i for i in within if measured[i]["words"] == length]
-            if len(lines) < wanted.per_length:
-                raise ValueError(f"{split}: expected {wanted.per_length} lines of {length} words, found {len(lines)}")
-            found += random.sample(lines, wanted.per_length)
+            lines = within.index[within["words"] == length].tolist()
+            if len(lines) < each:
+                raise ValueError(f"{split}: expected {each} lines of {length} words, found {len(lines)}")
+            found += random.sample(lines, each)
     if not found or (number is not None and len(found) < number):
         expected = "at least one line" if number is None else f"{number} lines"
         raise ValueError(f"{split}: expected {expected} with {ranges or 'no range'}, found {len(found)}")
@@ -80,52 +85,21 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     return sorted(found)
 
 
-def _within(value: int | None, bounds: Range) -> bool:
-    least, most = bounds
-    return value is not None and (least is None or value >= least) and (most is None or value <= most)
-
-
-def attachments(tree: DependencyTree) -> int:
-    """Count prepositional phrases: words with a preposition, but for roots."""
-    relations = [relation.partition(":")[0] for relation in tree.deprel]
-    with_preposition = {
-        head for head, relation, tag in zip(tree.heads, relations, tree.upos, strict=True)
-        if relation == "case" and tag == "ADP"
-    }  # fmt: skip
-    return sum(i in with_preposition and r in ("nmod", "obl") for i, r in enumerate(relations, start=1))
-
-
-_OF_TREES: dict[str, Callable[[Sequence[Tree]], int]] = {"height": properties.height}
-_OF_DEPENDENCIES: dict[str, Callable[[DependencyTree], int]] = {
-    "depth": lambda tree: tree.depth,
-    "attachments": attachments,
-    "clauses": properties.clauses,
-}
-
-
-def measure(names: Sequence[str], text: Path, parses: Path | None) -> list[dict[str, int | None]]:
-    """Return measures of each line of text; ``None`` where a line has no parse.
+def measure(names: Iterable[str], text: Path, parses: Path | None) -> pd.DataFrame:
+    """Return measures of the lines of a text, a row a line; NaN where a line has no parse.
 
     Args:
-        names: ``words`` (the number of tokens), ``height`` of the constituency trees (1 of a word; the greatest of the
-            line), ``depth`` of the dependency tree (words on the longest path from a root), ``attachments``
-            (prepositional phrases), ``clauses``.
+        names: ``words``, the number of tokens, or one of :data:`~syntax_experiments.plots.properties.PROPERTIES`.
         parses: prefix of the files of parses.
     """
     lines = read_lines(text)
-    read: dict[str, list[Any]] = {}
+    read: dict[str, list[Any]] = dict.fromkeys(FORMATS, [NoParse("none")] * len(lines))
     for kind, form in FORMATS.items():
         path = form.path(str(parses))
         if parses is not None and Path(path).exists():
             read[kind] = [entry for _, entry in form.read(path)]
             if len(read[kind]) != len(lines):
                 raise ValueError(f"{path}: expected {len(lines)} parses, found {len(read[kind])}")
-
-    def of_line(name: str, i: int) -> int | None:
-        if name == "words":
-            return len(lines[i].split())
-        kind, measures = ("trees", _OF_TREES) if name in _OF_TREES else ("conllu", _OF_DEPENDENCIES)
-        parse = read[kind][i] if kind in read else None
-        return None if parse is None or isinstance(parse, NoParse) else measures[name](parse)
-
-    return [{name: of_line(name, i) for name in names} for i in range(len(lines))]
+    words = {"words": [len(line.split()) for line in lines]}
+    more = {name: values_of(name, read[PROPERTIES[name][0]]) for name in names if name != "words"}
+    return pd.DataFrame(words | more, dtype=float)

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def write(step: Step) -> None:
-    """Write :mod:`syntax_experiments.results`, summary.csv, table.md and table.tex."""
+    """Write :mod:`syntax_experiments.results`, table.md and table.tex."""
     rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
     software: dict[tuple[str, ...], Row] = {}
     translations: dict[str, Row] = {}
@@ -57,7 +57,6 @@ def write(step: Step) -> None:
         of_tests = [pd.DataFrame(columns) for columns in translations.values()]
         pd.concat(of_tests).to_csv(step.folder / "translations.csv.xz", index=False)
     tables = Tables(read_results(step.folder), step.settings)
-    tables.summary().to_csv(step.folder / "summary.csv", index=False)
     (step.folder / "table.md").write_text(tables.markdown(), encoding="utf-8")
     (step.folder / "table.tex").write_text(tables.latex(), encoding="utf-8")
 

@@ -42,7 +42,6 @@ def _split(step: Step, split: str) -> dict[str, int]:
     if not (raw / originals["reference"]).exists():
         originals = {}
     counts = {"pairs": 0, "beyond the limits": 0, "of other splits": 0}
-    within = 0
     with ExitStack() as stack:
 
         def opened(path: Path, mode: str = "r") -> TextIO:
@@ -56,7 +55,7 @@ def _split(step: Step, split: str) -> dict[str, int]:
             if limited and not _within(pair, asked):
                 counts["beyond the limits"] += 1
                 continue
-            within += 1
+            within = counts["pairs"] + counts["of other splits"] + 1
             if not _taken(within, **chosen):
                 counts["of other splits"] += 1
                 continue

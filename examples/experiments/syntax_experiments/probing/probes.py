@@ -1,6 +1,7 @@
 """Probes: logistic regressions of scikit-learn, and their scores on sentences held out.
 
 Scores are numbers by name: ``accuracy``, ``balanced_accuracy`` where there are classes, ``spearman`` for distances.
+The argument `train` says which sentences or words are for training; the others are for testing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sklearn.metrics import recall_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from syntax_experiments.probing.probed_labels import NO_LABEL, last_word
+from syntax_experiments.probing.labels import NO_LABEL, last_word
 from syntax_experiments.probing.sentences import Sentence
 
 #: From the indices of words i and j in the row of all words, ``(pairs,)`` each, to ``(pairs, k)``.
@@ -42,34 +43,25 @@ class ProbeSettings:
 
 
 class Corpus:
-    """S sentences with W words together; :data:`NO_LABEL` where there is no label.
-
-    Attributes:
-        starts: where each sentence starts in the row of all words, and the row's end, ``(S + 1,)``.
-        sentence_of: the sentence of each word, ``(W,)``.
-        types: numbers of the words' types, ``(W,)``.
-        pair_types: of each word and the next, ``(W,)``.
-        sentence_types: numbers of the sentences' types, those of their last words, ``(S,)``.
-        depths: of the sentences' trees, ``(S,)``.
-        tops: the sentences' top constituents or ``None``, ``(S,)``.
-        heads: of each word, the index of its head in the row, ``(W,)``.
-        distances: of each word, the distance to the next, ``(W,)``.
-        lengths: the number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
-    """
+    """S sentences with W words together, all words in a row; :data:`NO_LABEL` where there is no label."""
 
     def __init__(self, sentences: Sequence[Sentence]):
         counts = np.array([(len(s.words), len(s.word_of)) for s in sentences])
+        #: The number of words and subwords of each sentence, and their logarithms, ``(S, 4)``.
         self.lengths = np.concatenate([counts, np.log(counts)], axis=1)
-        self.starts = np.concatenate([[0], np.cumsum(counts[:, 0])])
+        #: Where each sentence starts in the row, and the row's end, ``(S + 1,)``; and the sentence of each word.
+        self.starts = np.cumsum([0, *counts[:, 0]])
         self.sentence_of = np.repeat(np.arange(len(sentences)), counts[:, 0])
+        #: Numbers of types: of words, of each word and the next, ``(W,)``, and of the sentences' last words, ``(S,)``.
         self.types = factorize(np.array([w.casefold() for s in sentences for w in s.words], dtype=object))[0]
         self.pair_types = np.unique([self.types, np.roll(self.types, -1)], axis=1, return_inverse=True)[1]
         self.sentence_types = factorize(np.array([last_word(s.words) for s in sentences], dtype=object))[0]
-        self.depths = np.array([s.labels.depth for s in sentences])
-        self.tops = np.array([s.labels.top for s in sentences], dtype=object)
-        heads = np.concatenate([s.labels.heads for s in sentences])
+        #: Labels: of sentences, ``(S,)``, and of words, ``(W,)``; a head is its index in the row.
+        self.depths = np.array([s.depth for s in sentences])
+        self.tops = np.array([s.top for s in sentences], dtype=object)
+        self.distances = np.concatenate([s.distances for s in sentences])
+        heads = np.concatenate([s.heads for s in sentences])
         self.heads = np.where(heads == NO_LABEL, NO_LABEL, heads + self.starts[self.sentence_of])
-        self.distances = np.concatenate([s.labels.distances for s in sentences])
 
 
 def fit(x: np.ndarray, y: np.ndarray, *, c: float) -> Any:
@@ -85,12 +77,7 @@ def scores_of(answers: np.ndarray, true: np.ndarray) -> Scores:
 
 
 def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: float) -> Scores:
-    """Probe a class of each sentence with a label: `x` is ``(sentences, k)``.
-
-    Args:
-        labels: ``(sentences,)``; :data:`NO_LABEL` for none.
-        train: which are for training, ``(sentences,)``; the others are for testing.
-    """
+    """Probe a class of each sentence with a label, ``(sentences,)``: `x` is ``(sentences, k)``."""
     there = labels != NO_LABEL
     probe = fit(x[there & train], labels[there & train], c=c)
     return scores_of(probe.predict(x[there & ~train]), labels[there & ~train])
@@ -99,9 +86,9 @@ def probe_sentences(x: np.ndarray, labels: np.ndarray, train: np.ndarray, *, c: 
 def majority(labels: np.ndarray, train: np.ndarray) -> Scores:
     """Return the scores of the most frequent label in training."""
     there = labels != NO_LABEL
-    classes, counts = np.unique(labels[there & train], return_counts=True)
+    answers = DummyClassifier().fit(labels[there & train], labels[there & train])
     true = labels[there & ~train]
-    return scores_of(np.full(len(true), classes[counts.argmax()]), true)
+    return scores_of(answers.predict(true), true)
 
 
 def probe_distances(
@@ -113,9 +100,7 @@ def probe_distances(
     the expected one (over the classes' means in training). A probe that knows nothing has 0.
 
     Args:
-        features: of pairs of words.
-        classes: of the corpus's distances, ``(W,)``; :data:`NO_LABEL` for none.
-        train: which words are for training, ``(W,)``.
+        classes: of the corpus's distances, ``(W,)``.
     """
     there = classes != NO_LABEL
     learn = _some(np.flatnonzero(there & train), settings.most_pairs, np.random.default_rng([settings.seed, 2]))
@@ -124,11 +109,10 @@ def probe_distances(
     probabilities = probe.predict_proba(features(test, test + 1))
     means = np.array([corpus.distances[learn][classes[learn] == k].mean() for k in probe.classes_])
     expected, true = (probabilities @ means).round(9), corpus.distances[test]
-    cuts = np.flatnonzero(np.diff(corpus.sentence_of[test])) + 1
     rhos = [
-        float(spearmanr(guessed, right).statistic) if len(np.unique(guessed)) > 1 else 0.0
-        for guessed, right in zip(np.split(expected, cuts), np.split(true, cuts), strict=True)
-        if len(np.unique(right)) > 1
+        float(spearmanr(expected[words], true[words]).statistic) if len(np.unique(expected[words])) > 1 else 0.0
+        for words in _by_sentence(np.arange(len(test)), corpus.sentence_of[test])
+        if len(np.unique(true[words])) > 1
     ]
     found = scores_of(probe.classes_[probabilities.argmax(axis=1)], classes[test])
     return found | ({"spearman": float(np.mean(rhos))} if rhos else {})
@@ -140,12 +124,8 @@ def probe_heads(
     """Probe the head of each word among the other words of its sentence.
 
     The accuracy is UAS, roots left out. A binary regression learns pairs of a word and its head from pairs of a word
-    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds.
-
-    Args:
-        features: of pairs of a word and a candidate.
-        heads: of each word, the index of its head in the row of all words, ``(W,)``; :data:`NO_LABEL` for none.
-        train: which words are for training, ``(W,)``.
+    and :data:`WRONG_HEADS` other words; the head is the word with the greatest log-odds. `heads` are ``(W,)``, as the
+    corpus has them.
     """
     starts, sentence_of, random = corpus.starts, corpus.sentence_of, np.random.default_rng([settings.seed, 2])
     lengths = np.diff(starts)
@@ -156,12 +136,12 @@ def probe_heads(
     others = first + (dependents - first + random.integers(1, length)) % length  # another word than the dependent
     others[:: 1 + WRONG_HEADS] = heads[learn]
     right = others == heads[dependents]
-    tested = np.flatnonzero(there & ~train)
     if right.all():  # sentences of two words
         return {"accuracy": 1.0}
     probe = fit(features(dependents, others), right, c=settings.c)
+    tested = np.flatnonzero(there & ~train)
     hits = []
-    for words in np.split(tested, np.flatnonzero(np.diff(sentence_of[tested])) + 1):
+    for words in _by_sentence(tested, sentence_of[tested]):
         candidates = np.arange(*starts[sentence_of[words[0]] :][:2])
         i, j = np.repeat(words, len(candidates)), np.tile(candidates, len(words))
         odds = np.where(i == j, -np.inf, probe.decision_function(features(i, j))).reshape(len(words), -1)
@@ -178,9 +158,7 @@ def most_frequent_step(heads: np.ndarray, train: np.ndarray) -> Scores:
 def pairs_of_states(states: np.ndarray, train: np.ndarray) -> PairFeatures:
     """Return states h_i and h_j of two words and their product, ``(pairs, 3 d)``.
 
-    Args:
-        states: of all words in a row, ``(words, d)``; standardised first, so that the product is a correlation.
-        train: the words by whose means and deviations that is done, ``(words,)``.
+    States, ``(words, d)``, are standardised first, so that the product is a correlation.
     """
     h = StandardScaler().fit(states[train]).transform(states)
     return lambda i, j: np.concatenate([h[i], h[j], h[i] * h[j]], axis=1)
@@ -190,16 +168,11 @@ def bilinear_pairs(states: np.ndarray, train: np.ndarray, rank: int = 32) -> Pai
     """Return h_i, h_j, and products of principal components, ``(pairs, 2 d + rank²)``.
 
     These are all products of the first `rank` ones. A regression on these is u·h_i + v·h_j + p_iᵀ·W·p_j with any matrix
-    W: what depends on both words, such as a relative position or an agreement, is within its reach. Arguments
-    as for :func:`pairs_of_states`.
+    W: what depends on both words, such as a relative position or an agreement, is within its reach.
     """
     h = StandardScaler().fit(states[train]).transform(states)
     p = PCA(min(rank, *h[train].shape), whiten=True).fit(h[train]).transform(h)
-
-    def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        return np.concatenate([h[i], h[j], (p[i][:, :, None] * p[j][:, None, :]).reshape(len(i), -1)], axis=1)
-
-    return features
+    return lambda i, j: np.concatenate([h[i], h[j], np.einsum("na,nb->nab", p[i], p[j]).reshape(len(i), -1)], axis=1)
 
 
 def pairs_of_positions(starts: np.ndarray) -> PairFeatures:
@@ -209,13 +182,17 @@ def pairs_of_positions(starts: np.ndarray) -> PairFeatures:
 
     def features(i: np.ndarray, j: np.ndarray) -> np.ndarray:
         one_hot = np.clip(j - i, -_STEPS, _STEPS)[:, None] == np.arange(-_STEPS, _STEPS + 1)
-        positions = np.stack(
-            [i - first[i], j - first[j], length[i], i == first[i], j == first[i] + length[i] - 1], axis=1
-        )
-        logarithms = np.log1p(np.stack([i - first[i], first[i] + length[i] - 1 - i, abs(j - i)], axis=1))
-        return np.concatenate([one_hot, positions, logarithms], axis=1).astype(np.float32)
+        before, after = i - first[i], first[i] + length[i] - 1 - i
+        ends = [j - first[j], length[i], before == 0, j == first[j] + length[j] - 1]
+        logarithms = np.log1p([before, after, abs(j - i)])
+        return np.concatenate([one_hot.T, [before, *ends], logarithms]).T.astype(np.float32)
 
     return features
+
+
+def _by_sentence(items: np.ndarray, sentence_of: np.ndarray) -> list[np.ndarray]:
+    """Split a row of items where the sentence changes."""
+    return np.split(items, np.flatnonzero(np.diff(sentence_of)) + 1)
 
 
 def _some(found: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:

@@ -1,13 +1,17 @@
-"""A file is written whole or not at all."""
+"""Files are written whole or not at all, by one process at a time."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import threading
 
 import pytest
 
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
+from syntax_data.io.locks import locked
 
 
 def _stopped(target):
@@ -27,13 +31,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path):
         file.write("new")
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "new"
-
-
-def test_a_full_disk_is_named(tmp_path):
-    full = pytest.raises(OSError, match=r"No space left on device: '.*/out'")
-    with full, atomic_write(str(tmp_path / "out")), open("/dev/full", "w") as file:
-        file.write("x")
-    assert not os.listdir(tmp_path)
 
 
 def test_an_input_is_not_overwritten_by_any_of_its_names(tmp_path, monkeypatch):
@@ -59,3 +56,42 @@ def test_only_a_file_is_replaced(tmp_path):
             pass
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
     assert not (tmp_path / "pipe").is_file()
+
+
+def test_the_second_is_refused_or_waits(tmp_path):
+    path = str(tmp_path / "lock")
+    with locked(path, seconds=0, expected="to be first"):
+        message = "lock: expected to be alone, found this lock held by another process"
+        with pytest.raises(InputError, match=message), locked(path, seconds=0, expected="to be alone"):
+            pass
+        waits = threading.Thread(target=lambda: locked(path, seconds=20, expected="to be alone").__enter__())
+        waits.start()
+        waits.join(0.1)
+        assert waits.is_alive()
+    waits.join(10)
+    assert not waits.is_alive()
+
+
+def test_a_lock_is_for_everybody_and_no_link_is_followed(tmp_path):
+    before = os.umask(0o077)
+    try:
+        with locked(str(tmp_path / "new"), seconds=0, expected="to be alone"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o666
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="link"), locked(str(tmp_path / "link"), seconds=0, expected="to be alone"):
+        pass
+    assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_disk_without_locks_is_reported(tmp_path, monkeypatch, capsys, error):
+    def no_locks(*_: object) -> None:
+        raise OSError(error, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with locked(str(tmp_path / "lock"), seconds=0, expected="to be alone"):
+        message = f"{tmp_path}/lock: No locks available: make sure that no other process writes the same files\n"
+        assert capsys.readouterr().err == message
