@@ -257,6 +257,10 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
             lambda data: example_bins.text(data / "input1", SENTENCES, "--parser-name", "other"),
             r"input1/syntax\.json: expected for valid the parser of",
         ),
+        (
+            lambda data: (data / "input1/dict.txt").write_text("b 1\na 1\n"),
+            r"input1/dict\.txt: expected the symbols of \S*input0/dict\.txt, found others",
+        ),
         (lambda data: (data / "input1/valid.idx").unlink(), r"input1/valid\.\{bin,idx\}: expected tokens, found none"),
         (
             lambda data: example_bins.tokens(data / "input1", "valid", SENTENCES["valid"]),
@@ -266,6 +270,10 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
         (
             lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes no", "yes", "no"], ["no", "yes"]),
             r"label/valid:2: expected one label, found 2; 1 lines differ",
+        ),
+        (
+            lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes", "maybe", "no"], ["no", "yes"]),
+            r"label/valid:3: expected a label of \S*label/dict\.txt, found another one \(<unk>\)",
         ),
         (
             lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes"], ["no", "yes"]),
@@ -285,6 +293,7 @@ def test_inputs_and_labels_that_do_not_fit_each_other_are_refused(tmp_path, brea
         (ranking, "0\n1\n", r"label/valid\.label: expected 4 lines, as the texts have, found 2"),
         (prediction, "0.5\n1 2\n0\n0\n", r"label/valid\.label:2: expected 1 numbers, found '1 2'"),
         (prediction, "0.5\nx\n0\n0\n", r"label/valid\.label:2: expected 1 numbers, found 'x'"),
+        (prediction, "0\n0\nnan\n0\n", r"label/valid\.label:3: expected 1 numbers, found 'nan'"),
     ],
 )
 def test_lines_of_labels_are_checked(tmp_path, task, labels, message):
