@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 import numpy as np
-from fairseq.data import Dictionary, NestedDictionaryDataset, RightPadDataset
+from fairseq.data import Dictionary, FairseqDataset, NestedDictionaryDataset, RightPadDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 from omegaconf import OmegaConf, open_dict
@@ -45,6 +45,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         self._names_in_data = [] if cfg.regression_target else _names(label_dictionary)
         self.label_names = self._names_in_data
         self._takes_label_sets = False
+        #: Numbers of the symbols whose states a model's heads read.
+        self._markers: dict[str, int] = {}
 
     @property
     def folders(self) -> Sequence[str]:
@@ -67,7 +69,11 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             )
         with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
             cfg.label_names = " ".join(self.label_names)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        pooling = getattr(model, "pooling", None)
+        if pooling is not None and pooling.kind == "markers":
+            self._markers = {symbol: self.dictionary.index(symbol) for symbol in pooling.markers}
+        return model
 
     def _use_labels(self, names: list[str]) -> None:
         """Number labels as a checkpoint does."""
@@ -106,7 +112,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         """Loads a split, with the features that the models built so far need.
 
         Raises:
-            InputError: see :meth:`load_lines`; or a line has not one label, and the criterion needs one.
+            InputError: see :meth:`load_lines`; a line has not one label, and the criterion needs one; or an example
+                lacks a marker, which may be cut off.
             ValueError: options are not possible with features.
         """
         lines = self.load_lines(split, combine=combine)
@@ -118,11 +125,29 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
         nested = innermost(self.datasets[split], NestedDictionaryDataset)
+        if self._markers:
+            self._check_markers(split, nested.defn["net_input.src_tokens"])
         if self.syntax_features:
             self._add_features(nested, lines)
         if "target" in nested.defn and not self.cfg.regression_target:
             self._number_labels(nested)
         self.datasets[split] = AllExamples(self.datasets[split])
+
+    def _check_markers(self, split: str, tokens: FairseqDataset) -> None:
+        """Raise :class:`InputError` unless each example has all markers."""
+        lacking = [
+            (i, symbol)
+            for symbol, number in self._markers.items()
+            for i in range(len(tokens))
+            if number not in tokens[i].tolist()
+        ]
+        if lacking:
+            (i, symbol), length = lacking[0], len(tokens[lacking[0][0]])
+            raise InputError(
+                self.cfg.data, None,
+                f"expected the marker {symbol} among the {length} tokens of example {i} of {split} (counted from 0), "
+                f"found none; {len(lacking)} markers are absent, or cut off",
+            )  # fmt: skip
 
     def _add_features(self, nested: NestedDictionaryDataset, lines: Sequence[Lines]) -> None:
         cfg = self.cfg

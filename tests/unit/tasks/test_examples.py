@@ -311,3 +311,24 @@ def test_scores_that_need_integers_are_refused_before_training(pairs):
         prediction(pairs).build_criterion(criterion)
     with pytest.raises(ValueError, match=r"--num-classes: expected at least 2, .*found 1"):
         prediction(pairs, num_classes=1).build_model(Namespace(**vars(model_options())))
+
+
+def test_an_example_whose_marker_is_absent_or_cut_off_is_refused(tmp_path):
+    """c is a marker: at the third place of each example, but for the last."""
+    data = example_bins.examples(tmp_path / "data", 1, number=3, splits=["valid"])
+    example_bins.text(data / "input0", {"valid": ["a c b", "b c", "a b"]})
+    options = Namespace(**vars(model_options(pooling="markers", markers="c")))
+    for changed, message in (
+        ({}, r"expected the marker c among the 4 tokens of example 2 of valid .*; 1 markers are absent"),
+        (
+            {"truncate_to": 2},
+            r"expected the marker c among the 2 tokens of example 0 of valid .*; 3 markers are absent",
+        ),
+    ):
+        task = prediction(data, **changed)
+        task.build_model(options)
+        with pytest.raises(InputError, match=message):
+            task.load_dataset("valid")
+    example_bins.text(data / "input0", {"valid": ["a c b", "b c", "a c"]})
+    task.cfg.truncate_to = 3
+    task.load_dataset("valid")
