@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused(trained, tmp_path):
     example_bins.tokens(other / "label", "valid", ["no"] * NUMBER, ["yes", "no", "maybe"])
     assert "expected labels of the checkpoint (no yes), found maybe" in refused(other, *given)
     example_bins.tokens(other / "label", "valid", ["no", "maybe", *["no"] * (NUMBER - 2)], ["yes", "no"])
-    assert re.search(r"label/valid:2: expected labels of .*label/dict\.txt, found 1 others", refused(other, *given))
+    assert re.search(r"label/valid:2: expected a label of .*label/dict\.txt, found another one", refused(other, *given))
     long = [" ".join(line.split() * 4) for line in data_bins.sentences(NUMBER, words=10)]
     long_data = tmp_path / "long"
     shutil.copytree(data, long_data)
