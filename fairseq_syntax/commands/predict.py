@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,15 @@ import torch
 from fairseq import utils
 from fairseq.data import NestedDictionaryDataset
 from torch import Tensor, nn
-from tqdm import tqdm
 
-from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, memory_errors, read_checkpoint
+from fairseq_syntax.commands.trained import (
+    batches,
+    build_trained,
+    files_of_data_bin,
+    load_split,
+    memory_errors,
+    read_checkpoint,
+)
 from fairseq_syntax.data.examples import innermost
 from fairseq_syntax.tasks.syntax_sentence_prediction import SyntaxSentencePredictionTask
 from fairseq_syntax.tasks.syntax_sentence_ranking import SyntaxSentenceRankingTask
@@ -106,8 +112,7 @@ def predict(args: argparse.Namespace) -> None:
     other = None if args.compare is None else Predictions.read(args.compare, outputs.kind)
     load_split(task, args.data, args.gen_subset)
     _check_lengths(args, task, model)
-    batches = _batches(task, args.gen_subset, args.batch_size, next(model.parameters()).device)
-    found = _predictions(model, outputs, batches)
+    found = _predictions(args, model, task, outputs)
     with atomic_write(args.output) as path:
         found.write(path, outputs.names)
     print(f"{args.output}: {len(found.predicted)} predictions of {args.gen_subset}")
@@ -121,23 +126,20 @@ def predict(args: argparse.Namespace) -> None:
         )
 
 
-def _batches(task: Any, split: str, size: int, device: torch.device) -> Iterator[dict[str, Any]]:
-    """Yield batches of similar lengths on a device, with a progress bar over examples."""
-    dataset = task.dataset(split)
-    iterator = task.get_batch_iterator(dataset, max_sentences=size, disable_iterator_cache=True)
-    with torch.no_grad(), tqdm(total=len(dataset), unit=" examples", disable=None) as bar:
-        for batch in iterator.next_epoch_itr(shuffle=False):
-            yield utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
-            bar.update(len(batch["id"]))
+@torch.no_grad()
+def _predictions(args: argparse.Namespace, model: nn.Module, task: Any, outputs: Outputs) -> Predictions:
+    """Return the predictions of all examples.
 
-
-def _predictions(model: nn.Module, outputs: Outputs, batches: Iterable[Mapping[str, Any]]) -> Predictions:
-    """Return the predictions of all batches."""
+    Raises:
+        InputError: logits are infinite or no numbers.
+    """
     predicted: dict[int, str] = {}
     gold: dict[int, str] = {}
     logits: dict[int, Sequence[float]] = {}
-    for batch in batches:
+    for batch in batches(task, args.gen_subset, args.batch_size, model):
         ids, of_batch = batch["id"].tolist(), outputs.logits(model, batch).float().tolist()
+        if not np.isfinite(of_batch).all():
+            raise InputError(args.path, None, "expected finite logits, found others: did its training diverge?")
         predicted.update(zip(ids, map(outputs.predicted, of_batch), strict=True))
         if outputs.names:
             logits.update(zip(ids, of_batch, strict=True))

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 from fairseq.logging import metrics
@@ -14,7 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook
 import commands
 import data_bins
 import example_bins
-from fairseq_syntax.commands import average_checkpoints
+from fairseq_syntax.commands import average_checkpoints, dump
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from syntax_data.errors import InputError
 
@@ -86,6 +87,12 @@ def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     average_checkpoints.main(
         ["--inputs", str(tmp_path / "whole"), "--num-epoch-checkpoints=2", f"--output={tmp_path}/average.pt"]
     )
+    if way != "stock":
+        names = ["--gen-subset=valid", "--contents=attention", f"--output={tmp_path}/dump.npz", "--cpu"]
+        dump.main([str(folders / WAYS[way][0]), f"--path={tmp_path}/average.pt", *names])
+        dumped = {int(name.split("/")[0]) for name in np.load(tmp_path / "dump.npz").files if "/tokens" in name}
+        assert dumped == set(range(len(dumped))) != set()
+        assert way.startswith("masked") or len(dumped) == (120 if way == "options" else 40)
     metrics.reset()
     options = [option for option in WAYS[way][1] if option.startswith(("--task", "--criterion"))]
     commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
