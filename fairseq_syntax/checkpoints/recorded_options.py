@@ -65,7 +65,14 @@ def check_resumption(path: str, model: Any, resets_optimizer: bool) -> None:
         InputError: as :func:`read_checkpoint`; or the training would go on with other options that its weights need.
     """
     found = _recorded_in(path)
-    _compare(found, model, resuming=found.has_optimizer and not resets_optimizer)
+    resuming = found.has_optimizer and not resets_optimizer
+    _compare(found, model, resuming=resuming)
+    before, now = (getattr(options, "label_names", None) for options in (found.model, model))
+    if resuming and before and now and before != now:
+        raise InputError(
+            path, None,
+            f"expected label/dict.txt of the data with the labels that it was trained with, {before}, found {now}",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

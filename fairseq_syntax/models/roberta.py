@@ -16,6 +16,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.models.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.models.roberta_options import SyntaxRobertaConfig, add_arguments
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules.embedding import InfusedEmbedding
@@ -125,12 +126,17 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
         classification_head_name: str | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """As fairseq's, with arguments of :meth:`SyntaxRobertaEncoder.extract_features`; heads read pooled states."""
+        """As fairseq's, with arguments of :meth:`SyntaxRobertaEncoder.extract_features`; heads read pooled states.
+
+        A head that ``reads_positions`` gets the states of all of them.
+        """
         features_only = features_only or classification_head_name is not None
         x, extra = super().forward(src_tokens, features_only, return_all_hiddens, **kwargs)
         if classification_head_name is not None:
-            x = self.pooled(x, src_tokens, kwargs.get("src_syntax"))
-            x = self.classification_heads[classification_head_name](x)
+            head = self.classification_heads[classification_head_name]
+            if not getattr(head, "reads_positions", False):
+                x = self.pooled(x, src_tokens, kwargs.get("src_syntax"))
+            x = head(x)
         return x, extra
 
     def pooled(self, x: Tensor, src_tokens: Tensor, src_syntax: Mapping[str, Tensor] | None = None) -> Tensor:
@@ -167,6 +173,12 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
                 "since parses enter the last layer alone: --pooling mean reads all words",
                 name,
             )
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
+        """As fairseq's; give ``bpe=None`` where text is not in GPT-2's subwords."""
+        stock = super().from_pretrained(*args, **kwargs)
+        return SyntaxRobertaHubInterface(stock.cfg, stock.task, stock.model)
 
     @property
     def _parse_enters_last(self) -> bool:

@@ -15,10 +15,10 @@ SPECIAL = "special"
 
 
 class SyntaxBatch(dict[str, Tensor]):
-    """Features of a batch's source tokens, by their names in :data:`syntax_data.features.FEATURES`; :data:`SPECIAL`.
+    """Features of a batch's source tokens, by their names in :data:`syntax_data.features.FEATURES`.
 
     Each is an integer tensor ``(batch, n)``, one value a position of ``src_tokens``; :data:`UNKNOWN` at padding and
-    where a sentence lacks the feature.
+    where a sentence lacks the feature. Examples of several segments also have :data:`SPECIAL`.
 
     It is a dict because all that moves a batch (fairseq's ``utils.apply_to_sample``, pinned memory, data parallel
     training) goes through dicts and leaves other objects behind. Some of that returns a plain dict, which :meth:`of`

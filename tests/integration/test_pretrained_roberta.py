@@ -14,6 +14,7 @@ from fairseq import checkpoint_utils, options
 import commands
 import data_bins
 from fairseq_syntax.commands import dump
+from fairseq_syntax.models.roberta import SyntaxRobertaModel
 from syntax_data.commands import binarize
 from systems import ROBERTAS
 
@@ -84,6 +85,13 @@ def test_a_training_begins_from_stocks_weights_and_its_checkpoint_is_the_model(
         for net in (again, live)
     )
     assert torch.equal(found, expected)
+    hub = SyntaxRobertaModel.from_pretrained(str(tmp_path), path.name, str(data), bpe=None).eval()
+    tokens, syntax = (batch["net_input"].get(name) for name in ("src_tokens", "src_syntax"))
+    head = "sentence_classification_head"
+    assert torch.equal(hub.predict(head, tokens, return_logits=True, src_syntax=syntax), expected)
+    if live.syntax_features:
+        with pytest.raises(ValueError, match="needs net_input"):
+            hub.predict(head, tokens)
     dump.main([str(data), f"--path={path}", "--cpu", "--gen-subset=valid", f"--output={tmp_path}/dump.npz"])
 
 
