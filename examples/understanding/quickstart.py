@@ -55,9 +55,9 @@ OPTIONS = [
     "--encoder-layers", "2", "--encoder-embed-dim", "64", "--encoder-ffn-embed-dim", "128",
     "--encoder-attention-heads", "4", "--max-positions", "32", "--dropout", "0", "--attention-dropout", "0",
     "--criterion", "sentence_prediction", "--num-classes", "2", "--init-token", "0", "--separator-token", "2",
-    "--optimizer", "adam", "--lr", "1e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "40", "--clip-norm", "1",
-    "--batch-size", "64", "--num-workers", "0", "--no-save", "--log-format", "json", "--valid-subset", "test",
-    "--validate-interval", "1000",  # at the end alone
+    "--optimizer", "adam", "--lr", "1e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "40",
+    "--clip-norm", "1", "--batch-size", "64", "--num-workers", "0", "--no-save", "--log-format", "json",
+    "--valid-subset", "test", "--validate-interval", "1000",  # at the end alone
 ]  # fmt: skip
 
 
