@@ -180,7 +180,9 @@ def convert_folder(folder: str, output: str) -> None:
     with atomic_write(os.path.join(output, "model.pt")) as temporary:
         torch.save(state, temporary)
     print(f"left out: {', '.join(weights.rest()) or 'nothing'}")
-    print(f"wrote {output}; give fairseq-train {' '.join(architecture)} --restore-file {Path(output) / 'model.pt'}")
+    print(
+        f"wrote {output}; give fairseq-train {' '.join(architecture)} --finetune-from-model {Path(output) / 'model.pt'}"
+    )
 
 
 def _load(model: BaseFairseqModel, found: dict[str, Tensor], weights: Weights) -> None:

@@ -34,7 +34,7 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
 
     @property
     def texts(self) -> Sequence[DataBins]:
-        return [DataBins(tuple(utils.split_paths(self.cfg.data)))]
+        return [DataBins(tuple(utils.split_paths(str(self.cfg.data))))]
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.

@@ -72,6 +72,9 @@ def train(data: Path, to: Path, way: str, *more: str, cpu: bool = True):
 @pytest.mark.parametrize("way", WAYS)
 def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     whole = train(folders, tmp_path / "whole", way, "--max-epoch=4")
+    gates = {k: v for k, v in metrics.get_smoothed_values("valid").items() if k.startswith("gate_")}
+    assert len(gates) == (2 if "gated_syntax" in WAYS[way][1][-1] else 0)
+    assert all(0 < mean < 1 for mean in gates.values())
     losses = [
         torch.load(tmp_path / f"whole/checkpoint{n}.pt", weights_only=True)["extra_state"]["val_loss"] for n in (1, 4)
     ]
