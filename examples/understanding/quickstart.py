@@ -1,6 +1,6 @@
 """Does the parse reach the label? Systems on the made-up task, with gold trees, and with shuffled and flat ones.
 
-    bash run.sh quickstart attachment          two to three minutes on two cores
+    bash run.sh quickstart attachment          about four minutes on two cores
 
 makes the task (``attachment.py``), its data folders, and a table of accuracies on the test set, in --work.
 """
