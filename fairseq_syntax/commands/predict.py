@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,15 @@ import torch
 from fairseq import utils
 from fairseq.data import NestedDictionaryDataset
 from torch import Tensor, nn
-from tqdm import tqdm
 
-from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, memory_errors, read_checkpoint
+from fairseq_syntax.commands.trained import (
+    batches,
+    build_trained,
+    files_of_data_bin,
+    load_split,
+    memory_errors,
+    read_checkpoint,
+)
 from fairseq_syntax.data.examples import innermost
 from fairseq_syntax.tasks.syntax_sentence_prediction import SyntaxSentencePredictionTask
 from fairseq_syntax.tasks.syntax_sentence_ranking import SyntaxSentenceRankingTask
@@ -68,12 +74,10 @@ class Outputs:
         return found[:, : len(self.names)] if self.names else found
 
     def predicted(self, logits: Sequence[float]) -> str:
-        """Return what is predicted from the logits of an example."""
-        if self.kind == "number":
-            return self.written(logits)
-        return self.written(
-            np.flatnonzero(np.array(logits) > 0) if self.kind == "label set" else [int(np.argmax(logits))]
-        )
+        """Write what is predicted from the logits of an example."""
+        if self.kind == "label set":
+            return self.written([number for number, logit in enumerate(logits) if logit > 0])
+        return self.written(logits if self.kind == "number" else [int(np.argmax(logits))])
 
     def written(self, values: Iterable[Any]) -> str:
         """Write numbers, or labels from their numbers; -1 is padding."""
@@ -88,8 +92,23 @@ def predict(args: argparse.Namespace) -> None:
     Raises:
         InputError: the model is of another task; its labels are not the data's; an example is longer than it can read;
             or the other file is not of these examples.
-        ValueError: an ignored label is none of the model's.
+        ValueError: the ignored label is none of the model's.
     """
+    task, model, outputs = _open_model(args)
+    if args.ignored_label is not None and args.ignored_label not in outputs.names:
+        raise ValueError(f"--ignored-label: expected one of {' '.join(outputs.names)}, found {args.ignored_label}")
+    other = None if args.compare is None else Predictions.read(args.compare, outputs.kind)
+    load_split(task, args.data, args.gen_subset)
+    _check_lengths(args, task, model)
+    found = _predictions(args, model, task, outputs)
+    with atomic_write(args.output) as path:
+        found.write(path, outputs.names)
+    print(f"{args.output}: {len(found.predicted)} predictions of {args.gen_subset}")
+    _report(args, outputs.kind, found, other)
+
+
+def _open_model(args: argparse.Namespace) -> tuple[Any, nn.Module, Outputs]:
+    """Return the task of a checkpoint on the data, its model, and how that one's outputs are read."""
     overrides = {} if args.truncate_to is None else {"truncate_to": args.truncate_to}
     state, task = read_checkpoint(args.path, args.data, **overrides)
     if not isinstance(task, SyntaxSentencePredictionTask | SyntaxSentenceRankingTask):
@@ -99,45 +118,23 @@ def predict(args: argparse.Namespace) -> None:
     read = [path for folder in filter(os.path.isdir, folders) for path in files_of_data_bin(folder)]
     refuse_to_overwrite(args.output, [*read, args.path, *filter(None, [args.compare])])
     model = build_trained(args.path, state, task, cpu=args.cpu)
-    outputs = Outputs.of(task, task.build_criterion(state["cfg"].criterion))
-    ignored = [] if args.ignored_label is None else [args.ignored_label]
-    if not set(ignored) <= set(outputs.names):
-        raise ValueError(f"--ignored-label: expected one of {' '.join(outputs.names)}, found {args.ignored_label}")
-    other = None if args.compare is None else Predictions.read(args.compare, outputs.kind)
-    load_split(task, args.data, args.gen_subset)
-    _check_lengths(args, task, model)
-    batches = _batches(task, args.gen_subset, args.batch_size, next(model.parameters()).device)
-    found = _predictions(model, outputs, batches)
-    with atomic_write(args.output) as path:
-        found.write(path, outputs.names)
-    print(f"{args.output}: {len(found.predicted)} predictions of {args.gen_subset}")
-    comparison = None if other is None else compare(args.compare, other, found, outputs.kind)
-    systems = {args.output: found} if other is None else {args.output: found, args.compare: other}
-    _print({path: scores(of, outputs.kind, ignored=ignored) for path, of in systems.items()})
-    if comparison is not None:
-        print(
-            f"McNemar's exact test: {comparison.first} are right in {args.output} alone, {comparison.second} in "
-            f"{args.compare} alone, p = {comparison.p:.3g}"
-        )
+    return task, model, Outputs.of(task, task.build_criterion(state["cfg"].criterion))
 
 
-def _batches(task: Any, split: str, size: int, device: torch.device) -> Iterator[dict[str, Any]]:
-    """Yield batches of similar lengths on a device, with a progress bar over examples."""
-    dataset = task.dataset(split)
-    iterator = task.get_batch_iterator(dataset, max_sentences=size, disable_iterator_cache=True)
-    with torch.no_grad(), tqdm(total=len(dataset), unit=" examples", disable=None) as bar:
-        for batch in iterator.next_epoch_itr(shuffle=False):
-            yield utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
-            bar.update(len(batch["id"]))
+@torch.no_grad()
+def _predictions(args: argparse.Namespace, model: nn.Module, task: Any, outputs: Outputs) -> Predictions:
+    """Return the predictions of all examples.
 
-
-def _predictions(model: nn.Module, outputs: Outputs, batches: Iterable[Mapping[str, Any]]) -> Predictions:
-    """Return the predictions of all batches."""
+    Raises:
+        InputError: logits are infinite or no numbers.
+    """
     predicted: dict[int, str] = {}
     gold: dict[int, str] = {}
     logits: dict[int, Sequence[float]] = {}
-    for batch in batches:
+    for batch in batches(task, args.gen_subset, args.batch_size, model):
         ids, of_batch = batch["id"].tolist(), outputs.logits(model, batch).float().tolist()
+        if not np.isfinite(of_batch).all():
+            raise InputError(args.path, None, "expected finite logits, found others: did its training diverge?")
         predicted.update(zip(ids, map(outputs.predicted, of_batch), strict=True))
         if outputs.names:
             logits.update(zip(ids, of_batch, strict=True))
@@ -157,14 +154,22 @@ def _check_lengths(args: argparse.Namespace, task: Any, model: Any) -> None:
         raise InputError(args.data, None, message)
 
 
-def _print(systems: Mapping[str, Mapping[str, float]]) -> None:
-    """Print a table of the scores of each file, in percent."""
+def _report(args: argparse.Namespace, kind: Kind, found: Predictions, other: Predictions | None) -> None:
+    """Print the scores in percent, and the comparison with another file's."""
+    ignored = [] if args.ignored_label is None else [args.ignored_label]
+    comparison = None if other is None else compare(args.compare, other, found, kind)
+    systems = {args.output: found} if other is None else {args.output: found, args.compare: other}
+    rows = {path: scores(of, kind, ignored=ignored) for path, of in systems.items()}
     width = max(map(len, systems))
-    names = next(iter(systems.values()))
-    if names:
+    if names := list(rows[args.output]):
         print(" " * width, *(f"{name:>9}" for name in names))
-        for path, values in systems.items():
+        for path, values in rows.items():
             print(f"{path:{width}}", *(f"{100 * values[name]:9.2f}" for name in names))
+    if comparison is not None:
+        print(
+            f"McNemar's exact test: {comparison.first} are right in {args.output} alone, {comparison.second} in "
+            f"{args.compare} alone, p = {comparison.p:.3g}"
+        )
 
 
 def get_parser() -> argparse.ArgumentParser:

@@ -126,12 +126,17 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
         classification_head_name: str | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """As fairseq's, with arguments of :meth:`SyntaxRobertaEncoder.extract_features`; heads read pooled states."""
+        """As fairseq's, with arguments of :meth:`SyntaxRobertaEncoder.extract_features`; heads read pooled states.
+
+        A head that ``reads_positions`` gets the states of all of them.
+        """
         features_only = features_only or classification_head_name is not None
         x, extra = super().forward(src_tokens, features_only, return_all_hiddens, **kwargs)
         if classification_head_name is not None:
-            x = self.pooled(x, src_tokens, kwargs.get("src_syntax"))
-            x = self.classification_heads[classification_head_name](x)
+            head = self.classification_heads[classification_head_name]
+            if not getattr(head, "reads_positions", False):
+                x = self.pooled(x, src_tokens, kwargs.get("src_syntax"))
+            x = head(x)
         return x, extra
 
     def pooled(self, x: Tensor, src_tokens: Tensor, src_syntax: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -35,7 +35,7 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
 
     @property
     def texts(self) -> Sequence[DataBins]:
-        return [DataBins(tuple(utils.split_paths(self.cfg.data)))]
+        return [DataBins(tuple(utils.split_paths(str(self.cfg.data))))]
 
     @property
     def example_places(self) -> Sequence[Place]:

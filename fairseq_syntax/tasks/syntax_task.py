@@ -130,6 +130,11 @@ class SyntaxTask(FairseqTask):
                 "supervision. --criterion %s has one",
                 self.criterion_of_parses,
             )
+        elif self._has_auxiliary_losses and not self.label_features:
+            logger.warning(
+                "the criterion has losses of predicted parses, but the model predicts none: it trains without these. "
+                "--parent-prediction and --distance-prediction predict them"
+            )
         return criterion
 
     def load_features(self, text: DataBins, split: str, **kwargs: Any) -> SplitFeatures:

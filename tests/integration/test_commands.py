@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
     split = ["-s", "src", "-t", "tgt", f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test"]
     model = [trained.data, "--path", trained.checkpoint, "--cpu"]
     text, translations = corpus / "test.src", corpus / "test.tgt"
+    qas = [{"id": "1", "question": "b", "answers": [], "is_impossible": True}]
+    (out / "questions").write_text(json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": qas}]}]}))
     words: dict[str, list[object]] = {
         "parse": ["--input", text, "--output-prefix", out / "x", "--parser=control", "--control=random", "--workers=2"],
         "binarize": [*split, "--destdir", out, "--workers=2"],
@@ -60,6 +63,7 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
         ],
         "average-checkpoints": ["--inputs", trained.checkpoint, "--output", out / "x.pt"],
         "experiment": ["quickstart", "-n", "--work", out],
+        "squad": ["prepare", "--input", out / "questions", "--split=x", "--output-dir", out, "--bpe=none"],
     }  # fmt: skip
     return words[command]
 

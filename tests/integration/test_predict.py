@@ -24,6 +24,7 @@ PREDICTION = ["--task=syntax_sentence_prediction", "--criterion=sentence_predict
 #: By kind of predictions: number of texts, and options of task, criterion and model.
 KINDS = {
     "label": (2, [*PREDICTION, "--num-classes=2", "--arch=seprem_roberta"]),
+    "marked": (1, [*PREDICTION, "--num-classes=2", "--arch=seprem_roberta", "--pooling=markers", "--markers=s,t"]),
     "label set": (1, [*PREDICTION, "--num-classes=2", "--arch=roberta", "--criterion=multi_label_prediction"]),
     "number": (2, [*PREDICTION, "--num-classes=1", "--regression-target", "--arch=pos_roberta"]),
     "option": (
@@ -48,6 +49,9 @@ def trained(tmp_path_factory):
                 for split in ("train", "valid"):
                     numbers = "".join(f"{Random(i).random()}\n" for i in range(NUMBER))
                     (data / f"label/{split}.label").write_text(numbers)
+            if kind == "marked":
+                lines = [f"s {line} t a" for line in data_bins.sentences(NUMBER, words=4)]
+                example_bins.text(data / "input0", {"train": lines, "valid": lines})
             if kind == "label set":
                 sets = [["no"], ["yes"], ["yes", "no"], []] * (NUMBER // 4)
                 for split in ("train", "valid"):
@@ -70,7 +74,7 @@ def gold(data: Path, kind: str) -> list[str]:
         lines = (data / "label/valid.label").read_text().split()
         return [f"{torch.tensor(float(line)).item():.7g}" for line in lines] if kind == "number" else lines
     random = Random(2)
-    return [random.choice(["no", "yes"]) for _ in range(NUMBER)] if kind == "label" else []
+    return [random.choice(["no", "yes"]) for _ in range(NUMBER)] if kind != "label set" else []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -157,7 +161,7 @@ def test_what_does_not_fit_is_refused(trained, tmp_path):
     example_bins.tokens(other / "label", "valid", ["no"] * NUMBER, ["yes", "no", "maybe"])
     assert "expected labels of the checkpoint (no yes), found maybe" in refused(other, *given)
     example_bins.tokens(other / "label", "valid", ["no", "maybe", *["no"] * (NUMBER - 2)], ["yes", "no"])
-    assert re.search(r"label/valid:2: expected labels of .*label/dict\.txt, found 1 others", refused(other, *given))
+    assert re.search(r"label/valid:2: expected a label of .*label/dict\.txt, found another one", refused(other, *given))
     long = [" ".join(line.split() * 4) for line in data_bins.sentences(NUMBER, words=10)]
     long_data = tmp_path / "long"
     shutil.copytree(data, long_data)

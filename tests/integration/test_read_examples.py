@@ -35,6 +35,7 @@ SYSTEMS = {
     "pairs": (2, "gpt2", [*PREDICTION, "--arch=seprem_roberta"]),
     "truncated pairs": (2, "gpt2", [*PREDICTION, "--arch=gated_syntax_roberta", "--truncate-to=14"]),
     "sentences": (1, "words", [*PREDICTION, "--arch=sg_net_roberta"]),
+    "marked": (1, "gpt2", [*PREDICTION, "--arch=seprem_roberta", "--pooling=markers", "--markers=m0,m1"]),
     "no syntax": (2, "words", [*PREDICTION, "--arch=relative_position_roberta"]),
     "options": (3, "gpt2", [*RANKING, "--arch=pos_roberta", "--max-option-length=9"]),
     "options last": (3, "words", [*RANKING, "--arch=sla_roberta", "--context-first", "--max-option-length=3"]),
@@ -51,26 +52,27 @@ def gpt2(folder: Path) -> dict[str, str]:
     return {"gpt2_encoder_json": f"{folder}/encoder.json", "gpt2_vocab_bpe": f"{folder}/vocab.bpe"}
 
 
-def make_text(folder: Path, lines: list[str], subwords: str) -> None:
-    """Parse and binarize a text as a user does."""
+def make_text(folder: Path, lines: list[str], subwords: str, markers: list[str]) -> None:
+    """Parse and binarize a text as a user does; markers are not parsed."""
     raw = folder.parent / f"raw-{folder.name}"
     raw.mkdir(parents=True)
     text, pieces = raw / "text", raw / "text.bpe"
-    text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    unmarked = (" ".join(word for word in line.split() if word not in markers) for line in lines)
+    text.write_text("".join(f"{line}\n" for line in unmarked), encoding="utf-8")
     parse.main(["--input", str(text), "--parser", "fake"])
-    encode, vocabulary = str, []
+    encode, more = str, ["--markers", ",".join(markers)] if markers else []
     if subwords == "gpt2":
         files = gpt2(raw)
-        encode = gpt2_bpe.GPT2BPE(gpt2_bpe.GPT2BPEConfig(**files)).encode
-        vocabulary = ["--gpt2-encoder-json", files["gpt2_encoder_json"]]
+        encode = encoder(gpt2_bpe.GPT2BPE(gpt2_bpe.GPT2BPEConfig(**files)), markers)
+        more += ["--gpt2-encoder-json", files["gpt2_encoder_json"]]
     pieces.write_text("".join(f"{encode(line)}\n" for line in lines), encoding="utf-8")
-    known = "".join(f"{i} 1\n" for i in range(260)) if subwords == "gpt2" else _words()
+    known = "".join(f"{symbol} 1\n" for symbol in (*range(260), "m0", "m1")) if subwords == "gpt2" else _words()
     (raw / "dict.txt").write_text(known, encoding="utf-8")
     prefixes = [f"--{split}pref={pieces}" for split in ("train", "valid")]
     arguments = ["--only-source", *prefixes, f"--srcdict={raw}/dict.txt", f"--destdir={folder}", "--workers=1"]
     fairseq_cli.preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
     parses = [f"--{split}parse={text}" for split in ("train", "valid")]
-    binarize.main(["--only-source", *prefixes, *parses, f"--destdir={folder}", "--subwords", subwords, *vocabulary])
+    binarize.main(["--only-source", *prefixes, *parses, f"--destdir={folder}", "--subwords", subwords, *more])
 
 
 def _words() -> str:
@@ -80,46 +82,46 @@ def _words() -> str:
 
 @pytest.fixture(params=SYSTEMS)
 def trained(request, fake_parser, tmp_path):
-    """The options of from_pretrained of a system, its data, and its number of texts."""
+    """The arguments of from_pretrained for a system, and the lines of its texts."""
     number, subwords, model = SYSTEMS[request.param]
     data = tmp_path / "data"
-    for i in range(number):
-        make_text(data / f"input{i}", LINES[i], subwords)
-    if not number:
-        make_text(data, LINES[0], subwords)
+    markers = ["m0", "m1"] if request.param == "marked" else []
+    texts = [
+        [f"m0 {line or 'it'} m0 fell m1" for line in lines] if markers else lines for lines in LINES[: number or 1]
+    ]
+    for i, lines in enumerate(texts):
+        make_text(data / f"input{i}" if number else data, lines, subwords, markers)
     for split in ("train", "valid") if number else ():
         example_bins.tokens(data / "label", split, ["no", "yes", "no", "no", "yes"], ["no", "yes"])
         (data / f"label/{split}.label").write_text("0\n1\n1\n0\n0\n")
     commands.train(data, tmp_path, *SIZES, *model, "--max-update=3", "--no-epoch-checkpoints", model=[])
     files = gpt2(tmp_path) if subwords == "gpt2" else {}
-    return ((str(tmp_path), "checkpoint_last.pt", str(data)), files, number)
+    return (str(tmp_path), "checkpoint_last.pt", str(data)), files, texts
 
 
 def test_new_text_has_the_outputs_of_the_same_lines_in_the_data(trained):
-    given, files, number = trained
+    given, files, texts = trained
     model = SyntaxRobertaModel.from_pretrained(*given, **files).eval()
     model.task.load_dataset("valid")
     dataset = model.task.dataset("valid")
     samples = [dataset.collater([dataset[i]]) for i in range(5)]
-    texts = LINES[: max(number, 1)]
-    for k in (1, 2) if number == 3 else (None,):
-        chosen = [texts[0], texts[k]] if k else texts
-        examples = [model.read(*lines, truncate=True) for lines in zip(*chosen, strict=True)]
-        inputs = [sample["net_input" if k is None else f"net_input{k}"] for sample in samples]
-        if not number:  # tokens of the data are masked
-            assert [len(e) for e in examples] == [len(of["src_tokens"][0]) for of in inputs]
-            for example, of_input in zip(examples, inputs, strict=True):
-                for name, values in of_input["src_syntax"].items():
-                    assert example.features[name].tolist() == values[0].tolist() or not len(example.features[name])
-            assert model.extract_features(examples).shape == (5, max(map(len, examples)), 16)
-            continue
+    options = {f"net_input{k}": [texts[0], texts[k]] for k in (1, 2)} if len(texts) == 3 else {"net_input": texts}
+    for name, of_option in options.items():
+        examples = [model.read(*lines, truncate=True) for lines in zip(*of_option, strict=True)]
+        inputs = [sample[name] for sample in samples]
         for example, of_input in zip(examples, inputs, strict=True):
-            assert example.tokens.tolist() == of_input["src_tokens"][0].tolist()
-        with torch.no_grad():
-            expected = torch.cat([model.model(**of, classification_head_name=HEAD)[0] for of in inputs])
-            torch.testing.assert_close(model.predict(HEAD, examples, return_logits=True), expected)
-            torch.testing.assert_close(model.predict(HEAD, examples[3], return_logits=True), expected[3:4])
-            assert model.extract_features(examples[3]).shape == (1, len(examples[3]), 16)
+            tokens, syntax = of_input["src_tokens"][0], of_input.get("src_syntax", {})
+            masked = tokens != example.tokens
+            assert not masked.any() or HEAD not in model.model.classification_heads
+            for feature, values in syntax.items():
+                assert torch.equal(values[0], example.features[feature]) or not len(example.features[feature])
+        states = model.extract_features(examples)
+        assert states.shape == (5, max(map(len, examples)), 16)
+        if HEAD in model.model.classification_heads:
+            with torch.no_grad():
+                expected = torch.cat([model.model(**of, classification_head_name=HEAD)[0] for of in inputs])
+                torch.testing.assert_close(model.predict(HEAD, examples, return_logits=True), expected)
+                torch.testing.assert_close(model.predict(HEAD, examples[3], return_logits=True), expected[3:4])
 
 
 @pytest.mark.parametrize("trained", ["pairs", "no syntax"], indirect=True)

@@ -19,8 +19,8 @@ SIZES = [
 ]  # fmt: skip
 TRAINING = [
     "--task=syntax_sentence_prediction", "--criterion=sentence_prediction", "--num-classes=2", "--init-token=0",
-    "--separator-token=2", "--batch-size=64", "--lr=0.002", "--lr-scheduler=polynomial_decay", "--warmup-updates=40",
-    "--max-update=400", "--total-num-update=400", "--validate-interval=1000", "--no-save",
+    "--separator-token=2", "--batch-size=64", "--lr=0.001", "--lr-scheduler=fixed", "--warmup-updates=40",
+    "--max-update=400", "--validate-interval=1000", "--no-save",
 ]  # fmt: skip
 
 
