@@ -137,7 +137,8 @@ class SyntaxAttention(MultiheadAttention):
         if not self.experts:
             return syntax
         if self._joins_tables:
-            return syntax.with_biases([sum_of_tables(list(self.experts.values()), syntax.biases)])
+            tables: Any = [*self.experts.values()]
+            return syntax.with_biases([sum_of_tables(tables, syntax.biases)])
         biases = zip(self.bias_names, syntax.biases, strict=True)
         return syntax.with_biases([self.experts[n](b, x) if n in self.experts else b for n, b in biases])
 
