@@ -31,6 +31,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 
 from fairseq_syntax.data.composition import compose
@@ -48,6 +49,7 @@ from random_models import (
     random_batch,
     random_segments,
 )
+from syntax_data.features import FEATURES
 from syntax_data.io.workers import end_with_parent
 
 #: By width, and how many tokens a batch has.
@@ -160,12 +162,12 @@ def growth(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> Non
 
 
 def examples(chosen: Mapping[str, str], repeats: int) -> None:
-    """Print what features cost, of 32 examples of 128 tokens: microseconds an example, MB a batch."""
+    """Print what features cost, of 32 examples of 128 tokens: bytes a token on disk, µs an example, MB a batch."""
     size = SIZES[Classifier][128][0]
     segments = [random_segments(Random(i), 94, 32) for i in range(32)]
     batch = example_batch(Random(1), segments)
-    print("\n32 examples of 128 tokens\n\n| | features | compose, µs | collate, µs | biases, µs | biases, MB |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("\n32 examples of 128 tokens\n\n| | features | bytes | compose, µs | collate, µs | biases, µs | biases, MB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for name, of in chosen.items():
         system = Classifier(of, size, cpu=True)
         found = system.sample(batch)["net_input"].get("src_syntax")
@@ -182,7 +184,8 @@ def examples(chosen: Mapping[str, str], repeats: int) -> None:
         }
         times, _ = in_turn(parts, [batch], repeats)
         megabytes = sum(shared.untyped_storage().nbytes() for shared in system.build_masks(batch)) / 1e6
-        cells = [", ".join(names), *(f"{1e6 * value / len(segments):.0f}" for value in times.values())]
+        stored = sum(np.dtype(FEATURES[feature].dtype).itemsize for feature in names)
+        cells = [", ".join(names), str(stored), *(f"{1e6 * value / len(segments):.0f}" for value in times.values())]
         print(f"| {name} | {' | '.join(cells)} | {megabytes:.1f} |", flush=True)
 
 
