@@ -9,16 +9,18 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.dataclass.utils import interpret_dc_type
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers masks)
-from fairseq_syntax.criterions.label_smoothed_cross_entropy_with_syntax import LabelSmoothedCrossEntropyWithSyntaxConfig
+from fairseq_syntax.criterions.predicted_parses import PredictedParsesConfig
 from fairseq_syntax.encoder.encoder_options import PARTS, GateOptions, SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import bias_names, bias_options, bias_type
 from fairseq_syntax.modules.pooling import PoolingOptions
 from fairseq_syntax.options import Option, options_of
+from fairseq_syntax.tasks.example_task import ExampleTaskConfig
+from fairseq_syntax.tasks.syntax_sentence_ranking import StockRankingConfig, SyntaxSentenceRankingConfig
+from fairseq_syntax.tasks.syntax_task import SyntaxTaskConfig
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 
 PAGE = Path(__file__).parent / "options.md"
@@ -50,12 +52,16 @@ def options_page() -> str:
         _table(option, (_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part))),
         "## Of `syntax_roberta` alone\n",
         _table(option, map(_of_ours, options_of(PoolingOptions))),
-        "## Of the task\n",
-        _table(option, _of_fairseqs(SyntaxTranslationConfig, TranslationConfig)),
-        "## Of the criterion `label_smoothed_cross_entropy_with_syntax`\n",
-        _table(
-            option, _of_fairseqs(LabelSmoothedCrossEntropyWithSyntaxConfig, LabelSmoothedCrossEntropyCriterionConfig)
-        ),
+        "## Of every task\n",
+        _table(option, _of_fairseqs(SyntaxTaskConfig)),
+        "## Of `syntax_translation`\n",
+        _table(option, _of_fairseqs(SyntaxTranslationConfig, SyntaxTaskConfig, TranslationConfig)),
+        "## Of `syntax_sentence_prediction` and `syntax_sentence_ranking`\n",
+        _table(option, _of_fairseqs(ExampleTaskConfig, SyntaxTaskConfig)),
+        "## Of `syntax_sentence_ranking` alone\n",
+        _table(option, _of_fairseqs(SyntaxSentenceRankingConfig, ExampleTaskConfig, StockRankingConfig)),
+        "## Of the criterions `label_smoothed_cross_entropy_with_syntax` and `masked_lm_with_syntax`\n",
+        _table(option, _of_fairseqs(PredictedParsesConfig)),
     ]
     return "\n".join(parts)
 
@@ -80,14 +86,14 @@ def _of_ours(option: Option) -> tuple[str, str, str]:
     return f"`{option.flag} {values}`", *_meaning_and_default(option.about["help"], option.default)
 
 
-def _of_fairseqs(config: type, stock: type) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of a configuration that is declared in fairseq's way, without what fairseq's own has."""
-    theirs = {field.name for field in dataclasses.fields(stock)}
+def _of_fairseqs(config: type, *without: type) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of a configuration that is declared in fairseq's way, without what others have."""
+    theirs = {field.name for other in without for field in dataclasses.fields(other)}
     for field in dataclasses.fields(config):
         if field.name in theirs or "help" not in field.metadata:
             continue
-        values, default = {float: " X", bool: ""}.get(field.type, " TEXT"), field.default
         kind: Any = interpret_dc_type(field.type)
+        values, default = {float: " X", int: " N", bool: ""}.get(kind, " TEXT"), field.default
         if isinstance(kind, type) and issubclass(kind, Enum):
             values = f" {_one_of([str(choice.value) for choice in kind])}"
         flag = f"`--{field.name.replace('_', '-')}{values}`"

@@ -1,8 +1,8 @@
-"""Syntax-aware neural machine translation for fairseq.
+"""Models of fairseq that read the parse of their input: translation, classification, ranking and masked LM.
 
-Importing this package, or giving it to a fairseq command as ``--user-dir fairseq_syntax``, registers the
-task ``syntax_translation``, the architectures of :mod:`fairseq_syntax.models.architectures` and the criterion
-``label_smoothed_cross_entropy_with_syntax``.
+Importing this package, or giving it to a fairseq command as ``--user-dir fairseq_syntax``, registers the tasks of
+:mod:`fairseq_syntax.tasks`, the architectures of :mod:`fairseq_syntax.models.architectures` and the criterions of
+:mod:`fairseq_syntax.criterions`.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Does the parse reach the label? Systems on the made-up task, with the task's trees, with shuffled and with flat ones.
+"""Does the parse reach the label? Systems on the made-up task, with gold trees, and with shuffled and flat ones.
 
-    bash run.sh quickstart attachment          two minutes on two cores
+    bash run.sh quickstart attachment          about four minutes on two cores
 
 makes the task (``attachment.py``), its data folders, and a table of accuracies on the test set, in --work.
 """
@@ -19,12 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import attachment
 from syntax_data.commands.main import command_line, run
+from syntax_experiments.corpora import attachment
 
 SPLITS = ("train", "valid", "test")
-#: The controls of fairseq-syntax-binarize, by columns of the table.
-TREES = {"the task's trees": None, "shuffled": "shuffled", "flat": "flat"}
+#: Options of fairseq-syntax-binarize, by columns of the table.
+TREES: dict[str, list[str]] = {
+    "gold trees": [],
+    "shuffled trees": ["--control", "shuffled"],
+    "flat trees": ["--control", "flat"],
+}
 NO_TREES = "no trees"
 
 
@@ -51,9 +55,9 @@ OPTIONS = [
     "--encoder-layers", "2", "--encoder-embed-dim", "64", "--encoder-ffn-embed-dim", "128",
     "--encoder-attention-heads", "4", "--max-positions", "32", "--dropout", "0", "--attention-dropout", "0",
     "--criterion", "sentence_prediction", "--num-classes", "2", "--init-token", "0", "--separator-token", "2",
-    "--optimizer", "adam", "--lr", "2e-3", "--lr-scheduler", "fixed", "--warmup-updates", "40",
-    "--batch-size", "64", "--num-workers", "0", "--no-save", "--log-format", "json", "--valid-subset", "test",
-    "--validate-interval", "1000",  # at the end alone
+    "--optimizer", "adam", "--lr", "1e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "40",
+    "--clip-norm", "1", "--batch-size", "64", "--num-workers", "0", "--no-save", "--log-format", "json",
+    "--valid-subset", "test", "--validate-interval", "1000",  # at the end alone
 ]  # fmt: skip
 
 
@@ -74,23 +78,22 @@ def call(*command: object, log: Path | None = None) -> str:
 
 
 def make_data(raw: Path, data: Path, segments: int) -> None:
-    """Write a data folder with tokens and labels, as for fairseq, and copies of it with the parses of each control."""
-    tokens = data / "tokens"
-    names = [f"input{i}" for i in range(segments)]
-    text = "".join((raw / f"train.{name}").read_text(encoding="utf-8") for name in names)
-    (raw / "dict.txt").write_text("".join(f"{word} {n}\n" for word, n in Counter(text.split()).most_common()))
-    for name in [*names, "label"]:
-        prefixes = [f"--{split}pref={raw}/{split}.{name}" for split in SPLITS]
-        dictionary = [] if name == "label" else ["--srcdict", raw / "dict.txt"]
-        call("fairseq-preprocess", "--only-source", *prefixes, *dictionary, "--destdir", tokens / name)
-    for trees, control in TREES.items():
-        shutil.copytree(tokens, data / trees)
+    """Write a data folder for each column: tokens and labels, as fairseq reads them, and parses."""
+    inputs = [f"input{i}" for i in range(segments)]
+    prefixes = {name: [f"--{split}pref={raw}/{split}.{name}" for split in SPLITS] for name in [*inputs, "label"]}
+    for names in (inputs, ["label"]):  # the segments have one dictionary
+        words = Counter(word for name in names for word in (raw / f"train.{name}").read_text(encoding="utf-8").split())
+        dictionary = raw / f"dict.{names[0]}.txt"
+        dictionary.write_text("".join(f"{word} {n}\n" for word, n in words.most_common()), encoding="utf-8")
         for name in names:
-            prefixes = [f"--{split}pref={raw}/{split}.{name}" for split in SPLITS]
-            of_control = ["--control", control] if control else []
+            folder = data / NO_TREES / name
+            call("fairseq-preprocess", "--only-source", *prefixes[name], "--srcdict", dictionary, "--destdir", folder)
+    for trees, control in TREES.items():
+        shutil.copytree(data / NO_TREES, data / trees, dirs_exist_ok=True)
+        for name in inputs:
             call(
-                "fairseq-syntax-binarize", "--only-source", *prefixes, "--subwords", "words",
-                "--parser-name", "attachment", *of_control, "--destdir", data / trees / name,
+                "fairseq-syntax-binarize", "--only-source", *prefixes[name], "--subwords", "words",
+                "--parser-name", "attachment", *control, "--destdir", data / trees / name,
             )  # fmt: skip
 
 
@@ -117,27 +120,25 @@ def table(found: dict[tuple[str, str], float]) -> str:
 
 def quickstart(args: argparse.Namespace) -> None:
     """Make everything again, and print the table."""
-    work: Path = args.work
-    for name in ("raw", "data", "logs"):
-        shutil.rmtree(work / name, ignore_errors=True)
-    (work / "logs").mkdir(parents=True)
+    work: Path = args.work / f"segments{args.segments}"
+    (work / "logs").mkdir(parents=True, exist_ok=True)
     task = attachment.make_task(Random(1), segments=args.segments, train=args.train, held_out=args.held_out)
     for split, questions in task.items():
         attachment.write(work / "raw", split, questions)
     make_data(work / "raw", work / "data", args.segments)
-    options = ["--max-update", str(args.max_update), "--seed", str(args.seed)]
+    updates = str(args.max_update)
+    options = ["--max-update", updates, "--total-num-update", updates, "--seed", str(args.seed)]
     runs = [(system, trees) for system in SYSTEMS for trees in (TREES if system.needs_trees else [NO_TREES])]
     print(f"training {len(runs)} models, {args.jobs} at a time …", flush=True)
 
-    def one(system: System, trees: str) -> float:
-        folder = work / "data" / ("tokens" if trees == NO_TREES else trees)
-        log = work / "logs" / f"{system.name}, {trees}.log"
-        found = accuracy(system, folder, log, options)
+    def one(number: int, system: System, trees: str) -> float:
+        log = work / f"logs/{number:02}.{system.architecture}.log"
+        found = accuracy(system, work / "data" / trees, log, options)
         print(f"{system.name}, {trees}: {found:.1f}%", flush=True)
         return found
 
     with ThreadPoolExecutor(args.jobs) as jobs:
-        found = list(jobs.map(one, *zip(*runs, strict=True)))
+        found = list(jobs.map(one, range(len(runs)), *zip(*runs, strict=True)))
     text = table({(system.name, trees): value for (system, trees), value in zip(runs, found, strict=True)})
     (work / "table.md").write_text(text, encoding="utf-8")
     print(f"\nWords alone: 50.0%\n\n{text}")
@@ -151,7 +152,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--segments", type=int, choices=[1, 2], default=1, help="of an example (default: 1)")
     parser.add_argument("--train", type=int, default=4000, help="training sentences (default: %(default)s)")
     parser.add_argument("--held-out", type=int, default=100, help="different ones in valid and test (default: 100)")
-    parser.add_argument("--max-update", type=int, default=400, metavar="N", help="updates of a model (default: 400)")
+    parser.add_argument("--max-update", type=int, default=600, metavar="N", help="updates of a model (default: 600)")
     parser.add_argument("--seed", type=int, default=1, help="of the models (default: 1)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="models trained at a time (default: 2)")
     return parser

@@ -156,6 +156,10 @@ def compare(found: Recorded, model: Any, *, resuming: bool) -> None:
         if _config(model) is not None:
             logger.warning("%s: no options are recorded, so they are not compared with the model's", found.path)
         return
+    before, now = (getattr(options, "label_names", None) for options in (found.model, model))
+    if resuming and before and now and before != now:
+        message = f"expected label/dict.txt of the data with the labels that it was trained with, {before}, found {now}"
+        raise InputError(found.path, None, message)
     pruned = {"encoder_layers_to_keep": getattr(model, "encoder_layers_to_keep", None)}
     options = Namespace(**{**vars(found.model), **pruned})
     if not resuming and _config(options) is None:

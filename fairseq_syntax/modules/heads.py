@@ -20,7 +20,7 @@ MASK_RATE, RANDOM_RATE = 0.8, 0.1
 
 _SLOPE = 0.1  # of leaky ReLU
 
-_UNDER = "under --criterion label_smoothed_cross_entropy_with_syntax"
+_UNDER = "under --criterion label_smoothed_cross_entropy_with_syntax or masked_lm_with_syntax"
 
 
 class ParentScorer(nn.Module):

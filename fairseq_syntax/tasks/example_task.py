@@ -2,11 +2,12 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
+import filecmp
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 from fairseq.data import Dictionary
 
@@ -41,6 +42,8 @@ class ExampleTask(SyntaxTask):
     """
 
     criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
+    #: Line i of each text makes example i.
+    lines_correspond: ClassVar[bool] = True
     dictionary: Dictionary
 
     @property
@@ -57,13 +60,15 @@ class ExampleTask(SyntaxTask):
 
         Raises:
             FileNotFoundError: a text lacks the split, or features.
-            InputError: features are not those of the tokens; or texts differ in the number of lines, or in settings or
-                parser of their features.
+            InputError: features are not those of the tokens; or texts differ in their dictionaries, in the number of
+                lines, or in settings or parser of their features.
         """
         texts = self.texts
+        for text in texts[1:]:
+            _check_dictionary(text, texts[0])
         lengths = [line_lengths(text, split, combine=combine) for text in texts]
         for text, found in zip(texts, lengths, strict=True):
-            if len(found) != len(lengths[0]):
+            if self.lines_correspond and len(found) != len(lengths[0]):
                 message = f"expected {len(lengths[0])} lines, as {texts[0].folders[0]} has, found {len(found)}"
                 raise InputError(os.path.join(text.folders[0], split), None, message)
         features = [self.load_features(text, split, combine=combine) for text in texts]
@@ -131,6 +136,15 @@ class ExampleTask(SyntaxTask):
             yield
         finally:
             cfg.max_positions, cfg.shorten_method = given
+
+
+def _check_dictionary(text: DataBins, first: DataBins) -> None:
+    """Raise :class:`InputError` if a text has a dictionary, and another one than the first, by which it is read."""
+    path, expected = (os.path.join(of_text.folders[0], "dict.txt") for of_text in (text, first))
+    if not os.path.exists(path) or filecmp.cmp(path, expected, shallow=False):
+        return
+    if Dictionary.load(path) != Dictionary.load(expected):
+        raise InputError(path, None, f"expected the symbols of {expected}, found others: give both the same --srcdict")
 
 
 def _check_agreement(text: DataBins, first: DataBins, split: str, *, combine: bool) -> None:

@@ -18,6 +18,7 @@ from fairseq.data import (
     data_utils,
 )
 from fairseq.data.shorten_dataset import maybe_shorten_dataset
+from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
@@ -25,12 +26,13 @@ from omegaconf import II, MISSING
 
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
+from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 
 
 @dataclass
-class SyntaxSentenceRankingConfig(ExampleTaskConfig):
-    """fairseq's options of the task, which has no such class, and ours."""
+class StockRankingConfig(FairseqDataclass):
+    """fairseq's options of ``sentence_ranking``, which has no such class."""
 
     data: str = field(default=MISSING, metadata={"help": "folder with input0 (the context), input1 … and label"})
     num_classes: int = field(default=-1, metadata={"help": "number of sentences to choose from"})
@@ -51,12 +53,18 @@ class SyntaxSentenceRankingConfig(ExampleTaskConfig):
         default=None, metadata={"help": "cut each sentence to choose from to this number of tokens"}
     )
     max_positions: int = field(default=512, metadata={"help": "number of tokens of an example at most"})
-    context_first: bool = field(
-        default=False,
-        metadata={"help": "put the context before the sentence to choose (SG-Net; fairseq puts it behind)"},
-    )
     seed: int = II("common.seed")
     dataset_impl: Optional[str] = II("dataset.dataset_impl")
+
+
+@dataclass
+class SyntaxSentenceRankingConfig(ExampleTaskConfig, StockRankingConfig):
+    """fairseq's options of the task, and ours."""
+
+    context_first: bool = field(
+        default=False,
+        metadata={"help": "put the context before the sentence to choose (SG-Net), not behind it as fairseq does"},
+    )
 
 
 @register_task("syntax_sentence_ranking", dataclass=SyntaxSentenceRankingConfig)
@@ -87,6 +95,14 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
     def folders(self) -> Sequence[str]:
         """``input0``, the context, and one of each option."""
         return [f"input{k}" for k in range(1 + self.cfg.num_classes)]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        """The places of the context and one option."""
+        cfg = self.cfg
+        first, second = (0, 1) if cfg.context_first else (1, 0)
+        most = [None, cfg.max_option_length]
+        return [Place(first, cfg.init_token, most[first]), Place(second, cfg.separator_token, most[second])]
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.

@@ -41,7 +41,7 @@ from syntax_data.features.labels import WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
 
-__all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "parse_kinds", "truncate"]
+__all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "parse_kinds", "truncate", "window"]
 
 #: Every feature by name, in the order in which they are written.
 FEATURES: dict[str, Feature] = {
@@ -72,4 +72,15 @@ def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.nd
     return {
         name: FEATURES[name].cut(values, length - 1, features) if len(values) > length else values
         for name, values in features.items()
+    }
+
+
+def window(features: Mapping[str, np.ndarray], subwords: range) -> dict[str, np.ndarray]:
+    """Cut features, ``(n,)`` or ``(0,)``, to some consecutive subwords and ``</s>``; otherwise as :func:`truncate`."""
+    cut = truncate(features, subwords.stop + 1)
+    if not subwords.start:
+        return cut
+    return {
+        name: FEATURES[name].without_first(values, subwords.start, cut) if len(values) else values
+        for name, values in cut.items()
     }

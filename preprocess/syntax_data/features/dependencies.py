@@ -35,6 +35,23 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     return [*values, 0]
 
 
+def _reattached(values: np.ndarray, word: np.ndarray, kept: slice) -> np.ndarray:
+    """``head`` of the subwords `kept`: a word whose head is not among them depends on its nearest ancestor that is.
+
+    Heads are numbered as in `values`. Raises :class:`ValueError` if the heads of other words lead into a cycle.
+    """
+    head_of_word = np.zeros(int(word[-1]) + 2, values.dtype)  # numbered from 1, as in `values`
+    head_of_word[word + 1] = values
+    heads, words = values[kept], word[kept]
+    for _ in range(len(values)):
+        lost = (heads > words[-1:] + 1) | ((heads > 0) & (heads <= words[:1]))
+        if not lost.any():
+            return heads
+        heads = np.where(lost, head_of_word[heads], heads)
+    word_in_cycle = int(heads[lost].max()) - 1
+    raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
+
+
 class Head(Feature):
     name = "head"
     source = CONLLU.name
@@ -58,17 +75,13 @@ class Head(Feature):
 
         Needs ``word`` in `features`. Raises :class:`ValueError` if the heads that are cut off lead into a cycle.
         """
+        return np.append(_reattached(values, features["word"], slice(kept)), 0).astype(values.dtype)
+
+    def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """As :meth:`cut`, of which the beginning is cut off."""
         word = features["word"]
-        words = int(word[kept - 1]) + 1 if kept else 0
-        head_of_word = np.zeros(int(word[-1]) + 2, values.dtype)  # numbered from 1, as in `values`
-        head_of_word[word + 1] = values
-        cut = values[:kept]
-        for _ in range(len(values)):
-            if not (cut > words).any():
-                return np.append(cut, 0).astype(values.dtype)
-            cut = np.where(cut > words, head_of_word[cut], cut)
-        word_in_cycle = int(cut.max()) - 1
-        raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
+        heads = _reattached(values, word, slice(first, None))
+        return np.where(heads > 0, heads - word[first], 0).astype(values.dtype)
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
         yield rows.last & (rows.values != 0), "no head for </s>"

@@ -89,6 +89,10 @@ class Feature(ABC):
         `values` are ``(n,)``, `features` all features of the sentence by name.
         """
 
+    def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The values, ``(n - first,)``, of subword `first` and those after it; arguments as :meth:`cut` has them."""
+        return values[first:]
+
     @abstractmethod
     def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
         """Yield the invalid values.

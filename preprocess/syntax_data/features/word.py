@@ -53,6 +53,9 @@ class Word(Feature):
     def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.append(values[:kept], values[kept - 1] + 1 if kept else 0).astype(values.dtype)
 
+    def without_first(self, values: np.ndarray, first: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        return values[first:] - values[first]
+
     def wrong(self, rows: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
         step = np.diff(rows.values, prepend=0)
         yield rows.first & (rows.values != 0), "the first word to be number 0"

@@ -23,7 +23,7 @@ from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.modules.biases import UNKNOWN, BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.testing import random_features
-from syntax_data.features import INFINITE, truncate
+from syntax_data.features import INFINITE, truncate, window
 from time_limit import within
 
 
@@ -172,7 +172,7 @@ def test_no_sentence_is_dropped_and_buckets_bound_the_number_of_shapes(sentences
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
+def test_features_of_a_part_make_the_submatrix_of_the_whole_mask(seed):
     random = Random(seed)
     words = random.randint(1, 9)
     whole = {k: np.array(v) for k, v in random_features(random, words, words + random.randint(0, 4)).items()}
@@ -192,6 +192,13 @@ def test_truncated_features_make_the_submatrix_of_the_whole_mask(seed):
             if kept > 1:
                 assert (slr[: kept - 1, kept] == -torch.inf).all()
                 assert slr[kept - 1, kept] == 0
+            # "first" needs each word's first subword
+            for start in (
+                i for i in range(kept) if subwords == "share" or i == list(cut["word"]).index(cut["word"][i])
+            ):
+                inside = window(whole, range(start, kept))
+                masks = small.log_masks(build({k: torch.from_numpy(v)[None] for k, v in inside.items()}))[0]
+                torch.testing.assert_close(masks[:, :-1, :-1], full[:, start:kept, start:kept])
 
 
 def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():

@@ -10,7 +10,7 @@ import torch
 
 from fairseq_syntax.modules.biases import SyntacticDependencyOfInterest, SyntacticLocalRange, TreeHeight, TreePath
 from fairseq_syntax.testing import random_tree
-from syntax_data.features import FEATURES, truncate
+from syntax_data.features import FEATURES, truncate, window
 from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.feature import Rows
 from syntax_data.text.subwords import subword_reader
@@ -68,6 +68,11 @@ def test_values_and_their_cuts_can_be(seed, settings):
         cut = truncate(whole, length)
         assert {len(found) for found in cut.values()} == {length}
         assert wrong(cut) == []
+        for start in range(length - 1):
+            inside = window(whole, range(start, length - 1))
+            assert {len(found) for found in inside.values()} == {length - start}
+            assert wrong(inside) == []
+            cut = inside if start else cut
         assert {name: found.dtype for name, found in cut.items()} == {name: whole[name].dtype for name in whole}
 
 

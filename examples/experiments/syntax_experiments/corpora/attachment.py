@@ -10,7 +10,7 @@ saw the farmer with the lantern*.
 Training has each sentence once, with one of its trees. The valid and test sets have each sentence with as many trees
 for *yes* as for *no*: a system that sees the words alone has an accuracy of exactly 50%.
 
-    python examples/understanding/attachment.py FOLDER [--segments 2]
+    python -m syntax_experiments.corpora.attachment FOLDER [--segments 2]
 
 writes SPLIT.input0 (and SPLIT.input1), .input0.trees, .input0.conllu, and SPLIT.label.
 """
@@ -73,8 +73,9 @@ def of_the_verb(random: Random, words: Words) -> list[Question]:
 def of_a_statement(random: Random, words: Words) -> list[Question]:
     """Return a sentence with a statement, and as many trees from which it follows as others."""
     i, site = random.choice([(i, site) for i in range(len(words.phrases)) for site in ("object", "noun")[: i + 1]])
-    host = words.object if site == "object" else words.phrases[i - 1][1]
-    return _balanced(random, words, lambda example: example.reading[i] == site, Statement(*words.phrases[i], host))
+    preposition, noun = words.phrases[i]
+    statement = Statement(preposition, noun, host=words.object if site == "object" else words.phrases[i - 1][1])
+    return _balanced(random, words, lambda example: example.reading[i] == site, statement)
 
 
 def _balanced(random: Random, words: Words, holds: Callable[[Example], bool], *more: Statement) -> list[Question]:
@@ -90,7 +91,7 @@ def make_task(random: Random, *, segments: int, train: int, held_out: int) -> di
 
     Args:
         train: sentences of the training split, with one tree each.
-        held_out: different sentences of valid and of test, with all their trees.
+        held_out: different sentences of valid and of test, with as many trees of one answer as of the other.
     """
     questions = of_the_verb if segments == 1 else of_a_statement
     fresh = (questions(random, words) for words in different_sentences(random))
