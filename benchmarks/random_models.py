@@ -154,7 +154,7 @@ def example_batch(random: Random, examples: list[list[Segment]]) -> dict[str, An
 
 
 def example_batches(tokens: int, count: int) -> list[dict[str, Any]]:
-    """Batches of about N tokens, of pairs of 10 to 50 and 6 to 16 subwords in any order, so that a third is padding."""
+    """Batches of about N tokens, of pairs of 10 to 50 and 6 to 16 subwords in any order, so that 30% is padding."""
     random = Random(1)
     pairs = [[(random.randint(10, 50), random.randint(6, 16)) for _ in range(tokens // 43)] for _ in range(count)]
     return [example_batch(random, [random_segments(random, *pair) for pair in batch]) for batch in pairs]
