@@ -15,8 +15,8 @@ control               instead of a sentence's tree and heads                    
 ``no-parse``          nothing: a sentence without a parse                                         control.py
 ====================  ==========================================================================  =================
 
-Words stay, and so do their parts of speech, but for ``random-tags``. A random draw depends on the sentence's text and on
-the number after an ``@`` at the end of the control (``random@2``): another number, other draws.
+Words stay, and so do their parts of speech, but for ``random-tags``. A random draw depends on the sentence's text and
+on the number after an ``@`` at the end of the control (``random@2``): another number, other draws.
 """
 
 from syntax_data.controls.control import KINDS, Control
