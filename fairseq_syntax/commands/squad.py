@@ -1,4 +1,6 @@
-"""fairseq-syntax-squad: SQuAD 2.0 for --task syntax_span_prediction, from questions to their score.
+"""fairseq-syntax-squad: SQuAD 2.0, from questions to their score.
+
+It is for models of --task syntax_span_prediction.
 
     fairseq-syntax-squad prepare --input train-v2.0.json --split train --output-dir data/squad \\
         --bpe gpt2 --gpt2-encoder-json encoder.json --gpt2-vocab-bpe vocab.bpe

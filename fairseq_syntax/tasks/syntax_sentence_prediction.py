@@ -1,4 +1,4 @@
-"""Classification of, and regression from, sentences and pairs of sentences with their parses."""
+"""Classification of sentences and pairs of them, and regression, with parses."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 import numpy as np
-from fairseq.data import Dictionary, NestedDictionaryDataset, RightPadDataset
+from fairseq.data import Dictionary, FairseqDataset, NestedDictionaryDataset, RightPadDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 from omegaconf import OmegaConf, open_dict
@@ -19,6 +19,7 @@ from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, Renumbered, add_features, innermost
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.modules.numerics import UNKNOWN
+from fairseq_syntax.modules.pooling import PoolingOptions
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.errors import InputError
@@ -43,6 +44,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         self._names_in_data = [] if cfg.regression_target else _names(label_dictionary)
         self.label_names = self._names_in_data
         self._takes_label_sets = False
+        #: Symbols that the model reads in each example.
+        self._markers: Sequence[str] = ()
 
     @property
     def folders(self) -> Sequence[str]:
@@ -68,7 +71,11 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
                 cfg.label_names = " ".join(self.label_names)
         else:
             cfg.label_names = " ".join(self.label_names)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        pooling = getattr(model, "pooling", None)
+        if isinstance(pooling, PoolingOptions) and pooling.kind == "markers":
+            self._markers = pooling.markers
+        return model
 
     def _use_labels(self, names: list[str]) -> None:
         """Number labels as a checkpoint does."""
@@ -107,7 +114,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         """Loads a split, with the features that the models built so far need.
 
         Raises:
-            InputError: see :meth:`load_lines`; or a line has not one label, and the criterion needs one.
+            InputError: see :meth:`load_lines`; or a line has not one label, and the criterion needs one; or an example
+                lacks a marker of ``--pooling markers``.
             ValueError: options are not possible with features.
         """
         cfg = self.cfg
@@ -120,6 +128,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
         nested = innermost(self.datasets[split], NestedDictionaryDataset)
+        if self._markers:
+            self._check_markers(split, nested.defn["net_input.src_tokens"])
         if self.syntax_features:
             self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
             for option in ("d2v2_multi", "add_prev_output_tokens"):
@@ -135,6 +145,15 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if "target" in nested.defn and not cfg.regression_target:
             self._number_labels(nested)
         self.datasets[split] = AllExamples(self.datasets[split])
+
+    def _check_markers(self, split: str, tokens: FairseqDataset) -> None:
+        """Raise :class:`InputError` unless each example has the markers whose states the model reads."""
+        markers = [(symbol, self.dictionary.index(symbol)) for symbol in self._markers]
+        for i in range(len(tokens)):
+            for symbol, number in markers:
+                if not tokens[i].eq(number).any():
+                    message = f"expected the marker {symbol!r} in the example, found none; was it cut off?"
+                    raise InputError(os.path.join(self.cfg.data, self.folders[0], split), i + 1, message)
 
     def _number_labels(self, nested: NestedDictionaryDataset) -> None:
         """Number labels by name, as the model does; those of a line are padded if the criterion takes several."""

@@ -124,6 +124,11 @@ class SyntaxTask(FairseqTask):
                 "supervision. --criterion %s has one",
                 self.criterion_of_parses,
             )
+        if self._has_auxiliary_losses and not self.label_features:
+            logger.warning(
+                "the model predicts no parses, so that their losses are left out: --parent-prediction and "
+                "--distance-prediction predict them"
+            )
         return criterion
 
     def load_features(self, text: DataBins, split: str, **kwargs: Any) -> SplitFeatures:

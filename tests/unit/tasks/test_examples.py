@@ -210,6 +210,18 @@ def test_labels_are_recorded_and_found_by_name_in_other_data(pairs, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("options", "where"), [({}, "valid:3: .* marker 'a'"), ({"truncate_to": 2}, "valid:1: .* 'b'")]
+)
+def test_an_example_without_a_marker_is_refused_at_loading(tmp_path, options, where):
+    example_bins.text(tmp_path / "input0", {"valid": ["a b", "b a", "b c"]})
+    example_bins.tokens(tmp_path / "label", "valid", ["no", "yes", "no"], ["no", "yes"])
+    task = prediction(tmp_path, **options)
+    task.build_model(Namespace(**vars(model_options(pooling="markers", markers="a,b"))))
+    with pytest.raises(InputError, match=f"input0/{where}"):
+        task.load_dataset("valid")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"init_token": 5}, r"--init-token: expected 0, which is <s>.*found 5, which is b"),
@@ -263,6 +275,10 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
             r"input1/valid\.bin: expected \d+ bytes, as in the signature, found 32",
         ),
         (lambda data: (data / "input1/valid.head.idx").unlink(), r"--only-source --validpref TEXT"),
+        (
+            lambda data: (data / "input1/dict.txt").write_text("b 1\na 1\n"),
+            r"input1/dict\.txt: expected the symbols of \S*input0/dict\.txt, found others",
+        ),
         (
             lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes no", "yes", "no"], ["no", "yes"]),
             r"label/valid:2: expected one label, found 2; 1 lines differ",
