@@ -27,7 +27,7 @@ from torch import Tensor
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError, one_line, short_repr
 from syntax_data.io.atomic_write import atomic_write
-from wordpiece import SPECIAL, read_vocabulary
+from syntax_experiments.corpora.wordpiece import SPECIAL, read_vocabulary
 
 #: Modules of BERT's layers, by fairseq's.
 LAYER = {
@@ -180,7 +180,9 @@ def convert_folder(folder: str, output: str) -> None:
     with atomic_write(os.path.join(output, "model.pt")) as temporary:
         torch.save(state, temporary)
     print(f"left out: {', '.join(weights.rest()) or 'nothing'}")
-    print(f"wrote {output}; give fairseq-train {' '.join(architecture)} --restore-file {Path(output) / 'model.pt'}")
+    print(
+        f"wrote {output}; give fairseq-train {' '.join(architecture)} --finetune-from-model {Path(output) / 'model.pt'}"
+    )
 
 
 def _load(model: BaseFairseqModel, found: dict[str, Tensor], weights: Weights) -> None:

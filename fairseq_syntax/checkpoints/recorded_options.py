@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a checkpoint records of itself.
+    """The record of a checkpoint of itself: options, optimizer, epoch.
 
     Attributes:
         model: the model's options, ``None`` if it has none.

@@ -3,7 +3,7 @@
     fairseq-syntax-dump data-bin/en-de --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.npz
 
 It writes one .npz file, which numpy.load reads member by member. It has, for sentence ID of the split (n tokens,
-`</s>` the last) and in this order of axes,
+`</s>` the last; of a choice among K options, K · line + option, from 0) and in this order of axes,
 
     ID/tokens      n strings
     ID/gates       layers × masks × heads    weights of the masks (Hou 2024, eq. 6); only of models that have gates
@@ -24,9 +24,15 @@ from typing import Any
 
 import numpy as np
 from fairseq import utils
-from tqdm import tqdm
 
-from fairseq_syntax.commands.trained import build_trained, files_of_data_bin, load_split, memory_errors, read_checkpoint
+from fairseq_syntax.commands.trained import (
+    batches,
+    build_trained,
+    files_of_data_bin,
+    load_split,
+    memory_errors,
+    read_checkpoint,
+)
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from syntax_data.commands.main import command_line, run
@@ -37,19 +43,16 @@ from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 def sentences(
     model: SyntaxModel, task: Any, split: str, *, batch_size: int, contents: tuple[str, ...]
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Yield the number and arrays of each sentence of a split, in batches of similar lengths."""
-    dataset = task.dataset(split)
-    device = next(model.parameters()).device
-    pad = task.source_dictionary.pad()
-    iterator = task.get_batch_iterator(dataset, max_sentences=batch_size, disable_iterator_cache=True)
-    for batch in iterator.next_epoch_itr(shuffle=False):
-        tokens = {
-            n: row[row.ne(pad)].tolist()
-            for n, row in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], strict=True)
-        }
-        moved = utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
-        for number, arrays in by_sentence(model, moved, pad=pad, contents=contents):
-            yield number, {"tokens": np.array([task.source_dictionary[t] for t in tokens[number]]), **arrays}
+    """Yield the number and arrays of each sentence of a split."""
+    dictionary = task.source_dictionary
+    for batch in batches(task, split, batch_size, model):
+        inputs = [part for name, part in batch.items() if name.startswith("net_input")]  # of a choice, several
+        for option, net_input in enumerate(inputs):
+            of_option = {"id": batch["id"] * len(inputs) + option, "net_input": net_input}
+            rows = dict(zip(of_option["id"].tolist(), net_input["src_tokens"].tolist(), strict=True))
+            for number, arrays in by_sentence(model, of_option, pad=dictionary.pad(), contents=contents):
+                tokens = [dictionary[token] for token in rows[number] if token != dictionary.pad()]
+                yield number, {"tokens": np.array(tokens), **arrays}
 
 
 def dump(args: argparse.Namespace) -> int:
@@ -65,13 +68,14 @@ def dump(args: argparse.Namespace) -> int:
         raise InputError(args.path, None, f"expected a model with a syntax encoder, found a {type(model).__name__}")
     load_split(task, args.data, args.gen_subset)
     found = sentences(model, task, args.gen_subset, batch_size=args.batch_size, contents=contents)
-    count = len(task.dataset(args.gen_subset))
+    count = 0
     with atomic_write(args.output) as path, zipfile.ZipFile(path, "w") as file:
         _add(file, "layers", np.array(model.syntax_encoder.traced_layers))
         _add(file, "masks", np.array(model.syntax_encoder.bias_builder.names))
         if model.learned_biases:
             _add(file, "biases", np.array(model.learned_biases))
-        for number, sentence in tqdm(found, total=count, unit=" sentences", disable=None):
+        for number, sentence in found:
+            count += 1
             for name, array in sentence.items():
                 _add(file, f"{number}/{name}", array)
     return count

@@ -11,6 +11,7 @@ import torch
 from fairseq import checkpoint_utils, tasks, utils
 from omegaconf.errors import OmegaConfBaseException
 from torch import nn
+from tqdm import tqdm
 
 from fairseq_syntax.checkpoints.safe_loading import naming
 from fairseq_syntax.checkpoints.size_limit import SizeLimit
@@ -67,6 +68,16 @@ def load_split(task: Any, data: str, split: str) -> Any:
     with of_data_bin(data):
         task.load_dataset(split)
     return task.dataset(split)
+
+
+def batches(task: Any, split: str, size: int, model: nn.Module) -> Iterator[dict[str, Any]]:
+    """Yield batches of similar lengths, of a loaded split, on the device of a model, with a progress bar."""
+    dataset, device = task.dataset(split), next(model.parameters()).device
+    iterator = task.get_batch_iterator(dataset, max_sentences=size, disable_iterator_cache=True)
+    with tqdm(total=len(dataset), unit=" examples", disable=None) as bar:
+        for batch in iterator.next_epoch_itr(shuffle=False):
+            yield utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
+            bar.update(len(batch["id"]))
 
 
 @contextmanager

@@ -30,7 +30,7 @@ class DataBins:
     @classmethod
     def of_translation(cls, cfg: Any) -> DataBins:
         """Data-bins by the options of a translation task."""
-        return cls(tuple(utils.split_paths(cfg.data)), (cfg.source_lang, cfg.target_lang))
+        return cls(tuple(utils.split_paths(str(cfg.data or ""))), (cfg.source_lang, cfg.target_lang))
 
     def parts(self, folder: str, split: str, *, combine: bool) -> Iterator[TokenFiles]:
         """Yield the token files of a split in one of the folders; if `combine`, also of `split`1, `split`2 …"""

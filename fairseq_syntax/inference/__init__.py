@@ -1,1 +1,1 @@
-"""Translation of new text."""
+"""New text: its parses, translation, and examples of other tasks."""

@@ -72,7 +72,7 @@ class SyntaxHubInterface(GeneratorHubInterface):
             ValueError: a sentence has a line break inside.
             SentenceTooLong: a sentence is longer than the model can read.
         """
-        lines = _lines(sentences)
+        lines = one_line_each(sentences)
         with self._one_thread:
             if self.task.syntax_features:
                 self.task.new_text.reader.restart()  # messages count the sentences of this call
@@ -97,7 +97,8 @@ class SyntaxHubInterface(GeneratorHubInterface):
         return [found[i] for i in range(len(batch))]
 
 
-def _lines(sentences: str | Iterable[str]) -> list[str]:
+def one_line_each(sentences: str | Iterable[str]) -> list[str]:
+    """Return sentences as lines of a file; see :meth:`SyntaxHubInterface.read`."""
     lines = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
@@ -111,6 +112,38 @@ def from_pretrained(
     task_type: Any, model_name_or_path: str, checkpoint_file: str, data_name_or_path: str, **kwargs: Any
 ) -> SyntaxHubInterface:
     """See :meth:`fairseq_syntax.models.transformer.SyntaxTransformerModel.from_pretrained`."""
+    purpose = "a model to translate with"
+    paths, cfg, task, models = load_trained(purpose, model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
+    if not isinstance(task, task_type):
+        raise InputError(
+            paths, None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
+        )
+    # fairseq ignores options that nothing has, but adds them to those of the model.
+    of_model = ArgumentParser()
+    add_arguments(of_model)
+    refuse_unknown(kwargs, cfg, (*vars(of_model.parse_args([])), *NEW_TEXT_OPTIONS, "generation_args"))
+    task.for_new_text = True
+    with open_dict(cfg):
+        for name in ("source_lang", "target_lang"):
+            if name in (cfg.tokenizer or {}) and name not in kwargs:
+                cfg.tokenizer[name] = getattr(task.cfg, name)
+    with naming(paths, purpose):
+        return SyntaxHubInterface(cfg, task, models)
+
+
+def load_trained(
+    purpose: str, model_name_or_path: str, checkpoint_file: str, data_name_or_path: str, **kwargs: Any
+) -> tuple[str, Any, Any, list[Any]]:
+    """Load models as fairseq does; return their paths with ``:`` between, their configuration, task, and the models.
+
+    Args:
+        purpose: what is expected in the checkpoints, for messages.
+        **kwargs: options that replace the checkpoint's.
+
+    Raises:
+        InputError: there is no such folder, checkpoint or data-bin, or it does not fit.
+        ValueError: there is no such tokenizer or bpe.
+    """
     folder = _find_folder(model_name_or_path, "a folder of checkpoints")
     paths = [os.path.join(folder, name) for name in checkpoint_file.split(os.pathsep)]
     for path in paths:
@@ -124,30 +157,21 @@ def from_pretrained(
         choices = REGISTRIES[kind]["registry"]
         if isinstance(choice := kwargs.get(kind), str) and choice not in choices:
             raise ValueError(f"{kind}: expected one of {', '.join(sorted(choices))}, found {choice!r}")
-    with naming(":".join(paths), "a model to translate with"):
+    with naming(":".join(paths), purpose):
         loaded = hub_utils.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
-    cfg, task = loaded["args"], loaded["task"]
-    if not isinstance(task, task_type):
-        raise InputError(
-            paths[0], None, f"expected a model of --task syntax_translation, found one of {type(task).__name__}"
-        )
-    # fairseq ignores options that nothing has, but adds them to those of the model.
-    of_model = ArgumentParser()
-    add_arguments(of_model)
-    known = {*_names(OmegaConf.to_container(cfg)), *vars(of_model.parse_args([])), *NEW_TEXT_OPTIONS}
-    known = known.union(("generation_args", "user_dir")).difference(("data",))
-    for name in kwargs.keys() - known:
-        raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
-    task.for_new_text = True
+    cfg = loaded["args"]
     with open_dict(cfg):
-        for name in ("source_lang", "target_lang"):
-            if name in (cfg.tokenizer or {}) and name not in kwargs:
-                cfg.tokenizer[name] = getattr(task.cfg, name)
         # fairseq prefers files of certain names beside the checkpoint to those that are given.
         for name in kwargs.keys() & set(cfg.bpe or ()):
             cfg.bpe[name] = kwargs[name]
-    with naming(":".join(paths), "a model to translate with"):
-        return SyntaxHubInterface(cfg, task, loaded["models"])
+    return ":".join(paths), cfg, loaded["task"], loaded["models"]
+
+
+def refuse_unknown(options: Iterable[str], cfg: Any, known: Iterable[str]) -> None:
+    """Raise :class:`TypeError` for options that neither a configuration has nor are `known`."""
+    all_known = {*_names(OmegaConf.to_container(cfg)), *known, "user_dir"} - {"data"}
+    for name in set(options) - all_known:
+        raise TypeError(f"{name}: neither the checkpoint nor its task, tokenizer or bpe has such an option")
 
 
 def _find_folder(path: str, expected: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -125,19 +126,38 @@ class SourceReader:
         return dictionary.encode_line(text, add_if_not_exist=False).long()
 
 
-def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
+@dataclass(frozen=True)
+class NewTextOptions:
+    """Options about new text, as :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig` has them.
+
+    Those here have no files of parses.
+    """
+
+    data: str
+    parser: str | None = None
+    parser_models: str | None = None
+    parser_device: str | None = None
+    gpt2_encoder_json: str | None = None
+    source_lang: str | None = None
+    input_parses: None = None
+    on_bad_parse: None = None
+
+
+def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] = ()) -> SourceReader:
     """Return the reader that a task's options and its data-bin's signature describe.
 
     Args:
-        cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`.
+        cfg: :class:`~fairseq_syntax.tasks.translation_options.SyntaxTranslationConfig`, or :class:`NewTextOptions`.
         features: names of the features that the models need.
+        texts: data-bins of the texts whose lines make an example, made by the same parser with the same settings; none:
+            that of the translation task.
 
     Raises:
         ValueError: neither options nor signature name a source of parses, or it is not there; or the signature lacks
             the labels of a feature.
     """
-    text = DataBins.of_translation(cfg)
-    path, split = text.recorded_split()
+    texts = texts or [DataBins.of_translation(cfg)]
+    path, split = texts[0].recorded_split()
     settings = Settings(**split.settings) if split else Settings()
     if split is None:
         logger.warning("%s has no signature of features: subwords are taken for %s's", cfg.data, settings.subwords)
@@ -151,7 +171,7 @@ def source_reader(cfg: Any, features: Iterable[str]) -> SourceReader:
     wanted = sorted(features)
     kinds = parse_kinds(wanted)
     unparsed = cfg.parser == "none" and cfg.input_parses is None
-    labels = {} if unparsed else label_vocabulary([text], wanted, needed=True)
+    labels = {} if unparsed else label_vocabulary(texts, wanted, needed=True)
     source: ParseSource
     if cfg.input_parses is not None:
         if cfg.parser is not None:

@@ -12,11 +12,11 @@ from fairseq.models import register_model
 from fairseq.models.roberta import RobertaEncoder, RobertaModel
 from fairseq.models.roberta.model import base_architecture
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
-from fairseq_syntax.models.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.models.roberta_options import SyntaxRobertaConfig, add_arguments
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules.embedding import InfusedEmbedding
@@ -176,10 +176,33 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
             )
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
-        """As fairseq's; give ``bpe=None`` where text is not in GPT-2's subwords."""
-        stock = super().from_pretrained(*args, **kwargs)
-        return SyntaxRobertaHubInterface(stock.cfg, stock.task, stock.model)
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: str = "model.pt",
+        data_name_or_path: str = ".",
+        **kwargs: Any,
+    ) -> Any:
+        """Load a trained model, to read new text with.
+
+        Args:
+            model_name_or_path: folder of checkpoints.
+            checkpoint_file: name of the checkpoint there.
+            data_name_or_path: folder of the data that it was trained on, which records parser and subwords.
+            **kwargs: ``parser``, ``parser_models``, ``parser_device``, as of fairseq-interactive; options that replace
+                the checkpoint's; ``bpe``, by default the checkpoint's, or else that of the data's subwords, with its
+                files (``gpt2_encoder_json``, ``gpt2_vocab_bpe``; ``bpe_vocab_file``).
+
+        Raises:
+            InputError: there is no such folder, checkpoint or data-bin, or it does not fit.
+            TypeError: nothing has such an option.
+            ValueError: there is no such bpe.
+
+        Returns:
+            a :class:`~fairseq_syntax.inference.roberta_hub.SyntaxRobertaHubInterface`.
+        """
+        task = TASK_REGISTRY["syntax_sentence_prediction"]  # by name: tasks import models
+        return task.from_pretrained(model_name_or_path, checkpoint_file, data_name_or_path, **kwargs)
 
     @property
     def _parse_enters_last(self) -> bool:

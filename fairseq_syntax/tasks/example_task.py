@@ -2,6 +2,7 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
+import filecmp
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,7 +65,8 @@ class ExampleTask(SyntaxTask):
                 lines, or in settings or parser of their features.
         """
         texts = self.texts
-        self._check_dictionaries()
+        for text in texts[1:]:
+            _check_dictionary(text, texts[0])
         lengths = [line_lengths(text, split, combine=combine) for text in texts]
         for text, found in zip(texts, lengths, strict=True):
             if self.lines_correspond and len(found) != len(lengths[0]):
@@ -78,15 +80,6 @@ class ExampleTask(SyntaxTask):
             for rows in features:
                 self.warn_of_unknown_labels(split, rows)
         return [Lines(rows, of_text) for rows, of_text in zip(features, lengths, strict=True)]
-
-    def _check_dictionaries(self) -> None:
-        """Raise :class:`InputError` unless all texts are numbered by the symbols of the first, which fairseq reads."""
-        first, *others = [os.path.join(text.folders[0], "dict.txt") for text in self.texts]
-        expected = Dictionary.load(first)
-        for path in filter(os.path.exists, others):
-            if Dictionary.load(path) != expected:
-                message = f"expected the symbols of {first}, found others: give all texts the same --srcdict"
-                raise InputError(path, None, message)
 
     def _by_name(self, text: DataBins, features: SplitFeatures) -> SplitFeatures:
         """Number the labels of a text's features as those of all texts."""
@@ -156,6 +149,15 @@ class ExampleTask(SyntaxTask):
             yield
         finally:
             cfg.max_positions, cfg.shorten_method = given
+
+
+def _check_dictionary(text: DataBins, first: DataBins) -> None:
+    """Raise :class:`InputError` if a text has a dictionary, and another one than the first, by which it is read."""
+    path, expected = (os.path.join(of_text.folders[0], "dict.txt") for of_text in (text, first))
+    if not os.path.exists(path) or filecmp.cmp(path, expected, shallow=False):
+        return
+    if Dictionary.load(path) != Dictionary.load(expected):
+        raise InputError(path, None, f"expected the symbols of {expected}, found others: give both the same --srcdict")
 
 
 def _check_agreement(text: DataBins, first: DataBins, split: str, *, combine: bool) -> None:

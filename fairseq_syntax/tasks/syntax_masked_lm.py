@@ -15,6 +15,7 @@ from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import BlockFeatures, Lines, add_features, innermost
 from fairseq_syntax.data.features import line_lengths
 from fairseq_syntax.data.training_record import DataBins
+from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.tasks.syntax_task import SyntaxTask, SyntaxTaskConfig
 
 
@@ -34,7 +35,11 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
 
     @property
     def texts(self) -> Sequence[DataBins]:
-        return [DataBins(tuple(utils.split_paths(self.cfg.data)))]
+        return [DataBins(tuple(utils.split_paths(str(self.cfg.data))))]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        return [Place(0, self.source_dictionary.bos())]
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.

@@ -2,8 +2,10 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
+import math
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
@@ -16,10 +18,12 @@ from torch import nn
 
 from fairseq_syntax.compat import scores_of_processes
 from fairseq_syntax.compat.last_batch import AllExamples
-from fairseq_syntax.data.examples import ExampleFeatures, Renumbered, add_features, innermost
+from fairseq_syntax.data.examples import ExampleFeatures, Lines, Renumbered, add_features, innermost
 from fairseq_syntax.data.training_record import DataBins
+from fairseq_syntax.inference import roberta_hub
+from fairseq_syntax.inference.examples import Place
+from fairseq_syntax.inference.roberta_hub import SyntaxRobertaHubInterface
 from fairseq_syntax.modules.numerics import UNKNOWN
-from fairseq_syntax.modules.pooling import PoolingOptions
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.errors import InputError
@@ -44,13 +48,23 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         self._names_in_data = [] if cfg.regression_target else _names(label_dictionary)
         self.label_names = self._names_in_data
         self._takes_label_sets = False
-        #: Symbols that the model reads in each example.
-        self._markers: Sequence[str] = ()
+        #: Numbers of the symbols whose states a model's heads read.
+        self._markers: dict[str, int] = {}
 
     @property
     def folders(self) -> Sequence[str]:
         """``input0``, and ``input1`` where there is one."""
         return ["input0", "input1"][: 1 + os.path.isdir(os.path.join(self.cfg.data, "input1"))]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        before = self.cfg.init_token, self.cfg.separator_token
+        return [Place(number, before[number]) for number in range(len(self.folders))]
+
+    @staticmethod
+    def from_pretrained(*args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
+        """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`; the model may have any task."""
+        return roberta_hub.from_pretrained(*args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         """As fairseq's.
@@ -66,15 +80,12 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
                 f"--num-classes: expected at least {len(self.label_names)}, the number of labels in "
                 f"{self._label_file('dict.txt')}, found {self.cfg.num_classes}"
             )
-        if OmegaConf.is_config(cfg):
-            with open_dict(cfg):
-                cfg.label_names = " ".join(self.label_names)
-        else:
+        with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
             cfg.label_names = " ".join(self.label_names)
         model = super().build_model(cfg, from_checkpoint)
         pooling = getattr(model, "pooling", None)
-        if isinstance(pooling, PoolingOptions) and pooling.kind == "markers":
-            self._markers = pooling.markers
+        if pooling is not None and pooling.kind == "markers":
+            self._markers = {symbol: self.dictionary.index(symbol) for symbol in pooling.markers}
         return model
 
     def _use_labels(self, names: list[str]) -> None:
@@ -114,46 +125,53 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         """Loads a split, with the features that the models built so far need.
 
         Raises:
-            InputError: see :meth:`load_lines`; or a line has not one label, and the criterion needs one; or an example
-                lacks a marker of ``--pooling markers``.
+            InputError: see :meth:`load_lines`; a line has not one label, and the criterion needs one; or an example
+                lacks a marker, which may be cut off.
             ValueError: options are not possible with features.
         """
-        cfg = self.cfg
         lines = self.load_lines(split, combine=combine)
         number = len(lines[0].lengths)
-        if cfg.regression_target:
-            self.check_labels(split, number, f"{cfg.num_classes} numbers", self._is_regression_target)
+        if self.cfg.regression_target:
+            self.check_labels(split, number, f"{self.cfg.num_classes} numbers", self._is_regression_target)
         else:
-            self._check_label_counts(split, number, combine=combine)
+            self._check_class_labels(split, number, combine=combine)
         with self.truncating():
             super().load_dataset(split, combine=combine, **kwargs)
         nested = innermost(self.datasets[split], NestedDictionaryDataset)
         if self._markers:
             self._check_markers(split, nested.defn["net_input.src_tokens"])
         if self.syntax_features:
-            self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
-            for option in ("d2v2_multi", "add_prev_output_tokens"):
-                if getattr(cfg, option):
-                    raise ValueError(
-                        f"--{option.replace('_', '-')}: expected without it, since the model needs features"
-                    )
-            before = cfg.init_token, cfg.separator_token
-            texts = [
-                replace(of_text, before=int(token is not None)) for of_text, token in zip(lines, before, strict=False)
-            ]
-            add_features(nested, "net_input", ExampleFeatures(texts, nested.defn["net_input.src_tokens"].sizes))
-        if "target" in nested.defn and not cfg.regression_target:
+            self._add_features(nested, lines)
+        if "target" in nested.defn and not self.cfg.regression_target:
             self._number_labels(nested)
         self.datasets[split] = AllExamples(self.datasets[split])
 
     def _check_markers(self, split: str, tokens: FairseqDataset) -> None:
-        """Raise :class:`InputError` unless each example has the markers whose states the model reads."""
-        markers = [(symbol, self.dictionary.index(symbol)) for symbol in self._markers]
-        for i in range(len(tokens)):
-            for symbol, number in markers:
-                if not tokens[i].eq(number).any():
-                    message = f"expected the marker {symbol!r} in the example, found none; was it cut off?"
-                    raise InputError(os.path.join(self.cfg.data, self.folders[0], split), i + 1, message)
+        """Raise :class:`InputError` unless each example has all markers."""
+        lacking = [
+            (i, symbol)
+            for symbol, number in self._markers.items()
+            for i in range(len(tokens))
+            if number not in tokens[i].tolist()
+        ]
+        if lacking:
+            (i, symbol), length = lacking[0], len(tokens[lacking[0][0]])
+            raise InputError(
+                self.cfg.data, None,
+                f"expected the marker {symbol} among the {length} tokens of example {i} of {split} (counted from 0), "
+                f"found none; {len(lacking)} markers are absent, or cut off",
+            )  # fmt: skip
+
+    def _add_features(self, nested: NestedDictionaryDataset, lines: Sequence[Lines]) -> None:
+        cfg = self.cfg
+        self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
+        for option in ("d2v2_multi", "add_prev_output_tokens"):
+            if getattr(cfg, option):
+                name = option.replace("_", "-")
+                raise ValueError(f"--{name}: expected without it, since the model needs features")
+        before = [int(token is not None) for token in (cfg.init_token, cfg.separator_token)]
+        texts = [replace(of_text, before=n) for of_text, n in zip(lines, before[: len(lines)], strict=True)]
+        add_features(nested, "net_input", ExampleFeatures(texts, nested.defn["net_input.src_tokens"].sizes))
 
     def _number_labels(self, nested: NestedDictionaryDataset) -> None:
         """Number labels by name, as the model does; those of a line are padded if the criterion takes several."""
@@ -165,20 +183,27 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
 
     def _is_regression_target(self, line: str) -> bool:
         try:
-            return len([float(value) for value in line.split()]) == self.cfg.num_classes
+            values = [float(value) for value in line.split()]
         except ValueError:
             return False
+        return len(values) == self.cfg.num_classes and all(map(math.isfinite, values))
 
-    def _check_label_counts(self, split: str, lines: int, *, combine: bool) -> None:
-        """Raise :class:`InputError` unless each line of text has one label, or several if the criterion takes them."""
-        labels = DataBins((os.path.join(self.cfg.data, "label"),))
+    def _check_class_labels(self, split: str, lines: int, *, combine: bool) -> None:
+        """Raise :class:`InputError` unless each line of text has a label, or any number if the criterion takes them."""
+        labels, symbols = DataBins((os.path.join(self.cfg.data, "label"),)), self.label_dictionary
         parts = list(labels.parts(labels.folders[0], split, combine=combine))
         for part in parts:
-            counts = MmapValues(part.prefix).lengths - 1  # without </s>
-            lines -= len(counts)
-            wrong = np.flatnonzero(counts != 1)
+            tokens = MmapValues(part.prefix)
+            lines -= len(tokens.lengths)
+            values = tokens.between(0, len(tokens.lengths))
+            unknown = np.flatnonzero((values < symbols.nspecial) & (values != symbols.eos()))
+            if len(unknown):
+                line = np.searchsorted(np.cumsum(tokens.lengths), unknown[0], side="right")
+                message = f"expected a label of {part.dictionary}, found another one ({symbols[values[unknown[0]]]})"
+                raise InputError(part.prefix, int(line) + 1, message)
+            wrong = np.flatnonzero(tokens.lengths != 2)  # with </s>
             if len(wrong) and not self._takes_label_sets:
-                message = f"expected one label, found {counts[wrong[0]]}; {len(wrong)} lines differ "
+                message = f"expected one label, found {tokens.lengths[wrong[0]] - 1}; {len(wrong)} lines differ "
                 message += "(--criterion multi_label_prediction takes any number of labels)"
                 raise InputError(part.prefix, int(wrong[0]) + 1, message)
         if parts and lines:

@@ -26,6 +26,7 @@ from omegaconf import II, MISSING
 
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
+from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 
 
@@ -94,6 +95,14 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
     def folders(self) -> Sequence[str]:
         """``input0``, the context, and one of each option."""
         return [f"input{k}" for k in range(1 + self.cfg.num_classes)]
+
+    @property
+    def example_places(self) -> Sequence[Place]:
+        """The places of the context and one option."""
+        cfg = self.cfg
+        first, second = (0, 1) if cfg.context_first else (1, 0)
+        most = [None, cfg.max_option_length]
+        return [Place(first, cfg.init_token, most[first]), Place(second, cfg.separator_token, most[second])]
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.

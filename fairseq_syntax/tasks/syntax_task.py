@@ -19,6 +19,7 @@ from fairseq_syntax.compat import bfloat16, cudnn_attention, resumption
 from fairseq_syntax.compat.frozen_parameters import frozen
 from fairseq_syntax.data.features import SplitFeatures, load_features, warn_of_unknown_labels
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
+from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.models.cpu_dropout import use_fast_dropout
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
@@ -90,6 +91,11 @@ class SyntaxTask(FairseqTask):
         """The data-bins of the texts that have features."""
         raise NotImplementedError
 
+    @property
+    def example_places(self) -> Sequence[Place]:
+        """Places of the sentences of new text, in the order of an example's tokens; none: it is not read so."""
+        return ()
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
         model: nn.Module = super().build_model(cfg, from_checkpoint)
         if syntax := syntax_of(model):
@@ -124,10 +130,10 @@ class SyntaxTask(FairseqTask):
                 "supervision. --criterion %s has one",
                 self.criterion_of_parses,
             )
-        if self._has_auxiliary_losses and not self.label_features:
+        elif self._has_auxiliary_losses and not self.label_features:
             logger.warning(
-                "the model predicts no parses, so that their losses are left out: --parent-prediction and "
-                "--distance-prediction predict them"
+                "the criterion has losses of predicted parses, but the model predicts none: it trains without these. "
+                "--parent-prediction and --distance-prediction predict them"
             )
         return criterion
 

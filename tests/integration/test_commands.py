@@ -13,6 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import commands
+import example_bins
 import fairseq_syntax
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from forked import Forked
@@ -39,6 +41,8 @@ def test_help_lists_our_options(tmp_path):
 
 def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -> list[object]:
     """Arguments by which a command writes files into the folder `out`."""
+    if command == "predict":
+        return _of_a_classifier(out)
     split = ["-s", "src", "-t", "tgt", f"--testpref={corpus}/bpe/test", f"--testparse={corpus}/test"]
     model = [trained.data, "--path", trained.checkpoint, "--cpu"]
     text, translations = corpus / "test.src", corpus / "test.tgt"
@@ -62,6 +66,17 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
         "squad": ["prepare", "--input", out / "questions", "--split=x", "--output-dir", out, "--bpe=none"],
     }  # fmt: skip
     return words[command]
+
+
+def _of_a_classifier(out: Path) -> list[object]:
+    """Arguments of fairseq-syntax-predict for a small model, which is trained in the folder `out`."""
+    data = example_bins.examples(out / "examples")
+    options = ["--task=syntax_sentence_prediction", "--criterion=sentence_prediction", "--num-classes=2"]
+    model = ["--arch=roberta", "--encoder-layers=1", "--encoder-embed-dim=8", "--encoder-ffn-embed-dim=8"]
+    model += ["--encoder-attention-heads=1", "--max-positions=32"]
+    commands.train(data, out / "run", *options, "--max-update=1", model=model)
+    checkpoint = out / "run/checkpoint_last.pt"
+    return [data, "--path", checkpoint, "--gen-subset=valid", "--output", out / "x.tsv", "--cpu"]
 
 
 @pytest.mark.parametrize("command", OURS)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import torch
 from fairseq.logging import metrics
@@ -14,7 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook
 import commands
 import data_bins
 import example_bins
-from fairseq_syntax.commands import average_checkpoints
+from fairseq_syntax.commands import average_checkpoints, dump
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from syntax_data.errors import InputError
 
@@ -72,6 +73,9 @@ def train(data: Path, to: Path, way: str, *more: str, cpu: bool = True):
 @pytest.mark.parametrize("way", WAYS)
 def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     whole = train(folders, tmp_path / "whole", way, "--max-epoch=4")
+    gates = {k: v for k, v in metrics.get_smoothed_values("valid").items() if k.startswith("gate_")}
+    assert len(gates) == (2 if "gated_syntax" in WAYS[way][1][-1] else 0)
+    assert all(0 < mean < 1 for mean in gates.values())
     losses = [
         torch.load(tmp_path / f"whole/checkpoint{n}.pt", weights_only=True)["extra_state"]["val_loss"] for n in (1, 4)
     ]
@@ -83,6 +87,12 @@ def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     average_checkpoints.main(
         ["--inputs", str(tmp_path / "whole"), "--num-epoch-checkpoints=2", f"--output={tmp_path}/average.pt"]
     )
+    if way != "stock":
+        names = ["--gen-subset=valid", "--contents=attention", f"--output={tmp_path}/dump.npz", "--cpu"]
+        dump.main([str(folders / WAYS[way][0]), f"--path={tmp_path}/average.pt", *names])
+        dumped = {int(name.split("/")[0]) for name in np.load(tmp_path / "dump.npz").files if "/tokens" in name}
+        assert dumped == set(range(len(dumped))) != set()
+        assert way.startswith("masked") or len(dumped) == (120 if way == "options" else 40)
     metrics.reset()
     options = [option for option in WAYS[way][1] if option.startswith(("--task", "--criterion"))]
     commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
@@ -111,20 +121,6 @@ def test_trains_in_half_precision(folders, tmp_path, way, half_precision):
     assert trainer.get_num_updates() > 1
     assert all(weight.isfinite().all() for weight in trainer.get_model().state_dict().values())
     assert computed
-
-
-@pytest.mark.parametrize(
-    ("option", "warning"),
-    [
-        ("--criterion=masked_lm_with_syntax", "the model predicts no parses, so that their losses are left out"),
-        ("--parent-prediction", "this criterion has no loss for that"),
-    ],
-)
-def test_predictions_without_a_loss_and_losses_without_predictions_are_warned_of(
-    folders, tmp_path, caplog, option, warning
-):
-    train(folders, tmp_path, "masked lines", option, "--max-update=1")
-    assert warning in caplog.text
 
 
 def test_a_training_does_not_go_on_with_labels_in_another_order(folders, tmp_path, caplog):

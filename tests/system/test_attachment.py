@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from fairseq.logging import metrics
 
-import attachment
 import commands
 import example_bins
 from syntax_data.commands import binarize
+from syntax_experiments.corpora import attachment
 
 SIZES = [
     "--encoder-layers=2", "--encoder-embed-dim=64", "--encoder-ffn-embed-dim=128", "--encoder-attention-heads=4",
@@ -19,8 +19,8 @@ SIZES = [
 ]  # fmt: skip
 TRAINING = [
     "--task=syntax_sentence_prediction", "--criterion=sentence_prediction", "--num-classes=2", "--init-token=0",
-    "--separator-token=2", "--batch-size=64", "--lr=0.002", "--lr-scheduler=polynomial_decay", "--warmup-updates=40",
-    "--max-update=400", "--total-num-update=400", "--validate-interval=1000", "--no-save",
+    "--separator-token=2", "--batch-size=64", "--lr=0.001", "--lr-scheduler=fixed", "--warmup-updates=40",
+    "--max-update=400", "--validate-interval=1000", "--no-save",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from syntax_data.errors import InputError, one_line
 from syntax_experiments.make import is_made, options
 from syntax_experiments.plan import Plan
 from syntax_experiments.schema import place
+from syntax_experiments.texts import task_options
 
 
 def with_user_dir(settings: Mapping[str, Any], local: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,12 +50,13 @@ def refuse_unknown(plan: Plan, *, ask: Callable[[list[list[str]]], list[str | No
     for name, model in missing.items():
         if not is_made(model.path):
             asked[name] = with_user_dir(model.settings["options"], model.local)
-    languages = ["--source-lang", recipe.source, "--target-lang", recipe.target]
-    common = ["data", "--task", "syntax_translation", *languages]
+    common = ["data", *task_options(recipe.texts)]
     commands = [["train", *common, *options(given)] for given in asked.values()]
-    commands.append(["generate", "--path", "x", *common, *options(with_user_dir(recipe.generate, {}))])
     keys = [[f"systems.{name}.options", f"systems.{name}.train", "train"] for name in asked]
-    for within, error in zip([*keys, ["generate"]], ask(commands), strict=True):
+    if not recipe.classifies:
+        commands.append(["generate", "--path", "x", *common, *options(with_user_dir(recipe.generate, {}))])
+        keys.append(["generate"])
+    for within, error in zip(keys, ask(commands), strict=True):
         if error is not None:
             named = re.findall(r"(?<![\w-])--([\w-]+)", error)
             candidates = [f"{key}.{option}" for option in named for key in within]

@@ -16,8 +16,10 @@ SACREBLEU = ("BLEU", "chrF2", "TER")
 TOKENISED = "tokenised BLEU"
 #: In percent, of translations that equal the reference.
 EXACT_MATCH = "exact match"
+#: Scores of predicted labels, and of predicted numbers; 100 times those of the literature.
+OF_LABELS = ("accuracy", "MCC", "F1", "macro F1", "micro F1", "Pearson", "Spearman", "precision", "recall")
 #: Metrics whose differences are shown, unless a recipe names others.
-COMPARED = ("BLEU", LOSS)
+COMPARED = ("BLEU", *OF_LABELS[:-2], LOSS)
 
 _HEADINGS = {
     "BLEU": "BLEU ↑",
@@ -25,6 +27,7 @@ _HEADINGS = {
     "TER": "TER ↓",
     TOKENISED: f"{TOKENISED} ↑",
     EXACT_MATCH: "exact match (%) ↑",
+    **{name: f"{name} (%) ↑" if name == "accuracy" else f"{name} ↑" for name in OF_LABELS},
     LOSS: "valid. loss (bits) ↓",
     "words_per_second": "words/s",
 }

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from syntax_experiments.metric_names import NEVER_TRAINED
+from syntax_experiments.metric_names import NEVER_TRAINED, OF_LABELS
 from syntax_experiments.results import Results
-from syntax_experiments.significance import ADJUSTMENT, ALPHA, WITHIN
+from syntax_experiments.significance import ADJUSTMENT, ALPHA, OF_TRANSLATIONS
 
 
 def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.DataFrame, first: str) -> list[str]:
@@ -38,8 +38,8 @@ def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.Da
         *(note for note, applies in notes.items() if applies),
         *_runs(table, settings),
         *_signatures(results),
-        *_validation(results.epochs),
-        *_software(table),
+        *_validation(results),
+        *_software(table, "words" if _is_of_labels(table) else "target words"),
     ]
 
 
@@ -73,37 +73,50 @@ def _signatures(results: Results) -> list[str]:
     notes = [f"{'; '.join(names)}: `{signature}`" for signature, names in metrics.items()]
     if comparisons.empty:
         return notes
+    count = (
+        f"in how many of the seeds compared p < {ALPHA}, + with a greater score than the baseline's, − with a smaller"
+    )
+    row = comparisons.iloc[0]
+    if row["mcnemar_signature"]:
+        return [*notes, f"Within a seed: McNemar's exact test, {count}; p itself of one seed."]
     own = []
-    for test in WITHIN:
-        row = comparisons.iloc[0]
+    for test in OF_TRANSLATIONS:
         of_metric = signatures[row["metric"]].split("|")
         own.append("|".join(part for part in row[f"{test}_signature"].split("|") if part not in of_metric))
     return [
         *notes,
         f"Within a seed: bs, paired bootstrap resampling (`{own[0]}`), and ar, approximate randomisation (`{own[1]}`), "
-        f"both sacreBLEU's: in how many of the seeds compared p < {ALPHA}, + with a greater score than the baseline's, "
-        "− with a smaller; p itself of one seed. Prefer ar: bs is one-sided, and calls 10% of equal systems different.",
+        f"both sacreBLEU's: {count}; p itself of one seed. Prefer ar: bs is one-sided, and calls 10% of equal systems "
+        "different.",
     ]
 
 
-def _validation(epochs: pd.DataFrame) -> list[str]:
+def _validation(results: Results) -> list[str]:
     """Return the loss' definition, and how many trainings ended at the best epoch."""
+    epochs = results.epochs
     if epochs.empty:
         return []
+    scored = "at its best epoch"
+    if not _is_of_labels(results.table):
+        scored = "label smoothing included, at the best epoch, whose checkpoint translates"
     runs = [of["valid_loss"] for _, of in epochs.groupby(["system", "seed"])]
     last = sum(of.idxmin() == of.index[-1] for of in runs)
     return [
-        "Validation loss: of the training's criterion, label smoothing included, at the best epoch, whose checkpoint "
-        f"translates. The best epoch was the last one in {last} of {len(runs)} runs."
+        f"Validation loss: of the training's criterion, {scored}. The best epoch was the last one in {last} of "
+        f"{len(runs)} runs."
     ]
 
 
-def _software(table: pd.DataFrame) -> list[str]:
+def _is_of_labels(table: pd.DataFrame) -> bool:
+    return bool(table["metric"].isin(OF_LABELS).any())
+
+
+def _software(table: pd.DataFrame, words: str) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for listed in [*table["versions"].unique(), *(f"code {code}" for code in sorted(table["code"].unique()) if code)]:
         for package, _, number in (of.partition(" ") for of in listed.split(", ") if of):
             found.setdefault(package, {})[number] = None
     versions = ", ".join(f"{package} {' and '.join(numbers)}" for package, numbers in found.items())
     devices = " and ".join(sorted(filter(None, table["device"].unique())))
-    costs = f"Words/s (target words, in a training's fastest epoch) and hours of training on: {devices}."
+    costs = f"Words/s ({words}, in a training's fastest epoch) and hours of training on: {devices}."
     return [f"Software: {versions}.", f"{costs} Hours depend on what else the machine did."] if versions else []

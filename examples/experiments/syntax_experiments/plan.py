@@ -15,7 +15,7 @@ import importlib.util
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -26,6 +26,7 @@ from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
 from syntax_experiments.recipe import Download, Recipe, System, expanded, folder_of, with_here
+from syntax_experiments.texts import parse_prefixes, parsed_texts
 
 #: Part of every key; count it up where a step changes its output.
 VERSION = 2
@@ -119,7 +120,7 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
         runs = {at: run for at, run in runs.items() if is_made(run.path)}
     settings = {"subsets": {name: changed(s) for name, s in recipe.subsets.items()}, "tests": recipe.tests}
     sources = {"text": prepared.text, **prepared.first_parses}
-    subsets = Target("subsets", settings | recipe.languages, sources, "subsets of the test sets")
+    subsets = Target("subsets", settings | recipe.texts, sources, "subsets of the test sets")
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= _scores(recipe, runs, prepared.text, subsets)
     for name, measurement in _measurements(recipe, runs, subsets).items():
@@ -152,11 +153,22 @@ class _Prepared:
         }
         if recipe.select:
             self._select(splits)
-        settings: dict[str, Any] = {"subwords": changed(recipe.subwords)} | recipe.languages
-        self.subwords = Target("subwords", settings, {"text": self.text}, "subwords")
+        self.files = {
+            key: expanded(recipe, path, f"subwords.{key}") for key, path in sorted(recipe.subwords.files.items())
+        }
+        given = changed(recipe.subwords)
+        hashes = {key: _hash(Path(path)) for key, path in self.files.items()}
+        settings: dict[str, Any] = {"subwords": {key: given[key] for key in given.keys() - hashes.keys()}}
+        settings |= {"hashes": hashes} if hashes else {}
+        local = {"files": self.files} if hashes else {}
+        self.subwords = Target("subwords", settings | recipe.texts, {"text": self.text}, "subwords", local)
         self.tests = [name for name in recipe.tests if name in splits]
-        settings = {"joint": recipe.subwords.joint, "tests": self.tests} | recipe.languages
-        self.tokens = Target("tokens", settings, {"subwords": self.subwords}, "data-bin without parses")
+        settings = {"joint": recipe.subwords.joint, "tests": self.tests}
+        inputs = {"subwords": self.subwords}
+        if recipe.classifies:
+            settings["regression"] = bool(recipe.train.get("regression-target"))
+            inputs["text"] = self.text
+        self.tokens = Target("tokens", settings | recipe.texts, inputs, "data-bin without parses")
 
     @property
     def first_parses(self) -> _Targets:
@@ -169,15 +181,18 @@ class _Prepared:
         if name == "none":
             return self.tokens
         control = system.control and system.control.replace("{seed}", str(seed))
-        settings = {"control": control, "subwords": self.recipe.subwords.kind, "tests": self.tests}
+        subwords = self.recipe.subwords
+        settings = {"control": control, "subwords": subwords.kind, "tests": self.tests}
+        settings |= {"markers": subwords.markers} if subwords.markers else {}
+        local = {"encoder": self.files["encoder"]} if "encoder" in self.files else {}
         inputs = {"tokens": self.tokens, "subwords": self.subwords, **self.parses[name]}
         label = f"data-bin, {control or (f'parses {name}' if len(self.parses) > 1 else 'the parses')}"
-        return Target("data", settings | self.recipe.languages, inputs, label, threads=self.recipe.threads.text)
+        return Target("data", settings | self.recipe.texts, inputs, label, local, threads=self.recipe.threads.text)
 
     def _select(self, splits: Sequence[str]) -> None:
         """Replace text and parses by their selected lines."""
         select = {name: changed(of) for name, of in self.recipe.select.items() if name in splits}
-        settings = {"select": select} | self.recipe.languages
+        settings = {"select": select} | self.recipe.texts
         lines = Target("selections", settings, {"text": self.text, **self.first_parses}, "selection of lines")
 
         def selected(what: str, target: Target, **more: str) -> Target:
@@ -199,22 +214,26 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
     folder = folder_of(recipe)
     local = {} if folder is None else {f: _hash(Path(folder, f)) for f in files if f.partition("!")[0] not in inputs}
     if corpus.command is not None:
-        settings, here = _command(recipe, corpus.command, "corpus.command")
+        settings, here = _command(recipe, corpus.command, "corpus.command", expanded)
         inputs["generated"] = Target("generated", settings, label="corpus", local={"command": here})
     sources = {name: changed(corpus.splits[name]) for name in splits}
     chosen = {
         name: {key: of.pop(key) for key in ("keep_every", "drop_every", "limits") if key in of}
         for name, of in sources.items()
     }
-    settings = {"splits": sources, "files": local} | recipe.languages
+    settings = {"splits": sources, "files": local} | recipe.texts
     raw = Target("corpus", settings, inputs, "raw text", {"folder": folder})
-    settings = {"text": changed(recipe.text), "chosen": chosen} | recipe.languages
+    if recipe.classifies:
+        return raw
+    settings = {"text": changed(recipe.text), "chosen": chosen} | recipe.texts
     return Target("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
 
 
-def _command(recipe: Recipe, command: str, key: str) -> tuple[dict[str, Any], str]:
-    """Return settings of a command, with hashes of its scripts; and the command as here."""
-    words = [(word, with_here(recipe, word, key)) for word in shlex.split(command)]
+def _command(
+    recipe: Recipe, command: str, key: str, filled: Callable[[Recipe, str, str], str] = with_here
+) -> tuple[dict[str, Any], str]:
+    """Return settings of a command, with hashes of its scripts; and the command as here, each word `filled`."""
+    words = [(word, filled(recipe, word, key)) for word in shlex.split(command)]
     scripts = {word: file_hash(path) for word, path in words if os.path.isfile(path)}
     here = " ".join(path if shlex.split(path) == [path] else shlex.quote(path) for _, path in words)
     return {"command": command, "scripts": scripts}, here
@@ -246,6 +265,7 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
     """Return the parses of a split, by a parser or from files."""
     parser, threads = recipe.parsers[name], 1
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
+    settings |= recipe.texts if recipe.classifies else {}
     local: dict[str, Any] = {}
     inputs = {"text": text}
     if parser.name != "files":
@@ -261,16 +281,23 @@ def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
     else:
         settings["files"] = prefix = parser.files[split]
         if recipe.corpus.command is not None:
-            inputs["generated"] = text.inputs["corpus"].inputs["generated"]
+            inputs["generated"] = (text if recipe.classifies else text.inputs["corpus"]).inputs["generated"]
         else:
             local["folder"] = folder_of(recipe) or ""
-            paths = {kind: Path(local["folder"], f"{prefix}.{kind}") for kind in parser.kinds}
             settings["hashes"] = {
-                kind: _hash(path if path.exists() else path.with_name(f"{path.name}.gz"))
-                for kind, path in paths.items()
+                ending: _hash(path if path.exists() else path.with_name(f"{path.name}.gz"))
+                for ending, path in _parse_files(recipe, prefix, parser.kinds, local["folder"])
             }
     identity = {"text": _text(recipe, [split])}
     return Target("parses", settings, inputs, f"parses of {split}", local, threads, identity=identity)
+
+
+def _parse_files(recipe: Recipe, files: str, kinds: Sequence[str], folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a split's parses, with the ending or name of each."""
+    for text in parsed_texts(recipe.texts):
+        for prefix in parse_prefixes(files, text, recipe.texts):
+            for kind in kinds:
+                yield kind if prefix == files else f"{prefix}.{kind}", Path(folder, f"{prefix}.{kind}")
 
 
 def _stanza_version(recipe: Recipe) -> str:
@@ -282,16 +309,19 @@ def _stanza_version(recipe: Recipe) -> str:
 
 
 def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training: _Prepared) -> Target:
-    """Return the translations by a system under a seed; its input is the training."""
+    """Return the translations, or predictions, by a system under a seed; its input is the training."""
     system = recipe.systems[name]
     seeds = system.seeds or recipe.seeds
     options = _given({**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed})
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
     code, local = _user_dir(recipe, name, options)
+    if recipe.pretrained is not None:
+        local["pretrained"] = expanded(recipe, recipe.pretrained, "pretrained")
+        code["pretrained"] = _hash(Path(local["pretrained"]))
     data = prepared.data(system, seed)
     model = Target(
         "models",
-        {"options": options, "average": recipe.average, "keep_epochs": recipe.keep_epochs} | code | recipe.languages,
+        {"options": options, "average": recipe.average, "keep_epochs": recipe.keep_epochs} | code | recipe.texts,
         {"data": data},
         f"training of {name}, seed {seed}",
         local,
@@ -300,17 +330,21 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
         priority=1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name),
         **cost,
     )
+    inputs = {"model": model, "data": data}
+    here = {"system": name, "seed": seed, **local}  # another recipe may call the system otherwise
+    if recipe.classifies:
+        settings = {"tests": recipe.tests, **recipe.texts}
+        label = f"predictions of {name}, seed {seed}"
+        return Target("predictions", settings, inputs, label, here, priority=100_000, **cost)
     settings = {
         "generate": _given(recipe.generate),
         "tests": recipe.tests,
         "subwords": recipe.subwords.kind,
         "detokenize": recipe.score.detokenize,
         "tokens": recipe.score.tokenized,
-    } | recipe.languages
-    inputs = {"model": model, "data": data, "text": prepared.text}
-    local = {"system": name, "seed": seed, **local}  # another recipe may call the system otherwise
+    } | recipe.texts
     label = f"translations by {name}, seed {seed}"
-    return Target("runs", settings, inputs, label, local, priority=100_000, **cost)
+    return Target("runs", settings, inputs | {"text": prepared.text}, label, here, priority=100_000, **cost)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,19 +376,23 @@ def code_hash() -> str:
 
 def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the settings of scores; and own metrics as they are here."""
+    if recipe.classifies:
+        asked = {"ignored_label": recipe.score.ignored_label, "kind": recipe.predicts}
+        return {"score": asked, "tests": recipe.tests, **recipe.texts}, {}
     own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
     settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
     settings["own"] = {name: of for name, (of, _) in own.items()}
-    return settings | recipe.languages, {name: here for name, (_, here) in own.items()}
+    return settings | recipe.texts, {name: here for name, (_, here) in own.items()}
 
 
 def _scores(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target, subsets: Target) -> _Targets:
     settings, metrics = _scoring(recipe)
     found = {}
+    kind = "predictions_scored" if recipe.classifies else "scores"
     for (name, seed), run in runs.items():
         inputs = {"run": run, "text": text, "subsets": subsets}
         label = f"scores of {run.label}"
-        found[f"scores {name} {seed}"] = Target("scores", settings, inputs, label, {"metrics": metrics})
+        found[f"scores {name} {seed}"] = Target(kind, settings, inputs, label, {"metrics": metrics})
     return found
 
 
@@ -375,11 +413,12 @@ def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], subset
 def _comparisons(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target) -> _Targets:
     settings, _ = _scoring(recipe)
     found = {}
+    kind = "predictions_compared" if recipe.classifies else "comparisons"
     for name, baseline in recipe.comparisons:
         for seed in [seed for of, seed in runs if of == name and (baseline, seed) in runs]:
             inputs = {"system": runs[name, seed], "baseline": runs[baseline, seed], "text": text}
             label = f"{name} beside {baseline}, seed {seed}"
-            found[f"comparison {name} {baseline} {seed}"] = Target("comparisons", settings, inputs, label)
+            found[f"comparison {name} {baseline} {seed}"] = Target(kind, settings, inputs, label)
     return found
 
 
@@ -396,5 +435,5 @@ def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: 
         "pictures": changed(recipe.pictures),
         "score": changed(recipe.score),
         "tests": recipe.tests,
-    } | recipe.languages
+    } | recipe.texts
     return Target("pictures", settings, inputs, f"pictures of {recipe.name}")

@@ -14,7 +14,7 @@ from syntax_data.controls import Control
 from syntax_data.errors import InputError, short_repr
 from syntax_data.parsers import parser_names
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.metric_names import EXACT_MATCH, LOSS, SACREBLEU, TOKENISED
+from syntax_experiments.metric_names import EXACT_MATCH, LOSS, OF_LABELS, SACREBLEU, TOKENISED
 from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_names, recipe_path
 
 #: From, to, both included; ``None``: no bound.
@@ -42,7 +42,7 @@ class Download:
 
 @dataclass(frozen=True)
 class SplitFiles:
-    """Files of a split, joined.
+    """Files of a split, joined: `source` and `target` of translation; `input0`, `input1` and `label` of classification.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
     `format`: see `corpus_formats`. `replace`: strings in raw lines and their replacements. `limits`: whether the text's
@@ -50,9 +50,12 @@ class SplitFiles:
     pairs that the limits leave. `reference`: what translations are scored against, by default the raw target.
     """
 
-    source: list[str]
-    target: list[str]
+    source: list[str] = field(default_factory=list)
+    target: list[str] = field(default_factory=list)
     reference: list[str] | None = None
+    input0: list[str] = field(default_factory=list)
+    input1: list[str] = field(default_factory=list)
+    label: list[str] = field(default_factory=list)
     format: Literal["lines", "iwslt", "seg", "tmx"] = "lines"
     replace: dict[str, str] = field(default_factory=dict)
     limits: bool = True
@@ -62,7 +65,7 @@ class SplitFiles:
     @property
     def files(self) -> list[str]:
         """All of them."""
-        return [*self.source, *self.target, *(self.reference or ())]
+        return [*self.source, *self.target, *(self.reference or ()), *self.input0, *self.input1, *self.label]
 
     def __post_init__(self) -> None:
         if min(self.keep_every or 2, self.drop_every or 2) < 2:
@@ -113,7 +116,8 @@ class Text:
 class Parser:
     """A parser of fairseq-syntax-parse with its options, in ``threads.parse`` workers.
 
-    Or ``files``: by split the prefix of PREFIX.conllu[.gz] and PREFIX.trees[.gz] in the corpus' folder.
+    Or ``files``: by split the prefix of PREFIX.conllu[.gz] and PREFIX.trees[.gz] in the corpus' folder; of
+    classification, of PREFIX.input0.conllu[.gz] and so on. Several prefixes, with commas between them, are joined.
     """
 
     name: str = "stanza"
@@ -132,7 +136,7 @@ class Selection:
     """Lines whose measures (`steps.selection.measure`) are in ranges, or a sample.
 
     `lines`: how many, at random. `per_length`: as many of each number of words within the range `words`, so that
-    selections have like lengths.
+    selections have like lengths. `keep_every`: each k-th of these lines; `drop_every`: all but these.
     """
 
     words: Range | None = None
@@ -142,6 +146,8 @@ class Selection:
     clauses: Range | None = None
     lines: int | None = None
     per_length: int | None = None
+    keep_every: int | None = None
+    drop_every: int | None = None
     seed: int = 1
 
     @property
@@ -159,11 +165,30 @@ class Selection:
 
 @dataclass(frozen=True)
 class Subwords:
-    """Subwords. `size`: merges or pieces. `joint`: one model and one dictionary for both languages."""
+    """Subwords. `size`: merges or pieces. `joint`: one model and one dictionary for both languages.
 
-    kind: Literal["subword_nmt", "sentencepiece", "none"] = "subword_nmt"
+    Those of a pre-trained model are not learned: BERT's ``wordpiece`` needs its `dictionary` (dict.txt of fairseq), and
+    ``gpt2`` also `encoder` (encoder.json) and `merges` (vocab.bpe). `markers` of entities stay whole.
+    """
+
+    kind: Literal["subword_nmt", "sentencepiece", "none", "wordpiece", "gpt2"] = "subword_nmt"
     size: int = 10000
     joint: bool = True
+    dictionary: str | None = None
+    encoder: str | None = None
+    merges: str | None = None
+    markers: str = ""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files that are given, by key."""
+        names = ("dictionary", "encoder", "merges")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+    def __post_init__(self) -> None:
+        needed = {"wordpiece": {"dictionary"}, "gpt2": {"dictionary", "encoder", "merges"}}.get(self.kind, set())
+        if missing := sorted(needed - self.files.keys()):
+            raise ValueError(f"kind {self.kind}: expected {missing[0]} beside it, found none")
 
 
 @dataclass(frozen=True)
@@ -197,6 +222,8 @@ class Scoring:
     `tokenized`: ``tokenised BLEU``, too. It compares the translations, not detokenised, with the tokenised target, and
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
     command is run for each test set and subset (`syntax_experiments.steps.scores.score`).
+
+    Classification has scores of its own, ``F1`` without the `ignored_label`.
     """
 
     tokenize: str = "13a"
@@ -207,6 +234,7 @@ class Scoring:
     metrics: dict[str, str] = field(default_factory=dict)
     bootstrap: int = 1000
     randomisation: int = 10000
+    ignored_label: str | None = None
 
     def __post_init__(self) -> None:
         ScoreSettings(tokenize=self.tokenize)
@@ -273,6 +301,8 @@ class Threads:
 class Recipe:
     """A comparison; the README of the experiments has an example.
 
+    `task`: what is learned. ``sentence_prediction``: a label of each line of text, or pair of lines; `source` is its
+    language, and there is no `target`. `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
     ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{subsets}`` a folder with TEST.json, a JSON object of the
     line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the recipe's file. Its last line of output
@@ -284,9 +314,10 @@ class Recipe:
     """
 
     source: str
-    target: str
     corpus: Corpus
     systems: dict[str, System]
+    task: Literal["translation", "sentence_prediction"] = "translation"
+    target: str = ""
     title: str = ""
     about: str = ""
     text: Text = field(default_factory=Text)
@@ -295,6 +326,7 @@ class Recipe:
     subwords: Subwords = field(default_factory=Subwords)
     seeds: list[int] = field(default_factory=lambda: [1])
     train: dict[str, Any] = field(default_factory=dict)
+    pretrained: str | None = None
     average: int | None = None
     keep_epochs: bool = False
     generate: dict[str, Any] = field(default_factory=dict)
@@ -318,8 +350,22 @@ class Recipe:
         return [name for name in self.corpus.splits if name not in ("train", "valid")]
 
     @property
-    def languages(self) -> dict[str, str]:
-        """Source and target, by these names."""
+    def classifies(self) -> bool:
+        """The task is to predict labels."""
+        return self.task == "sentence_prediction"
+
+    @property
+    def predicts(self) -> Literal["label", "label set", "number"]:
+        """What a classifier predicts of an example."""
+        if self.train.get("regression-target"):
+            return "number"
+        return "label set" if self.train.get("criterion") == "multi_label_prediction" else "label"
+
+    @property
+    def texts(self) -> dict[str, Any]:
+        """What the names of text files end in, as settings of steps (:mod:`~syntax_experiments.texts`)."""
+        if self.classifies:
+            return {"inputs": ["input0", *(["input1"] if self.corpus.splits["train"].input1 else [])]}
         return {"source": self.source, "target": self.target}
 
     @property
@@ -366,6 +412,7 @@ class Recipe:
             _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
             if (other := of_labels.setdefault(label, name)) != name:
                 raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
+        self._check_task()
         self._check_names()
         for name, command in self.measurements.items():
             if "{model}" not in command:
@@ -376,14 +423,37 @@ class Recipe:
             if parser.files and parser.files.keys() != self.corpus.splits.keys():
                 raise ValueError(f"parsers.{name}.files: expected {', '.join(self.corpus.splits)}")
 
+    def _check_task(self) -> None:
+        """Raise :class:`ValueError` for a key that the task does not have, or needs."""
+        of_labels, of_pairs = ("input0", "input1", "label"), ("source", "target")
+        needed = [*self.texts.get("inputs", ()), "label"] if self.classifies else of_pairs
+        for name, split in self.corpus.splits.items():
+            given = [key for key in (*of_pairs, *of_labels) if getattr(split, key)]
+            if sorted(given) != sorted(needed):
+                expected = f"expected {', '.join(needed)} for {self.task}"
+                raise ValueError(f"corpus.splits.{name}: {expected}, found {', '.join(given) or 'none of them'}")
+        if not self.classifies and not self.target:
+            raise ValueError("expected target in the recipe, found none")
+        unused: dict[str, Any] = {"target": "", "text": Text(), "generate": {}, "pictures": None}
+        for key, default in unused.items() if self.classifies else ():
+            if getattr(self, key) != default:
+                raise ValueError(f"{key}: expected none for {self.task}, found {short_repr(getattr(self, key))}")
+        if self.subwords.files and not self.classifies:
+            raise ValueError(f"subwords.kind: expected one that is learned, found {self.subwords.kind}")
+        parsers = [name for name, parser in self.parsers.items() if parser.name != "files"]
+        if self.subwords.markers and parsers:
+            expected = "expected files, of text without the markers of subwords.markers"
+            raise ValueError(f"parsers.{parsers[0]}: {expected}, found the parser {self.parsers[parsers[0]].name}")
+
     def _check_names(self) -> None:
         """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
+        metrics = OF_LABELS if self.classifies else self.score.names
         known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
             "pictures": (self.pictures.names if self.pictures else [], self.systems),
             "tables": (of_tables, self.systems),
             # A measurement's columns are its own.
-            "compared": ([] if self.measurements else self.compared, (*self.score.names, LOSS)),
+            "compared": ([] if self.measurements else self.compared, (*metrics, LOSS)),
             "select": (self.select, self.corpus.splits),
         }
         for key, (names, among) in known.items():

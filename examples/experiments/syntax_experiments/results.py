@@ -2,7 +2,8 @@
 
 A folder has ``table.csv`` (a row for each system, seed, test set, subset and metric), ``comparisons.csv`` (the paired
 tests within a seed), ``epochs.csv`` (the validations of each training) and, where a measurement has numbers of each
-sentence, ``sentences.csv.xz``. ``translations.csv.xz`` beside them is not read: a column for each system and seed.
+sentence, ``sentences.csv.xz``. ``translations.csv.xz`` or ``predictions.csv.xz`` beside them is not read: a column for
+each system and seed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _COLUMNS = {
 _FILES = {name: f"{name}.csv{'.xz' if name == 'sentences' else ''}" for name in _COLUMNS}
 #: Columns that tell rows apart.
 _KEYS = {*_RUN, "baseline", "test", "subset", "metric", "epoch", "sentence"}
-_MAY_BE_EMPTY = {"test", "subset", "signature", "code", "versions", "device", "valid_nll_loss", "gates"}
+_TESTS = {f"{name}{what}" for name in WITHIN for what in ("", "_signature")}
+_MAY_BE_EMPTY = {"test", "subset", "signature", "code", "versions", "device", "valid_nll_loss", "gates", *_TESTS}
 _INTEGERS = {"seed", "epoch", "updates", "sentence"}
 _NUMBERS = {"value", "difference", *WITHIN, "train_loss", "valid_loss", "valid_nll_loss", "numerator", "denominator"}
 
@@ -82,6 +84,8 @@ def read_results(folder: str | Path) -> Results:
         results.refuse(name, again, lambda row: f"expected each row once, found {_place(row)} again")
     _check_one(results, "table", table, "metric", "signature")
     _check_one(results, "table", table[table["metric"] == "parameters"], "system", "value")
+    untested = comparisons[comparisons[[*WITHIN]].isna().all(axis=1)]
+    results.refuse("comparisons", untested, lambda row: f"expected p of {' or '.join(WITHIN)}, found none")
     for test in WITHIN:
         _check_one(results, "comparisons", comparisons, "metric", f"{test}_signature")
     scores = table[table["subset"] == ""].set_index(["system", "seed", "test", "metric"])["value"]
@@ -118,6 +122,8 @@ def _read(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError, EOFError, lzma.LZMAError) as error:
         raise InputError(str(path), None, f"expected the results of a comparison, found: {one_line(error)}") from None
+    if path.name == _FILES["comparisons"]:  # of translations alone, or of labels
+        frame = frame.reindex(columns=[*frame, *sorted(_TESTS - {*frame})], fill_value="")
     if missing := [name for name in columns if name not in frame]:
         raise InputError(str(path), 1, f"expected the column {missing[0]}, found {', '.join(frame)}")
     frame = frame[list(columns)].fillna("").set_axis(frame.index + 2)  # lines that are cut off have no value

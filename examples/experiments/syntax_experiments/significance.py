@@ -1,4 +1,4 @@
-"""Tests of differences: sacreBLEU's within a seed; t-test, bootstrap over seeds."""
+"""Tests of differences: sacreBLEU's and McNemar's within a seed; t-test, bootstrap over seeds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from syntax_data.scoring.metrics import ScoreSettings, paired_test
 ALPHA = 0.05
 #: How p is adjusted for the number of comparisons.
 ADJUSTMENT = "Benjamini-Hochberg"
-#: The tests within a seed: our names, and sacreBLEU's.
-WITHIN: dict[str, Literal["bs", "ar"]] = {"bootstrap": "bs", "randomisation": "ar"}
+#: sacreBLEU's tests within a seed: our names, and its.
+OF_TRANSLATIONS: dict[str, Literal["bs", "ar"]] = {"bootstrap": "bs", "randomisation": "ar"}
+#: The tests within a seed, and their headings; the last one is of predicted labels.
+WITHIN = {**OF_TRANSLATIONS, "mcnemar": "McNemar"}
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -45,7 +47,7 @@ def compare(
     samples = {"bootstrap": bootstrap, "randomisation": randomisation}
     metrics: dict[str, dict[str, Any]] = {}
     systems = {"baseline": baseline, "system": system}
-    for name, kind in WITHIN.items():
+    for name, kind in OF_TRANSLATIONS.items():
         found = paired_test(systems, [references], settings=settings, kind=kind, samples=samples[name])
         for metric, result in found.items():
             difference = result.scores["system"] - result.scores["baseline"]

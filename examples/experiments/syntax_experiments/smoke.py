@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syntax_experiments.recipe import Corpus, Pictures, Recipe, Selection, System, Threads
+from syntax_experiments.recipe import Corpus, Pictures, Recipe, Selection, SplitFiles, Subwords, System, Threads
 
 #: Systems, unless the command line has another number.
 SYSTEMS = 4
 _GRAMMAR = Path(__file__).resolve().parent / "corpora/grammar.py"
+_ATTACHMENT = _GRAMMAR.with_name("attachment.py")
 _TRAIN: dict[str, Any] = {
     **{f"{side}-{size}": value for side in ("encoder", "decoder")
        for size, value in (("embed-dim", 32), ("ffn-embed-dim", 32), ("layers", 1), ("attention-heads", 8))},
@@ -38,22 +39,16 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     """
     kept = _systems(recipe, systems)
     train = _without_sizes(recipe.train) | _TRAIN
+    if recipe.classifies:
+        dropped = ("decoder-", "markers", *(["pooling"] if recipe.subwords.markers else []))
+        train = {name: value for name, value in train.items() if not name.startswith(dropped)} | {"num-classes": 2}
     if "total-num-update" in train:
         train["total-num-update"] = _TRAIN["max-update"]
-    # The grammar has train, valid and test; a valid split that is a part of the training text stays one.
-    of_train = recipe.corpus.splits["valid"].source == recipe.corpus.splits["train"].source
-    files = {name: "true/test" for name in recipe.corpus.splits} | {"train": "true/train", "valid": "true/valid"}
-    files |= {"valid": "true/train"} if of_train else {}
-    splits = {
-        name: replace(of, source=[f"{files[name]}.src"], target=[f"{files[name]}.tgt"], reference=None, format="lines")
-        for name, of in recipe.corpus.splits.items()
-    }
-    command = f"python {shlex.quote(str(_GRAMMAR))} --train 300 --held-out 5 --seed 1 {{output}}"
-    parses = {name: f"{file}.src" for name, file in files.items()}
+    corpus, parses = _corpus(recipe)
     return replace(
         recipe,
         about="A smoke test: a made-up corpus and tiny models. The numbers mean nothing.",
-        corpus=Corpus(splits, command=command),
+        corpus=corpus,
         text=replace(recipe.text, words=None, ratio=None),
         systems=kept,
         parsers={
@@ -62,16 +57,47 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         },
         select={name: _selection(of, 150 if name == "train" else 10) for name, of in recipe.select.items()},
         subsets={name: _selection(of, 5) for name, of in recipe.subsets.items()},
-        subwords=replace(recipe.subwords, size=min(recipe.subwords.size, 80)),
+        subwords=_subwords(recipe.subwords),
         train=train,
+        pretrained=None,
         average=min(recipe.average, _TRAIN["max-epoch"]) if recipe.average else None,
-        generate={**recipe.generate, "beam": 2, "max-len-a": 0, "max-len-b": 20},
-        score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10),
+        generate={} if recipe.classifies else {**recipe.generate, "beam": 2, "max-len-a": 0, "max-len-b": 20},
+        score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10, ignored_label=None),
         baselines=[*kept][:1],
         tables={},
         pictures=recipe.pictures and Pictures(sentences=[1], of=[*kept][-1:]),
         threads=Threads(text=1, parse=1, train=1),
     )
+
+
+def _corpus(recipe: Recipe) -> tuple[Corpus, dict[str, str]]:
+    """Return a made-up corpus, and the prefixes of its parses by split."""
+    # It has train, valid and test; a valid split that is a part of the training text stays one.
+    splits, part = recipe.corpus.splits, {"train": "train", "valid": "valid"}
+    if splits["valid"].files == splits["train"].files:
+        part["valid"] = "train"
+    files = {name: part.get(name, "test") for name in splits}
+    if recipe.classifies:
+        texts = [*recipe.texts["inputs"], "label"]
+        options = f"--segments {len(texts) - 1} --train 300 --held-out 5"
+        of_texts = {name: {text: [f"{file}.{text}"] for text in texts} for name, file in files.items()}
+        made = {name: SplitFiles(**of_split) for name, of_split in of_texts.items()}  # type: ignore[arg-type]
+        return Corpus(made, command=f"python {shlex.quote(str(_ATTACHMENT))} {options} {{output}}"), files
+    command = f"python {shlex.quote(str(_GRAMMAR))} --train 300 --held-out 5 --seed 1 {{output}}"
+    made = {
+        name: replace(
+            of, source=[f"true/{files[name]}.src"], target=[f"true/{files[name]}.tgt"], reference=None, format="lines"
+        )
+        for name, of in splits.items()
+    }
+    return Corpus(made, command=command), {name: f"true/{file}.src" for name, file in files.items()}
+
+
+def _subwords(asked: Subwords) -> Subwords:
+    """Return few subwords; of a pre-trained model's kind, words instead, without markers."""
+    if asked.files:
+        return Subwords("none", joint=asked.joint)
+    return replace(asked, size=min(asked.size, 80), markers="")
 
 
 def _systems(recipe: Recipe, number: int) -> dict[str, System]:

@@ -9,6 +9,7 @@ is one, sentences.csv.xz. Those of a finished experiment are in WORK/recipes/REC
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -211,7 +212,7 @@ class Tables:
         columns: list[Column] = []
         for metric, subset in of:
             title = f"Δ {', '.join(filter(None, [short_name(metric), subset]))} [95%]"
-            for name, cell in ((title, "cell"), ("p", "p_cell"), ("bs", "bs"), ("ar", "ar")):
+            for name, cell in ((title, "cell"), ("p", "p_cell"), *((name, name) for name in WITHIN.values())):
                 column = _pick(cells, cell, test, metric, subset)
                 columns += [(name, column)] if cell.endswith("cell") or column.notna().any() else []
         part = ", by part" if of[0][1] else ""
@@ -273,9 +274,10 @@ def _differences(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Da
 def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
     """Return in how many seeds tests find a greater score (+), a smaller (−); or p."""
 
-    def cell(seeds: pd.DataFrame, test: str) -> str:
-        if len(seeds) == 1:
-            return p_value(seeds[test].iloc[0])
+    def cell(seeds: pd.DataFrame, test: str) -> str | float:
+        seeds = seeds.dropna(subset=test)
+        if len(seeds) < 2:
+            return p_value(seeds[test].iloc[0]) if len(seeds) else math.nan
         found = seeds[seeds[test] < ALPHA]["difference"]
         counts = {"+": (found > 0).sum(), "−": (found < 0).sum()}
         return f"{' '.join(f'{sign}{n}' for sign, n in counts.items() if n) or 0} of {len(seeds)}"
@@ -283,7 +285,7 @@ def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
     keys = ["system", "baseline", *_PART]
     groups = comparisons.assign(subset="").groupby(keys)
     rows = [[*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in groups]
-    return pd.DataFrame(rows, columns=[*keys, "bs", "ar"])
+    return pd.DataFrame(rows, columns=[*keys, *WITHIN.values()])
 
 
 def _mean(row: Any, runs: int) -> str:

@@ -125,7 +125,7 @@ def test_our_recipes_are_valid(name):
     assert all(re.fullmatch("[0-9a-f]{64}", d.sha256) for d in recipe.corpus.downloads.values() if d.sha256)
     for split in recipe.corpus.splits.values():
         assert len(split.source) == len(split.target)
-    if recipe.corpus.folder is None:
+    if recipe.corpus.folder is None and recipe.pretrained is None:  # no files of this machine
         plan = make_plan(recipe)
         assert len(plan.runs) == sum(len(system.seeds or recipe.seeds) for system in recipe.systems.values())
 

@@ -210,18 +210,6 @@ def test_labels_are_recorded_and_found_by_name_in_other_data(pairs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "where"), [({}, "valid:3: .* marker 'a'"), ({"truncate_to": 2}, "valid:1: .* 'b'")]
-)
-def test_an_example_without_a_marker_is_refused_at_loading(tmp_path, options, where):
-    example_bins.text(tmp_path / "input0", {"valid": ["a b", "b a", "b c"]})
-    example_bins.tokens(tmp_path / "label", "valid", ["no", "yes", "no"], ["no", "yes"])
-    task = prediction(tmp_path, **options)
-    task.build_model(Namespace(**vars(model_options(pooling="markers", markers="a,b"))))
-    with pytest.raises(InputError, match=f"input0/{where}"):
-        task.load_dataset("valid")
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"init_token": 5}, r"--init-token: expected 0, which is <s>.*found 5, which is b"),
@@ -269,6 +257,10 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
             lambda data: example_bins.text(data / "input1", SENTENCES, "--parser-name", "other"),
             r"input1/syntax\.json: expected for valid the parser of",
         ),
+        (
+            lambda data: (data / "input1/dict.txt").write_text("b 1\na 1\n"),
+            r"input1/dict\.txt: expected the symbols of \S*input0/dict\.txt, found others",
+        ),
         (lambda data: (data / "input1/valid.idx").unlink(), r"input1/valid\.\{bin,idx\}: expected tokens, found none"),
         (
             lambda data: example_bins.tokens(data / "input1", "valid", SENTENCES["valid"]),
@@ -276,12 +268,12 @@ SENTENCES = {"valid": data_bins.sentences(4, words=3)}
         ),
         (lambda data: (data / "input1/valid.head.idx").unlink(), r"--only-source --validpref TEXT"),
         (
-            lambda data: (data / "input1/dict.txt").write_text("b 1\na 1\n"),
-            r"input1/dict\.txt: expected the symbols of \S*input0/dict\.txt, found others",
-        ),
-        (
             lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes no", "yes", "no"], ["no", "yes"]),
             r"label/valid:2: expected one label, found 2; 1 lines differ",
+        ),
+        (
+            lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes", "maybe", "no"], ["no", "yes"]),
+            r"label/valid:3: expected a label of \S*label/dict\.txt, found another one \(<unk>\)",
         ),
         (
             lambda data: example_bins.tokens(data / "label", "valid", ["no", "yes"], ["no", "yes"]),
@@ -301,6 +293,7 @@ def test_inputs_and_labels_that_do_not_fit_each_other_are_refused(tmp_path, brea
         (ranking, "0\n1\n", r"label/valid\.label: expected 4 lines, as the texts have, found 2"),
         (prediction, "0.5\n1 2\n0\n0\n", r"label/valid\.label:2: expected 1 numbers, found '1 2'"),
         (prediction, "0.5\nx\n0\n0\n", r"label/valid\.label:2: expected 1 numbers, found 'x'"),
+        (prediction, "0\n0\nnan\n0\n", r"label/valid\.label:3: expected 1 numbers, found 'nan'"),
     ],
 )
 def test_lines_of_labels_are_checked(tmp_path, task, labels, message):
@@ -318,3 +311,24 @@ def test_scores_that_need_integers_are_refused_before_training(pairs):
         prediction(pairs).build_criterion(criterion)
     with pytest.raises(ValueError, match=r"--num-classes: expected at least 2, .*found 1"):
         prediction(pairs, num_classes=1).build_model(Namespace(**vars(model_options())))
+
+
+def test_an_example_whose_marker_is_absent_or_cut_off_is_refused(tmp_path):
+    """c is a marker: at the third place of each example, but for the last."""
+    data = example_bins.examples(tmp_path / "data", 1, number=3, splits=["valid"])
+    example_bins.text(data / "input0", {"valid": ["a c b", "b c", "a b"]})
+    options = Namespace(**vars(model_options(pooling="markers", markers="c")))
+    for changed, message in (
+        ({}, r"expected the marker c among the 4 tokens of example 2 of valid .*; 1 markers are absent"),
+        (
+            {"truncate_to": 2},
+            r"expected the marker c among the 2 tokens of example 0 of valid .*; 3 markers are absent",
+        ),
+    ):
+        task = prediction(data, **changed)
+        task.build_model(options)
+        with pytest.raises(InputError, match=message):
+            task.load_dataset("valid")
+    example_bins.text(data / "input0", {"valid": ["a c b", "b c", "a c"]})
+    task.cfg.truncate_to = 3
+    task.load_dataset("valid")

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-import attachment
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.conllu import parse_conllu
+from syntax_experiments.corpora import attachment
 
 
 @pytest.fixture(params=[1, 2], ids=["one segment", "two segments"])

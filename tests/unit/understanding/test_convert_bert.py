@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import convert_bert
 import fairseq_syntax  # noqa: F401  (safe loading)
-from wordpiece import SPECIAL, encode, read_vocabulary
+from syntax_experiments.corpora.wordpiece import SPECIAL, encode, read_vocabulary
 
 BERT = os.environ.get("FAIRSEQ_SYNTAX_BERT")
 SYMBOLS = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "dog", "##s", "run", "."]

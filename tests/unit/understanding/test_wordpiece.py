@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import wordpiece
+from syntax_experiments.corpora import wordpiece
 
 SYMBOLS = """[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] the cafe café Café ##s run ##n ##ing un ##known . - ' 中 文 i d"""
 

@@ -22,9 +22,12 @@ STEPS = {
     "data": "data.binarize",
     "models": "training.train",
     "runs": "runs.translate",
+    "predictions": "runs.predict",
     "scores": "scores.score_run",
+    "predictions_scored": "predictions.score",
     "measurements": "measurements.measure",
     "comparisons": "scores.compare_runs",
+    "predictions_compared": "predictions.compare_runs",
     "tables": "table.write",
     "pictures": "pictures.draw",
 }

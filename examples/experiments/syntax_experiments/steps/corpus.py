@@ -1,4 +1,4 @@
-"""Raw text, from archives, files or a command, as a file a split and language."""
+"""Raw text, from archives, files or a command, as a file a split and language; and labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import posixpath
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,7 @@ from syntax_data.errors import InputError
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.make import Step, files_in, fill, run
 from syntax_experiments.recipe import SplitFiles
+from syntax_experiments.texts import all_texts, classifies
 
 
 def generate(step: Step) -> None:
@@ -29,22 +30,28 @@ def collect(step: Step) -> None:
     """Write ``SPLIT.LANG``, of test sets ``SPLIT.reference``, white space folded.
 
     Raises:
-        InputError: a file is not there or cannot be read, or the languages differ in their numbers of lines.
+        InputError: a file is not there or cannot be read, or texts and labels differ in their numbers of lines.
     """
-    source, target = step.settings["source"], step.settings["target"]
     counts = {}
     for split, asked in step.settings["splits"].items():
         files = SplitFiles(**asked)
-        sides = {source: (files.source, source), target: (files.target, target)}
-        if split not in ("train", "valid"):
-            sides["reference"] = files.reference or files.target, target
+        sides = _sides(step.settings, split, files)
         lengths = {side: _write(step, f"{split}.{side}", files, *of) for side, of in sides.items()}
         if len(set(lengths.values())) > 1 or not all(lengths.values()):
             counted = ", ".join(f"{n} of {side}" for side, n in lengths.items())
             raise InputError(split, None, f"expected as many lines in each language, found {counted}")
-        counts[split] = lengths[source]
+        counts[split] = min(lengths.values())
     (step.folder / "counts.json").write_text(json.dumps(counts))
     print("; ".join(f"{split}: {count} lines" for split, count in counts.items()))
+
+
+def _sides(settings: Mapping[str, Any], split: str, files: SplitFiles) -> dict[str, tuple[list[str], str]]:
+    """Return files and their language by what the names of their joined files end in."""
+    if classifies(settings):
+        return {name: (getattr(files, name), "") for name in (*all_texts(settings), "label")}
+    source, target = all_texts(settings)
+    sides = {source: (files.source, source), target: (files.target, target)}
+    return sides if split in ("train", "valid") else {**sides, "reference": (files.reference or files.target, target)}
 
 
 def _write(step: Step, name: str, files: SplitFiles, names: list[str], language: str) -> int:

@@ -1,38 +1,75 @@
-"""Data-bins of subwords and parses."""
+"""Data-bins of subwords and parses: one of a pair of languages, or one of each input beside one of labels."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 from syntax_experiments.make import Step, files_in, run
+from syntax_experiments.texts import all_texts, classifies
+
+_Words = list[str | os.PathLike[str]]
+_LABELS = "label"
 
 
 def preprocess(step: Step) -> None:
-    """Write fairseq's data-bin of the tokens alone."""
+    """Write fairseq's data-bin of the tokens alone, or those of inputs and labels."""
     subwords = step.inputs["subwords"]
-    joint = ["--joined-dictionary"] if step.settings["joint"] else []
-    prefixes: list[str | os.PathLike[str]] = ["--trainpref", subwords / "train", "--validpref", subwords / "valid"]
-    prefixes += ["--testpref", ",".join(str(subwords / test) for test in step.settings["tests"])]
-    run("fairseq-preprocess", *_languages(step), *joint, *prefixes, "--destdir", step.folder, log=step.folder / "log")
+    if not classifies(step.settings):
+        joint = ["--joined-dictionary"] if step.settings["joint"] else []
+        _preprocess(step, "", [*_names(step), *joint], subwords)
+        return
+    for name in all_texts(step.settings):
+        _preprocess(step, name, [*_names(step), "--srcdict", subwords / "dict.txt"], subwords)
+    if not step.settings["regression"]:
+        _preprocess(step, _LABELS, _names(step), step.inputs["text"])
+        return
+    (step.folder / _LABELS).mkdir()
+    splits = {"train": "train", "valid": "valid"}
+    splits |= {f"test{i or ''}": test for i, test in enumerate(step.settings["tests"])}
+    for split, name in splits.items():
+        shutil.copyfile(step.inputs["text"] / f"{name}.{_LABELS}", step.folder / _LABELS / f"{split}.{_LABELS}")
 
 
 def binarize(step: Step) -> None:
     """Write the features of the parses, or of a control, beside the same tokens."""
-    for path in files_in(step.inputs["tokens"]):
-        os.link(path, step.folder / path.name)
-    subwords = step.inputs["subwords"]
-    words: list[str | os.PathLike[str]] = []
-    splits = {"train": ["train"], "valid": ["valid"], "test": step.settings["tests"]}
-    for option, names in splits.items():
-        parses = ",".join(str(step.inputs[f"parses of {name}"] / name) for name in names)
-        words += [f"--{option}pref", ",".join(str(subwords / name) for name in names), f"--{option}parse", parses]
-    if step.settings["control"]:
-        words += ["--control", step.settings["control"]]
-    run(
-        "fairseq-syntax-binarize", *_languages(step), *words, "--subwords", step.settings["subwords"], "--destdir",
-        step.folder, "--workers", str(step.threads), log=step.folder / "log",
-    )  # fmt: skip
+    settings = step.settings
+    folders = all_texts(settings) if classifies(settings) else [""]
+    for folder in [*folders, _LABELS] if classifies(settings) else folders:
+        (step.folder / folder).mkdir(exist_ok=True)
+        for path in files_in(step.inputs["tokens"] / folder):
+            os.link(path, step.folder / folder / path.name)
+    more: _Words = ["--control", settings["control"]] if settings["control"] else []
+    more += ["--markers", settings["markers"]] if settings.get("markers") else []
+    more += ["--gpt2-encoder-json", step.local["encoder"]] if "encoder" in step.local else []
+    kind = "words" if settings["subwords"] == "none" else settings["subwords"]
+    for folder in folders:
+        words = _prefixes(step, "pref", lambda _: step.inputs["subwords"], folder)
+        words += _prefixes(step, "parse", lambda name: step.inputs[f"parses of {name}"], folder)
+        run(
+            "fairseq-syntax-binarize", *_names(step), *words, *more, "--subwords", kind, "--destdir",
+            step.folder / folder, "--workers", str(step.threads), log=step.folder / "log",
+        )  # fmt: skip
 
 
-def _languages(step: Step) -> list[str]:
+def _preprocess(step: Step, folder: str, words: _Words, texts: Path) -> None:
+    prefixes = _prefixes(step, "pref", lambda _: texts, folder)
+    run("fairseq-preprocess", *words, *prefixes, "--destdir", step.folder / folder, log=step.folder / "log")
+
+
+def _names(step: Step) -> _Words:
+    """Return the options that say how files are named."""
+    if classifies(step.settings):
+        return ["--only-source"]
     return ["--source-lang", step.settings["source"], "--target-lang", step.settings["target"]]
+
+
+def _prefixes(step: Step, option: str, folder_of: Callable[[str], Path], ending: str) -> _Words:
+    """Return ``--trainpref`` and so on: files in the folder of each split that end in a text's name, if it has one."""
+    words: _Words = []
+    for split, names in {"train": ["train"], "valid": ["valid"], "test": step.settings["tests"]}.items():
+        paths = [str(folder_of(name) / (f"{name}.{ending}" if ending else name)) for name in names]
+        words += [f"--{split}{option}", ",".join(paths)]
+    return words

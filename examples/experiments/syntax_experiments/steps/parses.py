@@ -10,18 +10,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from syntax_experiments.make import Step, locked, options, run
+from syntax_experiments.texts import parse_prefixes
 
 #: The processors of stanza for each kind of parse.
 _PROCESSORS = {"conllu": "depparse", "trees": "constituency"}
 
 
 def parse(step: Step) -> None:
-    """Write ``SPLIT.LANG.conllu`` and ``.trees``, the kinds that the recipe names."""
+    """Write ``SPLIT.TEXT.conllu`` and ``.trees`` of each text with parses, the kinds that the recipe names."""
+    for text in step.settings.get("inputs", [step.settings["lang"]]):
+        name = f"{step.settings['split']}.{text}"
+        if "files" in step.settings:
+            _copy(step, name)
+        else:
+            _parse(step, name)
+
+
+def _parse(step: Step, name: str) -> None:
     settings = step.settings
-    if "files" in settings:
-        _copy(step)
-        return
-    name = f"{settings['split']}.{settings['lang']}"
     text = step.inputs["text"] / name
     cased = text.with_name(f"{name}.cased")  # parsers know words by their capitals
     asked = {**settings["options"], **step.local["options"]}
@@ -45,11 +51,11 @@ def _fetch_models(parser: str, asked: Mapping[str, Any], log: Path) -> None:
         run("fairseq-syntax-parse", "--input", text, "--parser", parser, "--download", *options(asked), log=log)
 
 
-def _copy(step: Step) -> None:
-    settings = step.settings
-    prefix = Path(step.inputs.get("generated", step.local.get("folder", ".")), settings["files"])
-    for kind in settings["kinds"]:
-        target = step.folder / f"{settings['split']}.{settings['lang']}.{kind}"
-        path = Path(f"{prefix}.{kind}")
-        with open(path, "rb") if path.exists() else gzip.open(f"{path}.gz") as source, open(target, "wb") as copy:
-            shutil.copyfileobj(source, copy)
+def _copy(step: Step, name: str) -> None:
+    folder = Path(step.inputs.get("generated", step.local.get("folder", ".")))
+    for kind in step.settings["kinds"]:
+        with open(step.folder / f"{name}.{kind}", "wb") as copy:
+            for prefix in parse_prefixes(step.settings["files"], name.partition(".")[2], step.settings):
+                path = folder / f"{prefix}.{kind}"
+                with open(path, "rb") if path.exists() else gzip.open(f"{path}.gz") as source:
+                    shutil.copyfileobj(source, copy)

@@ -1,4 +1,4 @@
-"""Translations of the test sets by a trained system, and the record of the run."""
+"""Translations, or predictions, of the test sets by a trained system, and the record of the run."""
 
 from __future__ import annotations
 
@@ -49,8 +49,26 @@ def translate(step: Step) -> None:
             for log in (output, step.folder / "log"):
                 never_trained |= GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
             output.unlink()
+    _write_record(step, never_trained=never_trained)
+
+
+def predict(step: Step) -> None:
+    """Write ``TEST.tsv``, as fairseq-syntax-predict does, and ``run.json``."""
+    log = step.folder / "log"
+    with on_a_gpu():
+        for i, test in enumerate(step.settings["tests"]):
+            run(
+                "fairseq-syntax-predict", step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",
+                "--gen-subset", f"test{i or ''}", "--output", step.folder / f"{test}.tsv",
+                *options(with_user_dir({}, step.local)), log=log, threads=step.threads,
+            )  # fmt: skip
+    never_trained = GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
+    _write_record(step, never_trained=never_trained)
+
+
+def _write_record(step: Step, *, never_trained: bool) -> None:
     record = read_training(step.inputs["model"] / "train.log")
-    record |= {"system": step.local["system"], "seed": step.local["seed"], "tests": settings["tests"]}
+    record |= {"system": step.local["system"], "seed": step.local["seed"], "tests": step.settings["tests"]}
     record["gates_never_trained"] = never_trained
     record |= {"device": device(), "versions": versions() | {"code": " and ".join(record.pop("code")) or "unknown"}}
     (step.folder / "run.json").write_text(json.dumps(record, indent=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
@@ -17,6 +18,7 @@ from syntax_data.trees.tree import NoParse
 from syntax_experiments.make import Step, files_in, read_lines, write_lines
 from syntax_experiments.plots.properties import PROPERTIES, values_of
 from syntax_experiments.recipe import Selection
+from syntax_experiments.texts import parsed_texts
 
 
 def choose(step: Step) -> None:
@@ -35,11 +37,10 @@ def subsets(step: Step) -> None:
 def select(step: Step) -> None:
     """Write the selected lines of the text, or of a split's parses."""
     settings = step.settings
-    lang = settings["source"]
     if settings["what"] == "parses":
         numbers = _selected(step, settings["split"])
-        for kind, form in FORMATS.items():
-            path = step.inputs["parses"] / f"{settings['split']}.{lang}.{kind}"
+        for text, (kind, form) in itertools.product(parsed_texts(settings), FORMATS.items()):
+            path = step.inputs["parses"] / f"{settings['split']}.{text}.{kind}"
             if path.exists():
                 entries = [entry for _, entry in form.read(str(path))]
                 kept = entries if numbers is None else [entries[i] for i in numbers]
@@ -61,7 +62,7 @@ def _selected(step: Step, split: str) -> list[int] | None:
 
 def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
     ranges, number, each = wanted.ranges, wanted.lines, wanted.per_length
-    file = f"{split}.{step.settings['source']}"
+    file = f"{split}.{parsed_texts(step.settings)[0]}"
     parses = step.inputs.get(f"parses of {split}")
     measured = measure(ranges, step.inputs["text"] / file, parses and parses / file)
     within = measured
@@ -81,8 +82,13 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
         raise ValueError(f"{split}: expected {expected} with {ranges or 'no range'}, found {len(found)}")
     if number is not None:
         found = random.sample(found, number)
+    found = sorted(found)
+    if wanted.keep_every is not None:
+        found = found[wanted.keep_every - 1 :: wanted.keep_every]
+    if wanted.drop_every is not None:
+        del found[wanted.drop_every - 1 :: wanted.drop_every]
     print(f"{split}: {len(found)} of {len(measured)} lines with {ranges}")
-    return sorted(found)
+    return found
 
 
 def measure(names: Iterable[str], text: Path, parses: Path | None) -> pd.DataFrame:

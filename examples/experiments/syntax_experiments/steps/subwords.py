@@ -3,51 +3,64 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import sentencepiece
 
+from syntax_experiments.corpora.wordpiece import encode
 from syntax_experiments.make import Step, read_lines, run, write_lines
 from syntax_experiments.recipe import Subwords
+from syntax_experiments.texts import all_texts, classifies
 
 #: Writes the subwords of a text file to another file.
 _Apply = Callable[[Path, Path], object]
 
 
 def split(step: Step) -> None:
-    """Learn subwords of the training split, and write every split's ``SPLIT.LANG``."""
-    asked = Subwords(**step.settings["subwords"])
-    languages = step.settings["source"], step.settings["target"]
+    """Learn subwords of the training split, and write every split's ``SPLIT.TEXT``.
+
+    Of inputs of examples, ``dict.txt`` has the subwords of all, or is that of the recipe.
+    """
+    asked = Subwords(**step.settings["subwords"], **step.local.get("files", {}))
+    names = all_texts(step.settings)
     text = step.inputs["text"]
-    splits = {path.stem for path in text.iterdir() if path.suffix == f".{languages[0]}"}
-    for group in [languages] if asked.joint else [(language,) for language in languages]:
-        apply = _KINDS[asked.kind](step, group, asked.size)
-        for file in [f"{name}.{language}" for name in sorted(splits) for language in group]:
+    splits = sorted(path.stem for path in text.iterdir() if path.suffix == f".{names[0]}")
+    for group in [names] if asked.joint else [[name] for name in names]:
+        apply = _KINDS[asked.kind](step, group, asked)
+        for file in [f"{split}.{name}" for split in splits for name in group]:
             apply(text / file, step.folder / file)
+    if asked.dictionary is not None:
+        shutil.copyfile(asked.dictionary, step.folder / "dict.txt")
+    elif classifies(step.settings):
+        of_train = [line.split() for name in names for line in read_lines(step.folder / f"train.{name}")]
+        counts = Counter(chain.from_iterable(of_train))
+        write_lines(step.folder / "dict.txt", (f"{word} {count}" for word, count in counts.most_common()))
 
 
-def _none(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
+def _none(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
     return shutil.copyfile
 
 
-def _subword_nmt(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
-    codes, log = step.folder / f"codes.{'-'.join(languages)}", step.folder / "log"
-    inputs = [step.inputs["text"] / f"train.{language}" for language in languages]
-    vocabularies = [step.folder / f"vocabulary.{language}" for language in languages]
+def _subword_nmt(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
+    codes, log = step.folder / f"codes.{'-'.join(names)}", step.folder / "log"
+    inputs = [step.inputs["text"] / f"train.{name}" for name in names]
+    vocabularies = [step.folder / f"vocabulary.{name}" for name in names]
     run(
-        "subword-nmt", "learn-joint-bpe-and-vocab", "--input", *inputs, "-s", str(size), "-o", codes,
+        "subword-nmt", "learn-joint-bpe-and-vocab", "--input", *inputs, "-s", str(asked.size), "-o", codes,
         "--write-vocabulary", *vocabularies, log=log,
     )  # fmt: skip
     return lambda text, to: run("subword-nmt", "apply-bpe", "-c", codes, log=log, stdin=text, stdout=to)
 
 
-def _sentencepiece(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
-    prefix = step.folder / f"model.{'-'.join(languages)}"
+def _sentencepiece(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
+    prefix = step.folder / f"model.{'-'.join(names)}"
     sentencepiece.SentencePieceTrainer.train(
-        input=",".join(str(step.inputs["text"] / f"train.{language}") for language in languages),
+        input=",".join(str(step.inputs["text"] / f"train.{name}") for name in names),
         model_prefix=str(prefix),
-        vocab_size=size,
+        vocab_size=asked.size,
         character_coverage=1.0,
         minloglevel=2,
     )
@@ -55,4 +68,27 @@ def _sentencepiece(step: Step, languages: tuple[str, ...], size: int) -> _Apply:
     return lambda text, to: write_lines(to, (" ".join(model.encode(line, out_type=str)) for line in read_lines(text)))
 
 
-_KINDS = {"none": _none, "subword_nmt": _subword_nmt, "sentencepiece": _sentencepiece}
+def _wordpiece(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
+    # Of BERT's vocabulary, fairseq's dictionary lacks the special symbols alone.
+    symbols = {line.rpartition(" ")[0]: i for i, line in enumerate(read_lines(Path(str(asked.dictionary))))}
+    cased = any(symbol != symbol.lower() for symbol in symbols)
+    markers = frozenset(filter(None, asked.markers.split(",")))
+    return lambda text, to: write_lines(
+        to, (encode(line, symbols, cased=cased, markers=markers) for line in read_lines(text))
+    )
+
+
+def _gpt2(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
+    from fairseq.data.encoders.gpt2_bpe_utils import get_encoder  # takes seconds
+
+    bpe = get_encoder(asked.encoder, asked.merges)
+    return lambda text, to: write_lines(to, (" ".join(map(str, bpe.encode(line))) for line in read_lines(text)))
+
+
+_KINDS = {
+    "none": _none,
+    "subword_nmt": _subword_nmt,
+    "sentencepiece": _sentencepiece,
+    "wordpiece": _wordpiece,
+    "gpt2": _gpt2,
+}

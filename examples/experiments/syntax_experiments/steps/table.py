@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from syntax_data.scoring.predictions import Predictions
 from syntax_experiments.make import Step, read_lines
 from syntax_experiments.metric_names import COSTS, LOSS, NEVER_TRAINED
 from syntax_experiments.results import read_results, write_results
@@ -22,7 +23,7 @@ def write(step: Step) -> None:
     """Write :mod:`syntax_experiments.results`, table.md and table.tex."""
     rows: dict[str, list[Row]] = {"table": [], "comparisons": [], "epochs": [], "sentences": []}
     software: dict[tuple[str, ...], Row] = {}
-    translations: dict[str, Row] = {}
+    outputs: dict[str, Row] = {}
     for name, path in step.inputs.items():
         kind, *names = name.split(" ", 3)
         about = {"recipe": step.settings["recipe"], **dict(zip(("system", "seed"), names, strict=False))}
@@ -36,8 +37,8 @@ def write(step: Step) -> None:
                 gates = json.dumps(epoch["gates"]) if "gates" in epoch else ""
                 rows["epochs"].append({**about, **epoch, "gates": gates})
             for test in run["tests"]:
-                lines = read_lines(path / f"{test}.txt")
-                translations.setdefault(test, {"test": [test] * len(lines)})[" ".join(names)] = lines
+                lines, gold = _outputs(path / test)
+                outputs.setdefault(test, {"test": [test] * len(lines), **gold})[" ".join(names)] = lines
         elif kind == "scores":
             found = list(_metrics(path / "scores.json"))
         elif kind == "measurement":
@@ -53,12 +54,20 @@ def write(step: Step) -> None:
             continue
         rows["table"] += [{**about, **row, **software[names[0], names[1]]} for row in found]
     write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
-    if translations:
-        of_tests = [pd.DataFrame(columns) for columns in translations.values()]
-        pd.concat(of_tests).to_csv(step.folder / "translations.csv.xz", index=False)
+    if outputs:
+        frame = pd.concat([pd.DataFrame(columns) for columns in outputs.values()])
+        frame.to_csv(step.folder / f"{'predictions' if 'gold' in frame else 'translations'}.csv.xz", index=False)
     tables = Tables(read_results(step.folder), step.settings)
     (step.folder / "table.md").write_text(tables.markdown(), encoding="utf-8")
     (step.folder / "table.tex").write_text(tables.latex(), encoding="utf-8")
+
+
+def _outputs(path: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the translations, or the predictions and what is right."""
+    if not (tsv := path.with_name(f"{path.name}.tsv")).exists():
+        return read_lines(path.with_name(f"{path.name}.txt")), {}
+    found = Predictions.read(str(tsv), "label")
+    return list(found.predicted.values()), {"gold": list((found.gold or {}).values())}
 
 
 def _metrics(path: Path) -> Iterator[Row]:
@@ -69,8 +78,8 @@ def _metrics(path: Path) -> Iterator[Row]:
             if "score" in of:
                 yield row | {"value": of["score"], "signature": of["signature"]}
             else:
-                tests = {test: of[test]["p"] for test in WITHIN}
-                signatures = {f"{test}_signature": of[test]["signature"] for test in WITHIN}
+                tests = {test: of[test]["p"] for test in WITHIN if test in of}
+                signatures = {f"{test}_signature": of[test]["signature"] for test in tests}
                 yield row | {"difference": of["difference"]} | tests | signatures
 
 

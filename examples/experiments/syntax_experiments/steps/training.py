@@ -10,6 +10,7 @@ from pathlib import Path
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, on_a_gpu, options, run
 from syntax_experiments.plan import code_hash
+from syntax_experiments.texts import task_options
 from syntax_experiments.training_log import CODE
 
 
@@ -41,14 +42,14 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
     keep = ["--keep-last-epochs", str(average)] if average else ["--no-epoch-checkpoints"]
     if step.settings["keep_epochs"]:
         keep = []
+    pretrained = ["--finetune-from-model", step.local["pretrained"]] if "pretrained" in step.local else []
     _drop_broken(checkpoints)
     with open(log, "a", encoding="utf-8") as file:
         file.write(f"{CODE}{code_hash()}\n")
     with on_a_gpu():
         run(
-            "fairseq-train", step.inputs["data"], "--task", "syntax_translation",
-            "--source-lang", step.settings["source"], "--target-lang", step.settings["target"],
-            *options(with_user_dir(step.settings["options"], step.local)), *keep,
+            "fairseq-train", step.inputs["data"], *task_options(step.settings),
+            *options(with_user_dir(step.settings["options"], step.local)), *pretrained, *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
 

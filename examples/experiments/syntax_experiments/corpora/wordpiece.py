@@ -1,6 +1,6 @@
 """Text as the subwords of a BERT (WordPiece), as fairseq's ``--bpe bert`` writes them, which needs transformers.
 
-    python examples/understanding/wordpiece.py --vocab bert-base-uncased/vocab.txt train.input0 valid.input0
+    python -m syntax_experiments.corpora.wordpiece --vocab bert-base-uncased/vocab.txt train.input0 valid.input0
 
 writes train.input0.bpe and valid.input0.bpe. A word that the vocabulary does not have in parts is ``[UNK]``.
 """

@@ -10,7 +10,7 @@ saw the farmer with the lantern*.
 Training has each sentence once, with one of its trees. The valid and test sets have each sentence with as many trees
 for *yes* as for *no*: a system that sees the words alone has an accuracy of exactly 50%.
 
-    python examples/understanding/attachment.py FOLDER [--segments 2]
+    python -m syntax_experiments.corpora.attachment FOLDER [--segments 2]
 
 writes SPLIT.input0 (and SPLIT.input1), .input0.trees, .input0.conllu, and SPLIT.label.
 """

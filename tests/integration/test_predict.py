@@ -1,0 +1,187 @@
+"""fairseq-syntax-predict: what each task's models predict, by name, and comparisons."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+import commands
+import data_bins
+import example_bins
+from fairseq_syntax.commands.predict import main
+from syntax_data.scoring.classification import accuracy
+from syntax_data.scoring.predictions import Predictions
+
+TOKENS = ["--init-token=0", "--separator-token=2", "--max-positions=32"]
+SIZES = ["--encoder-layers=1", "--encoder-embed-dim=16", "--encoder-ffn-embed-dim=16", "--encoder-attention-heads=2"]
+PREDICTION = ["--task=syntax_sentence_prediction", "--criterion=sentence_prediction", *TOKENS]
+#: By kind of predictions: number of texts, and options of task, criterion and model.
+KINDS = {
+    "label": (2, [*PREDICTION, "--num-classes=2", "--arch=seprem_roberta"]),
+    "marked": (1, [*PREDICTION, "--num-classes=2", "--arch=seprem_roberta", "--pooling=markers", "--markers=s,t"]),
+    "label set": (1, [*PREDICTION, "--num-classes=2", "--arch=roberta", "--criterion=multi_label_prediction"]),
+    "number": (2, [*PREDICTION, "--num-classes=1", "--regression-target", "--arch=pos_roberta"]),
+    "option": (
+        3, ["--task=syntax_sentence_ranking", "--criterion=sentence_ranking", *TOKENS, "--num-classes=2",
+            "--arch=sg_net_roberta"],
+    ),
+}  # fmt: skip
+NUMBER = 12
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The data folder and a checkpoint of each kind."""
+    made: dict[str, tuple[Path, Path]] = {}
+
+    def of(kind: str) -> tuple[Path, Path]:
+        if kind not in made:
+            folder = tmp_path_factory.mktemp("predict")
+            inputs, options = KINDS[kind]
+            data = example_bins.examples(folder / "data", inputs, number=NUMBER)
+            if kind == "number":
+                for split in ("train", "valid"):
+                    numbers = "".join(f"{Random(i).random()}\n" for i in range(NUMBER))
+                    (data / f"label/{split}.label").write_text(numbers)
+            if kind == "marked":
+                lines = [f"s {line} t a" for line in data_bins.sentences(NUMBER, words=4)]
+                example_bins.text(data / "input0", {"train": lines, "valid": lines})
+            if kind == "label set":
+                sets = [["no"], ["yes"], ["yes", "no"], []] * (NUMBER // 4)
+                for split in ("train", "valid"):
+                    example_bins.tokens(data / "label", split, list(map(" ".join, sets)), ["no", "yes"])
+            commands.train(data, folder, *SIZES, *options, "--max-epoch=3", "--no-epoch-checkpoints", model=[])
+            made[kind] = data, folder / "checkpoint_last.pt"
+        return made[kind]
+
+    return of
+
+
+def predict(data: Path, checkpoint: Path, output: Path, *more: str) -> Predictions:
+    main([str(data), f"--path={checkpoint}", f"--output={output}", "--gen-subset=valid", "--cpu", *more])
+    return Predictions.read(str(output), "label")
+
+
+def gold(data: Path, kind: str) -> list[str]:
+    """The right predictions, as a file has them."""
+    if kind in ("number", "option"):
+        lines = (data / "label/valid.label").read_text().split()
+        return [f"{torch.tensor(float(line)).item():.7g}" for line in lines] if kind == "number" else lines
+    random = Random(2)
+    return [random.choice(["no", "yes"]) for _ in range(NUMBER)] if kind != "label set" else []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_those_of_each_example_alone(kind, trained, tmp_path, capsys):
+    data, checkpoint = trained(kind)
+    found = predict(data, checkpoint, tmp_path / "x.tsv", "--batch-size=5")
+    printed = capsys.readouterr().out
+    (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], {"data": str(data)})
+    task.build_criterion(cfg.criterion)
+    task.load_dataset("valid")
+    dataset = task.dataset("valid")
+    rows = [line.split("\t") for line in (tmp_path / "x.tsv").read_text().splitlines()]
+    logits = [name for name in rows[0] if name.startswith("logit ")]
+    assert rows[0] == ["id", "prediction", "gold", *logits]
+    names = [name.removeprefix("logit ") for name in logits]
+    assert names == {"option": ["0", "1"], "number": []}.get(kind, ["no", "yes"])
+    head = "sentence_classification_head"
+    for i, (number, prediction, _, *written) in enumerate(rows[1:]):
+        batch = dataset.collater([dataset[i]])
+        inputs = [part for name, part in batch.items() if name.startswith("net_input")]
+        with torch.no_grad():
+            alone = [model.eval()(**of, features_only=True, classification_head_name=head)[0][0] for of in inputs]
+        expected = torch.cat(alone).tolist()
+        assert int(number) == i
+        found_logits = map(float, written or prediction.split())
+        assert list(found_logits) == pytest.approx(expected, abs=1e-5)
+        if kind == "label set":
+            assert prediction.split() == [name for name, x in zip(names, expected, strict=True) if x > 0]
+        elif kind != "number":
+            assert prediction == names[max(range(2), key=expected.__getitem__)]
+    assert len(rows) == NUMBER + 1
+    if right := gold(data, kind):
+        assert list(found.gold.values()) == right
+    else:
+        assert list(found.gold.values()) == ["no", "yes", "no yes", ""] * (NUMBER // 4)
+    assert f"{NUMBER} predictions of valid" in printed
+    if kind != "number":
+        share = accuracy(list(found.predicted.values()), list(found.gold.values()))
+        assert f"{100 * share:.2f}" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tsv"]
+
+
+def test_labels_of_another_folder_are_found_by_name(trained, tmp_path):
+    data, checkpoint = trained("label")
+    expected = predict(data, checkpoint, tmp_path / "x.tsv")
+    other = commands.copy(data, tmp_path / "other")
+    example_bins.tokens(other / "label", "valid", gold(data, "label"), ["yes", "no"])
+    assert predict(other, checkpoint, tmp_path / "y.tsv") == expected
+    assert (tmp_path / "x.tsv").read_text() == (tmp_path / "y.tsv").read_text()
+    for path in other.glob("label/valid.*"):
+        path.unlink()
+    found = predict(other, checkpoint, tmp_path / "unlabelled.tsv")
+    assert (found.predicted, found.gold) == (expected.predicted, None)
+
+
+def test_two_systems_are_compared(trained, tmp_path, capsys):
+    data, checkpoint = trained("label")
+    found = predict(data, checkpoint, tmp_path / "x.tsv")
+    predicted = {i: of if i % 3 else found.gold[i] for i, of in found.predicted.items()}
+    Predictions(predicted, found.gold).write(str(tmp_path / "other.tsv"), [])
+    capsys.readouterr()
+    predict(data, checkpoint, tmp_path / "x.tsv", f"--compare={tmp_path}/other.tsv", "--ignored-label=no")
+    better = sum(predicted[i] != found.predicted[i] for i in predicted)
+    _, names, ours, other, test = capsys.readouterr().out.splitlines()
+    assert names.split() == ["accuracy", "MCC", "precision", "recall", "F1"]
+    shares = [accuracy(list(of.values()), list(found.gold.values())) for of in (found.predicted, predicted)]
+    assert [float(row.split()[1]) for row in (ours, other)] == pytest.approx([100 * s for s in shares], abs=0.01)
+    p = min(1, 2 * 0.5**better)
+    assert re.search(rf": 0 are right in .*x\.tsv alone, {better} in .*other\.tsv alone, p = {p:.3g}$", test)
+    assert better > 0
+
+
+def refused(*arguments: object) -> str:
+    with pytest.raises(SystemExit) as caught:
+        main([*map(str, arguments), "--cpu"])
+    return str(caught.value)
+
+
+def test_what_does_not_fit_is_refused(trained, tmp_path):
+    data, checkpoint = trained("label")
+    output = tmp_path / "x.tsv"
+    given = [f"--path={checkpoint}", f"--output={output}", "--gen-subset=valid"]
+    other = commands.copy(data, tmp_path / "other")
+    example_bins.tokens(other / "label", "valid", ["no"] * NUMBER, ["yes", "no", "maybe"])
+    assert "expected labels of the checkpoint (no yes), found maybe" in refused(other, *given)
+    example_bins.tokens(other / "label", "valid", ["no", "maybe", *["no"] * (NUMBER - 2)], ["yes", "no"])
+    assert re.search(r"label/valid:2: expected a label of .*label/dict\.txt, found another one", refused(other, *given))
+    long = [" ".join(line.split() * 4) for line in data_bins.sentences(NUMBER, words=10)]
+    long_data = tmp_path / "long"
+    shutil.copytree(data, long_data)
+    example_bins.text(long_data / "input0", {"valid": long})
+    assert "expected examples of at most 32 tokens in valid, found 51 in line 1; 12 are longer" in refused(
+        long_data, *given
+    )
+    assert len(predict(long_data, checkpoint, output, "--truncate-to=32").predicted) == NUMBER
+    for more, message in (
+        (["--ignored-label=maybe"], "--ignored-label: expected one of no yes, found maybe"),
+        (["--compare=/gone.tsv"], "/gone.tsv: No such file"),
+        ([f"--compare={output}"], "expected another file to write to"),
+        (["--gen-subset=dev"], "dev"),
+        ([f"--output={data}/label/valid.bin"], "expected another file to write to"),
+    ):
+        assert message in refused(data, *given, *more)
+    news = tmp_path / "news"
+    example_bins.text(news, {"train": long[:4], "valid": long[:4]})
+    options = ["--task=syntax_masked_lm", "--criterion=masked_lm", "--arch=roberta", "--tokens-per-sample=64"]
+    commands.train(news, tmp_path / "lm", *SIZES, *options, "--sample-break-mode=eos", "--max-update=1", model=[])
+    assert "expected a model of --task syntax_sentence_prediction or syntax_sentence_ranking, found one of" in refused(
+        news, f"--path={tmp_path}/lm/checkpoint_last.pt", *given[1:]
+    )

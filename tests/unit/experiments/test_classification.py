@@ -1,0 +1,337 @@
+"""Recipes of classifiers: what a change makes again, what is refused, their steps and their tables."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from functools import partial
+
+import pytest
+import small_recipe
+from steps_in import step_in
+
+pytest.importorskip("pandas")
+
+from syntax_data.errors import InputError
+from syntax_experiments.make import read_lines
+from syntax_experiments.recipe import SplitFiles
+from syntax_experiments.results import read_results, write_results
+from syntax_experiments.steps import corpus, data, parses, predictions, runs, selection, subwords, table
+from syntax_experiments.tables import Tables
+
+TEXTS = ("input0", "input1", "label")
+BASE = """\
+task: sentence_prediction
+source: en
+corpus:
+  folder: FOLDER
+  splits:
+    train: {input0: [train.input0], input1: [train.input1], label: [train.label]}
+    valid: {input0: [valid.input0], input1: [valid.input1], label: [valid.label]}
+    test: {input0: [test.input0], input1: [test.input1], label: [test.label]}
+parsers: {given: {name: files, kinds: [trees], files: {train: train, valid: valid, test: "valid,test"}}}
+subwords: {kind: wordpiece, dictionary: $FOLDER/dict.txt}
+pretrained: $FOLDER/model.pt
+train: {num-classes: 2}
+systems:
+  stock: {architecture: roberta, parser: none}
+  gated: {architecture: gated_syntax_roberta, control: "shuffled@{seed}"}
+baselines: [stock]
+"""
+RUN = {"predictions", "predictions_scored", "predictions_compared", "tables"}
+TRAINED = {"models", *RUN}
+TOKENS = {"tokens", "data", *TRAINED}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    made = tmp_path / "texts"
+    made.mkdir()
+    for split in ("train", "valid", "test"):
+        for text in TEXTS:
+            (made / f"{split}.{text}").write_text(f"the {split} {text}\nanother line\n")
+        for text in TEXTS[:2]:
+            (made / f"{split}.{text}.trees").write_text(f"(S (NP the {split}) {text})\n(S another line)\n")
+    (made / "dict.txt").write_text("the 1\ntest 1\n")
+    (made / "model.pt").write_text("weights")
+    monkeypatch.setenv("FOLDER", str(made))
+    return made
+
+
+@pytest.fixture
+def plan_of(tmp_path, folder):
+    return partial(small_recipe.plan_of, tmp_path, below=BASE.replace("FOLDER", str(folder), 1))
+
+
+@pytest.mark.parametrize(
+    ("above", "made_again"),
+    [
+        ("", set()),
+        ("title: another", {"tables"}),
+        ("train: {lr: 1}", TRAINED),
+        ("train: {regression-target: true}", TOKENS),
+        ("pretrained: ~", TRAINED),
+        ("score: {ignored_label: 'no'}", RUN - {"predictions"}),
+        ('subwords: {markers: "m,n"}', {"subwords", *TOKENS}),
+        ("select: {train: {drop_every: 2}}", {"selections", "selected", "subsets", "subwords", *TOKENS}),
+        ("corpus: {splits: {train: {input1: [valid.input1]}}}", {"corpus", "parses", "subsets", "subwords", *TOKENS}),
+    ],
+)
+def test_a_change_makes_again(plan_of, above, made_again):
+    before = {target.path for target in plan_of().targets}
+    assert {target.kind for target in plan_of(above).targets if target.path not in before} == made_again
+
+
+@pytest.mark.parametrize("file", ["model.pt", "dict.txt", "test.input1.trees"])
+def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeypatch, file):
+    before = {run.path for run in plan_of().runs.values()}
+    for place, text, same in (("there", (folder / file).read_text(), True), ("elsewhere", "another 1\n", False)):
+        there = shutil.copytree(folder, folder.with_name(place))
+        (there / file).write_text(text)
+        monkeypatch.setenv("FOLDER", str(there))
+        found = {run.path for run in plan_of(f"corpus: {{folder: {there}}}").runs.values()}
+        assert (found == before) == same
+
+
+@pytest.mark.parametrize(
+    ("above", "message"),
+    [
+        ("target: de", "target: expected none for sentence_prediction, found 'de'"),
+        ("generate: {beam: 5}", "generate: expected none for sentence_prediction"),
+        (
+            "corpus: {splits: {test: {label: ~}}}",
+            "corpus.splits.test: expected input0, input1, label .*found input0, in",
+        ),
+        (
+            "corpus: {splits: {test: {source: [x]}}}",
+            "corpus.splits.test: expected input0, input1, label .*found source",
+        ),
+        ("subwords: {dictionary: ~}", "kind wordpiece: expected dictionary beside it, found none"),
+        ("subwords: {kind: gpt2}", "kind gpt2: expected encoder beside it, found none"),
+        (
+            "subwords: {markers: a}\nparsers: {given: ~, s: {name: stanza}}",
+            r"parsers\.s: expected files, of text without",
+        ),
+        ("compared: [BLEU]", "compared: expected one of accuracy, MCC, F1.* found 'BLEU'"),
+    ],
+)
+def test_a_key_that_a_task_does_not_have_is_refused(plan_of, above, message):
+    with pytest.raises(InputError, match=rf"above\.yaml:.*{message}"):
+        plan_of(above)
+
+
+def test_a_translation_needs_both_languages_and_learned_subwords(tmp_path):
+    for old, new, message in [
+        ("target: en\n", "", "expected target in the recipe, found none"),
+        ("seeds:", "subwords: {kind: wordpiece, dictionary: x}\nseeds:", "subwords.kind: expected one that is learned"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            small_recipe.plan_of(tmp_path, below=small_recipe.SMALL.replace(old, new))
+
+
+SETTINGS = {"inputs": ["input0", "input1"], "tests": ["test"]}
+
+
+def test_texts_and_parses_of_each_input_are_collected_and_selected(tmp_path, folder):
+    files = {text: [f"train.{text}", f"test.{text}"] for text in TEXTS}
+    assert SplitFiles(**files).files == [name for of in files.values() for name in of]
+    local = {"folder": str(folder)}
+    corpus.collect(step_in(tmp_path / "text", {**SETTINGS, "splits": {"train": files}}, local=local))
+    assert read_lines(tmp_path / "text/train.label") == [
+        "the train label",
+        "another line",
+        "the test label",
+        "another line",
+    ]
+    settings = {**SETTINGS, "split": "train", "lang": "en", "kinds": ["trees"], "files": "train,test"}
+    parses.parse(step_in(tmp_path / "parses", settings, local=local))
+    assert read_lines(tmp_path / "parses/train.input1.trees")[2] == "(S (NP the test) input1)"
+    select = {**SETTINGS, "select": {"train": {"drop_every": 3}}}
+    inputs = {"text": tmp_path / "text", "parses": tmp_path / "parses", "lines": tmp_path / "lines"}
+    selection.choose(step_in(tmp_path / "lines", select, inputs=inputs))
+    assert json.loads((tmp_path / "lines/train.json").read_text()) == [0, 1, 3]
+    for what in ("text", "parses"):
+        chosen = {**select, "what": what, "split": "train"}
+        selection.select(step_in(tmp_path / f"selected_{what}", chosen, inputs=inputs))
+    assert read_lines(tmp_path / "selected_text/train.input1") == ["the train input1", "another line", "another line"]
+    kept = read_lines(tmp_path / "selected_parses/train.input0.trees")
+    assert kept == ["(S (NP the train) input0)", "(S another line)", "(S another line)"]
+
+
+def test_of_every_second_line_and_the_others(tmp_path):
+    (tmp_path / "train.input0").write_text("".join(f"{i}\n" for i in range(7)))
+    found = []
+    for asked in ({"keep_every": 3}, {"drop_every": 3}):
+        step = step_in(tmp_path / "lines", {**SETTINGS, "select": {"train": asked}}, inputs={"text": tmp_path})
+        selection.choose(step)
+        found.append(json.loads((tmp_path / "lines/train.json").read_text()))
+    assert found == [[2, 5], [0, 1, 3, 4, 6]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "first"),
+    [
+        ({"kind": "none"}, "The tests m [m] input0", "The 2"),
+        ({"kind": "wordpiece", "markers": "[m]"}, "the test ##s m [m] input ##0", "the 1"),
+        ({"kind": "gpt2"}, "0 1 2", "x 1"),
+    ],
+)
+def test_subwords_of_inputs(tmp_path, monkeypatch, asked, expected, first):
+    text = tmp_path / "text"
+    text.mkdir()
+    (tmp_path / "dict.txt").write_text(
+        "".join(f"{word} 1\n" for word in ["the", "test", "##s", "m", "[m]", "input", "##0", "x"])
+    )
+    for name in ("train.input0", "train.input1", "test.input0", "test.input1"):
+        (text / name).write_text("The tests m [m] input0\n")
+    files = {"dictionary": str(tmp_path / "dict.txt"), "encoder": "e", "merges": "m"} if asked["kind"] != "none" else {}
+
+    class Gpt2:
+        def encode(self, line):
+            return [0, 1, 2]
+
+    monkeypatch.setattr("fairseq.data.encoders.gpt2_bpe_utils.get_encoder", lambda encoder, merges: Gpt2())
+    step = step_in(
+        tmp_path / "subwords", {**SETTINGS, "subwords": asked}, inputs={"text": text}, local={"files": files}
+    )
+    subwords.split(step)
+    assert read_lines(tmp_path / "subwords/test.input1") == [expected]
+    lines = read_lines(tmp_path / "subwords/dict.txt")
+    assert first in lines or lines == read_lines(tmp_path / "dict.txt")
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_data_bins_of_inputs_and_labels(tmp_path, folder, monkeypatch, regression):
+    commands = []
+    monkeypatch.setattr(data, "run", lambda *words, log: commands.append(list(map(str, words))))
+    inputs = {
+        name: tmp_path / name for name in ("subwords", "tokens", "parses of train", "parses of valid", "parses of test")
+    }
+    settings = {**SETTINGS, "joint": True, "regression": regression}
+    data.preprocess(step_in(tmp_path / "tokens", settings, inputs=inputs | {"text": folder}))
+    assert [words[words.index("--destdir") + 1].rpartition("/")[2] for words in commands] == (
+        ["input0", "input1"] if regression else ["input0", "input1", "label"]
+    )
+    assert f"{tmp_path}/subwords/test.input1" == commands[1][commands[1].index("--testpref") + 1]
+    if regression:
+        assert read_lines(tmp_path / "tokens/label/test.label") == ["the test label", "another line"]
+    commands.clear()
+    for name in TEXTS:
+        (tmp_path / "tokens" / name).mkdir(exist_ok=True)
+        (tmp_path / "tokens" / name / "test.idx").touch()
+    settings = {**SETTINGS, "control": "flat", "subwords": "gpt2", "markers": "a,b"}
+    data.binarize(step_in(tmp_path / "data", settings, inputs=inputs, local={"encoder": "encoder.json"}))
+    assert all((tmp_path / "data" / name / "test.idx").exists() for name in TEXTS)
+    (first, second), more = commands, ["--control", "flat", "--markers", "a,b", "--gpt2-encoder-json", "encoder.json"]
+    assert " ".join(more) in " ".join(first)
+    assert second[second.index("--validparse") + 1] == f"{tmp_path}/parses of valid/valid.input1"
+    assert "--only-source" in first
+
+
+HEADER = "id\tprediction\tgold\tlogit no\tlogit yes\n"
+GOLD = ["yes", "yes", "no", "no", "yes"]
+PREDICTED = {"system": ["yes", "yes", "no", "no", "no"], "baseline": ["no", "no", "no", "no", "yes"]}
+
+
+@pytest.fixture
+def predicted(tmp_path):
+    for name, labels in PREDICTED.items():
+        (tmp_path / name).mkdir()
+        lines = [f"{i}\t{label}\t{gold}\t0.5\t-1\n" for i, (label, gold) in enumerate(zip(labels, GOLD, strict=True))]
+        (tmp_path / name / "test.tsv").write_text(HEADER + "".join(lines))
+    (tmp_path / "subsets").mkdir()
+    (tmp_path / "subsets/test.json").write_text('{"last": [3, 4]}')
+    return {name: tmp_path / name for name in (*PREDICTED, "subsets")}
+
+
+def test_scores_and_mcnemars_test(tmp_path, predicted):
+    settings = {**SETTINGS, "score": {"kind": "label", "ignored_label": "no"}}
+    predictions.score(step_in(tmp_path / "scores", settings, inputs=predicted | {"run": predicted["system"]}))
+    whole, last = json.loads((tmp_path / "scores/scores.json").read_text())
+    found = {name: round(of["score"], 4) for name, of in whole["metrics"].items()}
+    # Of no and yes 2 + 0 and 1 + 2 predictions are right + wrong: MCC = (2·2 − 0·1) / √(2·3·3·2).
+    assert found == {"accuracy": 80, "MCC": 66.6667, "precision": 100, "recall": 66.6667, "F1": 80}
+    assert whole["metrics"]["F1"]["signature"] == "micro, without no"
+    assert (last["subset"], last["metrics"]["accuracy"]["score"]) == ("last", 50)
+    predictions.compare_runs(step_in(tmp_path / "compared", settings, inputs=predicted))
+    ((of_test),) = json.loads((tmp_path / "compared/comparison.json").read_text())
+    # Two are right in the system alone, one in the baseline alone: p = 2·(1 + 3)/2³, at most 1.
+    accuracy = of_test["metrics"]["accuracy"]
+    assert (accuracy["difference"], accuracy["mcnemar"]["p"]) == (pytest.approx(20), 1)
+
+
+def test_predictions_of_each_test_set(tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(runs, "run", lambda *words, log, threads: commands.append(words) or log.write_text(""))
+    monkeypatch.setattr(runs, "read_training", lambda log: {"code": ["11"]})
+    inputs = {name: tmp_path / name for name in ("data", "model")}
+    settings, local = {**SETTINGS, "tests": ["one", "two"]}, {"system": "gated", "seed": 1}
+    runs.predict(step_in(tmp_path / "run", settings, inputs=inputs, local=local))
+    assert [(words[0], words[5], words[7]) for words in commands] == [
+        ("fairseq-syntax-predict", "test", tmp_path / "run/one.tsv"),
+        ("fairseq-syntax-predict", "test1", tmp_path / "run/two.tsv"),
+    ]
+    assert json.loads((tmp_path / "run/run.json").read_text())["tests"] == ["one", "two"]
+
+
+ABOUT = {"recipe": "small", "code": "11", "versions": "torch 2.7.0", "device": "a CPU"}
+ACCURACY = {"stock": [50.0, 52.0], "gated": [60.0, 61.0]}
+OF_TABLE = {
+    **{
+        "recipe": "small",
+        "title": "Small",
+        "about": "",
+        "seeds": {name: [1, 2] for name in ACCURACY},
+        "tests": ["test"],
+    },
+    **{"systems": {name: {"label": name, "group": "", "published": {}} for name in ACCURACY}, "subsets": []},
+    **{"tables": {"": {"systems": [], "baselines": ["stock"], "about": ""}}, "published": {}, "compared": ["accuracy"]},
+    **{"bounds": {}, "measurements": {}},
+}
+MARKDOWN = """\
+### test, against stock
+
+| system | Δ accuracy [95%] | p | McNemar |
+| gated | +9.50 [+3.15, +15.85] | 0.033 | +1 of 2 |
+
+### Notes
+"""
+
+
+def test_a_table_of_mcnemars_tests(tmp_path):
+    rows = [
+        {**ABOUT, "system": name, "seed": seed, "test": "test", "metric": "accuracy", "value": value, "signature": "%"}
+        for name, values in ACCURACY.items()
+        for seed, value in enumerate(values, start=1)
+    ]
+    compared = [
+        {**ABOUT, "system": "gated", "baseline": "stock", "seed": seed, "test": "test", "metric": "accuracy"}
+        | {"difference": difference, "mcnemar": p, "mcnemar_signature": "McNemar"}
+        for seed, difference, p in ((1, 10.0, 0.04), (2, 9.0, 0.06))
+    ]
+    write_results(tmp_path, table=rows, comparisons=compared, epochs=[])
+    found = Tables(read_results(tmp_path), OF_TABLE).markdown()
+    folded = re.sub(r" +", " ", re.sub(r"\|[:-][-:|]+\|\n", "", found))
+    assert MARKDOWN in folded
+    assert "Within a seed: McNemar's exact test, in how many of the seeds" in folded
+    assert "bootstrap" not in folded
+    for row in compared:
+        del row["mcnemar"]
+    write_results(tmp_path, comparisons=compared)
+    with pytest.raises(InputError, match=r"comparisons\.csv:2: expected p of bootstrap or randomisation or mcnemar"):
+        read_results(tmp_path)
+
+
+def test_predictions_are_kept_beside_the_table(tmp_path, predicted):
+    record = {"parameters": 7, "updates": 1, "words_per_second": 1.0, "hours": 0.1, "valid_loss": 1.0, "epochs": []}
+    record |= {"device": "a CPU", "tests": ["test"], "gates_never_trained": False, "versions": {"code": "11"}}
+    (predicted["system"] / "run.json").write_text(json.dumps(record))
+    settings = OF_TABLE | {"systems": {"gated": OF_TABLE["systems"]["gated"]}, "seeds": {"gated": [1]}}
+    settings |= {"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "compared": []}
+    table.write(step_in(tmp_path / "table", settings, inputs={"run gated 1": predicted["system"]}))
+    import pandas as pd
+
+    kept = pd.read_csv(tmp_path / "table/predictions.csv.xz")
+    assert kept.columns.tolist() == ["test", "gold", "gated 1"]
+    assert kept["gated 1"].tolist() == PREDICTED["system"]
