@@ -75,17 +75,6 @@ def compose(segments: Sequence[Segment], length: int | None = None) -> dict[str,
     }
 
 
-def compose_lines(features: Sequence[Mapping[str, Tensor]], lengths: Sequence[int]) -> dict[str, Tensor]:
-    """Return the features of a block of lines after one ``<s>``; see :func:`compose`.
-
-    Args:
-        features: of each line, as a data-bin has them.
-        lengths: number of each line's subwords and its ``</s>``.
-    """
-    lines = zip(features, lengths, strict=True)
-    return compose([Segment(of_line, n, before=int(i == 0)) for i, (of_line, n) in enumerate(lines)])
-
-
 def _cut(segment: Segment, kept: int) -> dict[str, np.ndarray]:
     """The features of a segment's first `kept` tokens; nothing of a feature that it lacks."""
     whole = {name: values.numpy() for name, values in segment.features.items()}
