@@ -242,13 +242,17 @@ def read_passages(path: str) -> list[Passage]:
 
 
 def read_examples(path: str) -> list[Example]:
-    """Return the examples of SPLIT.examples.jsonl; errors as :func:`read_passages`."""
+    """Return the examples of SPLIT.examples.jsonl, each id once; errors as :func:`read_passages`."""
+    ids: set[str] = set()
 
     def build(content: Any) -> Example:
         types = {"id": str, "passage": int, "question": int, "impossible": bool, "answers": list}
         check_types("an example", content, types)
         if not all(0 <= first <= last for first, last in content["answers"]):
             raise ValueError(f"the answers {short_repr(content['answers'])}")
+        if content["id"] in ids:
+            raise ValueError(f"the id {short_repr(content['id'])} twice")
+        ids.add(content["id"])
         return Example(**content)
 
     return _read(path, build)
