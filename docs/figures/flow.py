@@ -1,4 +1,4 @@
-"""Draw docs/pictures/flow.svg: from text to translations, and where syntax enters the encoder."""
+"""Draw docs/pictures/flow.svg: from text to translations and labels, and where syntax enters the encoder."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ BOXES: dict[str, tuple[float, float, float, str, str | None]] = {
     "parses": (2.3, 7.8, 4.4, "train.en.conllu, train.en.trees", None),
     "binarize": (2.3, 6.6, 4.4, "fairseq-syntax-binarize\nwords to subwords, trees to integers", OURS),
     "data": (5.0, 5.4, 9.8, "data-bin: tokens, features of the trees, a signature with hashes", None),
-    "train": (5.0, 4.5, 9.8, "fairseq-train --task syntax_translation", FAIRSEQS),
+    "train": (5.0, 4.5, 9.8, "fairseq-train --task syntax_translation, syntax_sentence_prediction, …", FAIRSEQS),
     "encoder": (5.0, 3.0, 9.8, "", None),
     "embeddings": (1.05, 2.85, 1.7, "embed-\ndings", OURS),
     "mixing": (3.025, 2.85, 1.7, "what a\nlayer reads", OURS),
     "scores": (5.0, 2.85, 1.7, "scores:\nmasks, gates", OURS),
     "head": (6.975, 2.85, 1.7, "a head that\nparses", OURS),
     "top": (8.95, 2.85, 1.7, "a layer\non top", OURS),
-    "decode": (
-        5.0, 1.6, 9.8, "fairseq-generate, fairseq-interactive, translate() in Python: new text is parsed, too", FAIRSEQS
-    ),
+    "decode": (5.0, 1.6, 9.8, "fairseq-generate, -interactive, fairseq-syntax-predict, -squad, Python", FAIRSEQS),
     "look": (5.0, 0.6, 9.8, "fairseq-syntax-score, -dump, -analyze, -probe", OURS),
 }  # fmt: skip
 ARROWS = (
@@ -44,7 +42,15 @@ def draw() -> Figure:
     axes = figure.subplots()
     for begin, end in ARROWS:
         _arrow(axes, begin, end)
-    axes.text(5.0, 3.42, "the encoder: where syntax may enter", ha="center", va="center", fontsize=7.5, color=INK)
+    axes.text(
+        5.0,
+        3.42,
+        "the encoder of a Transformer or a RoBERTa: where syntax may enter",
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=INK,
+    )
     for name, (x, y, width, text, colour) in BOXES.items():
         height = _HEIGHTS[name]
         place = (x - width / 2, y - height / 2)
