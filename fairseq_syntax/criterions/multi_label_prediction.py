@@ -12,6 +12,8 @@ from fairseq.criterions.sentence_prediction import SentencePredictionConfig
 from fairseq.logging import metrics
 from torch import Tensor
 
+from syntax_data.scoring.classification import f1
+
 
 @register_criterion("multi_label_prediction", dataclass=SentencePredictionConfig)
 class MultiLabelPrediction(FairseqCriterion):
@@ -104,8 +106,4 @@ def scores(total: Mapping[str, float]) -> dict[str, float]:
     examples = total["nsentences"]
     macro = total["macro_p"] / examples, total["macro_r"] / examples
     micro = [total["common"] / max(total[side], 1) for side in ("predicted", "right")]
-    return {"accuracy": total["exact"] / examples, "f1_macro": _f1(*macro), "f1_micro": _f1(*micro)}
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return {"accuracy": total["exact"] / examples, "f1_macro": f1(*macro), "f1_micro": f1(*micro)}

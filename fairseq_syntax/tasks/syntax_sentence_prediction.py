@@ -63,7 +63,10 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
 
     @staticmethod
     def from_pretrained(*args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
-        """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`; the model may have any task."""
+        """Return the interface of a model of any task.
+
+        See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`.
+        """
         return roberta_hub.from_pretrained(*args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
