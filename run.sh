@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes or reuses one virtual environment, installs the package into it, and runs in it
 #   bash run.sh quickstart [options]            the recipe quickstart: translation
-#   bash run.sh quickstart attachment [options] classification: examples/understanding; --help
+#   bash run.sh quickstart attachment [options] the recipe quickstart_attachment: classification
 #   bash run.sh experiment RECIPE [options]     a recipe of examples/experiments, or a YAML file; --help
 #   bash run.sh test [folders or files of tests, options of pytest]
 #       --nightly  all tests; without it, those are left out that take long: the whole quickstart, all recipes, …
@@ -44,19 +44,17 @@ set_up() {  # for the extras of the package that are named
     PATH="$(cd "$venv/bin" && pwd):$PATH"
 }
 
-run_python() {  # with the checkout's recipes and scripts, so that one that is changed there counts
-    PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}" exec python "$@"
-}
-
 experiment() {
-    run_python -m syntax_experiments --work examples/experiments/output "$@"
+    # The checkout's, so that a recipe or script that is changed there counts.
+    export PYTHONPATH="$PWD/examples/experiments${PYTHONPATH:+:$PYTHONPATH}"
+    exec python -m syntax_experiments --work examples/experiments/output "$@"
 }
 
 case "${1:-}" in
     quickstart)
         set_up experiments
         if [ "${2:-}" = attachment ]; then
-            run_python examples/understanding/quickstart.py "${@:3}"
+            experiment quickstart_attachment "${@:3}"
         fi
         experiment quickstart "${@:2}"
         ;;

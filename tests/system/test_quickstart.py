@@ -27,18 +27,18 @@ bounds: null
 """
 
 
-def exact_matches(recipe: object, work: Path) -> dict[str, float]:
-    """Run a recipe; return the exact match of each system, in percent."""
+def scores(recipe: object, work: Path, metric: str = "exact match") -> dict[str, float]:
+    """Run a recipe; return a score of each system, in percent."""
     command = experiment(recipe, "--work", work)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=work)
     assert done.returncode == 0, done.stdout + done.stderr
     with open(work / "recipes" / Path(str(recipe)).stem / "table.csv") as file:
-        return {row["system"]: float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "exact match"}
+        return {row["system"]: float(row["value"]) for row in csv.DictReader(file) if row["metric"] == metric}
 
 
 def test_quickstart_of_a_smaller_language(tmp_path):
     (tmp_path / "small.yaml").write_text(SMALL)
-    exact = exact_matches(tmp_path / "small.yaml", tmp_path)
+    exact = scores(tmp_path / "small.yaml", tmp_path)
     assert exact["gated"] >= 85
     assert exact["gated_false"] <= 35, "a system that does not see the parses is right in 29.2% at most"
 
@@ -46,7 +46,7 @@ def test_quickstart_of_a_smaller_language(tmp_path):
 @pytest.mark.nightly
 def test_quickstart_table(tmp_path):
     """The example itself, in full, the question that its page asks the model, and the picture of README."""
-    exact = exact_matches("quickstart", tmp_path)
+    exact = scores("quickstart", tmp_path)
     assert exact.keys() == {"transformer", "gated", "gated_false"}
     assert exact.pop("gated") >= 95
     assert all(abs(control - 28.3) <= 5 for control in exact.values())
@@ -59,3 +59,12 @@ def test_quickstart_table(tmp_path):
     svg = (tmp_path / "picture.svg").read_text()
     assert len(re.findall("translation: pintero [a-z ]+ sehi", svg)) == 2
     assert len(svg) < 150_000
+
+
+@pytest.mark.nightly
+def test_quickstart_of_classification(tmp_path):
+    accuracy = scores("quickstart_attachment", tmp_path, "accuracy")
+    see_the_tree = {"seprem", "gated", "tree_bias", "sg_net"}
+    assert all(accuracy.pop(name) >= 95 for name in see_the_tree)
+    assert len(accuracy) == 6
+    assert all(found == pytest.approx(50, abs=4) for found in accuracy.values())
