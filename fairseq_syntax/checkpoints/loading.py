@@ -29,7 +29,7 @@ from fairseq_syntax.checkpoints.size_limit import SizeLimit
 
 
 class _Loading(threading.local):
-    """What this thread loads a checkpoint for.
+    """The purpose for which this thread loads a checkpoint.
 
     Attributes:
         limit: of the models that are built.

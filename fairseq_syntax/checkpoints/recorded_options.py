@@ -10,7 +10,7 @@ import logging
 import re
 import textwrap
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a checkpoint records of itself.
+    """The record of a checkpoint of itself: options, optimizer, epoch.
 
     Attributes:
         model: the model's options, ``None`` if it has none.
@@ -109,20 +109,33 @@ def override(model: Any, overrides: Mapping[str, Any]) -> None:
 def incompatible_options(before: Namespace | None, after: Namespace | None) -> list[tuple[str, Any, Any]]:
     """Options in which two models, at least one of them ours, compute something else from the same weights.
 
-    Each has its value in both; ``--arch`` where the other model is of another kind.
+    Each has its value in both; ``--arch`` where the other model is of another kind. Labels in another order are among
+    them, of stock models, too.
     """
-    configurations = _config(before), _config(after)
-    if before is None or after is None or configurations == (None, None):
+    if before is None or after is None:
         return []
+    labels = [("label/dict.txt", *values) for _, *values in _differing(("label_names",), before, after)]
+    configurations = _config(before), _config(after)
+    if configurations == (None, None):
+        return labels
     old, new = (
         {"arch": _architecture(options)} if cfg is None else {"arch": _kind(options), **cfg.semantics}
         for options, cfg in zip((before, after), configurations, strict=True)
     )
-    return [
-        (f"--{name.replace('_', '-')}", value, new[name])
-        for name, value in old.items()
-        if name in new and value != new[name]
-    ]
+    return labels + _differing(old, Namespace(**old), Namespace(**new))
+
+
+#: Options of stock models that give weights a meaning beyond their names and shapes.
+_STOCKS = (
+    "activation_fn", "encoder_attention_heads", "encoder_normalize_before",
+    "decoder_attention_heads", "decoder_normalize_before",
+)  # fmt: skip
+
+
+def _differing(names: Iterable[str], before: Namespace, after: Namespace) -> list[tuple[str, Any, Any]]:
+    """Return options, by their names on a command line, that both models have with other values."""
+    values = ((name, getattr(before, name), getattr(after, name)) for name in names if name in before and name in after)
+    return [(f"--{name.replace('_', '-')}", old, new) for name, old, new in values if old != new]
 
 
 def _architecture(options: Namespace | None) -> str | None:
@@ -156,15 +169,13 @@ def compare(found: Recorded, model: Any, *, resuming: bool) -> None:
         if _config(model) is not None:
             logger.warning("%s: no options are recorded, so they are not compared with the model's", found.path)
         return
-    before, now = (getattr(options, "label_names", None) for options in (found.model, model))
-    if resuming and before and now and before != now:
-        message = f"expected label/dict.txt of the data with the labels that it was trained with, {before}, found {now}"
-        raise InputError(found.path, None, message)
     pruned = {"encoder_layers_to_keep": getattr(model, "encoder_layers_to_keep", None)}
     options = Namespace(**{**vars(found.model), **pruned})
-    if not resuming and _config(options) is None:
-        return  # ours may start from a stock Transformer's weights
-    for option, old, new in incompatible_options(options, model):
+    if not resuming and _config(options) is None:  # ours may start from a stock model's weights
+        differing = _differing(_STOCKS, options, model)
+    else:
+        differing = incompatible_options(options, model)
+    for option, old, new in differing:
         configurations = map(_config, (options, model))
         if option == "--syntax-masks" and all(cfg is not None and cfg.syntax.gated for cfg in configurations):
             raise InputError(found.path, None, f"{option}: expected {old}, whose gates these are, found {new}")

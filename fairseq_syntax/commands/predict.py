@@ -1,4 +1,4 @@
-"""fairseq-syntax-predict: what a trained model predicts of a split, and its scores.
+"""fairseq-syntax-predict: predictions of a trained model for a split, and scores.
 
     fairseq-syntax-predict data/rte --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.tsv
     … --compare stock.tsv         with McNemar's exact test
@@ -67,7 +67,7 @@ class Outputs:
         return cls("label set" if takes_sets else "label", task.label_names, head)
 
     def logits(self, model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
-        """Return logits of a batch, ``(batch, outputs)``; of options the one output of each."""
+        """Return logits of a batch, ``(batch, outputs)``; of each option its one output."""
         inputs = [part for name, part in batch.items() if name.startswith("net_input")]
         options = {"features_only": True, "classification_head_name": self.head}
         found = torch.cat([model(**of_input, **options)[0] for of_input in inputs], dim=1)

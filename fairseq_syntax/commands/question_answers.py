@@ -50,7 +50,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class QuestionAnswers:
-    """The best answers to a question, the best one first; none of them is right if `diff` is greater than δ."""
+    """The best answers to a question, the best one first.
+
+    The question has none if `diff` is greater than δ.
+    """
 
     diff: float
     answers: list[Answer]

@@ -1,4 +1,6 @@
-"""fairseq-syntax-squad: SQuAD 2.0 for --task syntax_span_prediction, from questions to their score.
+"""fairseq-syntax-squad: SQuAD 2.0, from questions to their score.
+
+It is for models of --task syntax_span_prediction.
 
     fairseq-syntax-squad prepare --input train-v2.0.json --split train --output-dir data/squad \\
         --bpe gpt2 --gpt2-encoder-json encoder.json --gpt2-vocab-bpe vocab.bpe
@@ -208,7 +210,7 @@ def _add_answer(parser: ArgumentParser) -> None:
         "--max-answer-length", type=_positive, default=30, metavar="N", help="subwords of an answer (default: 30)"
     )
     parser.add_argument(
-        "--threshold", type=float, default=0.0, metavar="δ", help="no answer if diff is greater (default: 0)"
+        "--threshold", type=_number, default=0.0, metavar="δ", help="no answer if diff is greater (default: 0)"
     )
     parser.add_argument(
         "--verifier",
@@ -217,7 +219,7 @@ def _add_answer(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--verifier-weights",
-        type=float,
+        type=_number,
         nargs=2,
         default=[1.0, 1.0],
         metavar="β",
@@ -243,6 +245,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"expected a number from 1, found {text[:20]!r}")
     return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isnan(number):
+        raise argparse.ArgumentTypeError("expected a number, found nan")
+    return number
 
 
 def main(argv: list[str] | None = None) -> None:

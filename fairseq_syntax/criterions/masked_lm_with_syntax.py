@@ -1,4 +1,4 @@
-"""The loss of masked language modelling, and auxiliary losses of predictions of the parse."""
+"""Masked language modelling with auxiliary losses of predicted parses."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -20,7 +20,9 @@ class MaskedLmWithSyntaxConfig(PredictedParsesConfig, MaskedLmConfig):
 
 @register_criterion("masked_lm_with_syntax", dataclass=MaskedLmWithSyntaxConfig)
 class MaskedLmWithSyntax(MaskedLmLoss):
-    """Cross-entropy of masked tokens + Σ λ·(auxiliary loss), see :class:`PredictedParses`; SEPREM, eq. (9).
+    """Cross-entropy of masked tokens + Σ λ·(auxiliary loss) (SEPREM, eq. 9).
+
+    The auxiliary losses are those of :class:`~fairseq_syntax.criterions.predicted_parses.PredictedParses`.
 
     t_s are the masked tokens of an example. ``loss`` and ``ppl`` in the log, by which the best checkpoint is chosen,
     are of masked tokens alone. Beside them are ``parent_loss`` and ``distance_loss`` a prediction (in bits), and

@@ -12,14 +12,17 @@ from fairseq.criterions.sentence_prediction import SentencePredictionConfig
 from fairseq.logging import metrics
 from torch import Tensor
 
+from syntax_data.scoring.classification import f1
+
 
 @register_criterion("multi_label_prediction", dataclass=SentencePredictionConfig)
 class MultiLabelPrediction(FairseqCriterion):
-    """Mean over classes of binary cross-entropies, summed over examples; a class is predicted iff its logit is > 0.
+    """Mean over classes of binary cross-entropies, summed over examples.
 
-    With P the predicted and G the right set of an example, the log has in percent ``accuracy``, the share of examples
-    with P = G; ``f1_macro`` of p = Σ |P∩G| / |P| (0 where P = ∅) and r = Σ |P∩G| / |G|, divided by all examples; and
-    ``f1_micro`` of p = Σ |P∩G| / Σ |P| and r = Σ |P∩G| / Σ |G| (the scores of OpenEntity and FIGER).
+    A class is predicted iff its logit is > 0. With P the predicted and G the right set of an example, the log has in
+    percent ``accuracy``, the share of examples with P = G; ``f1_macro`` of p = Σ |P∩G| / |P| (0 where P = ∅) and r = Σ
+    |P∩G| / |G|, divided by all examples; and ``f1_micro`` of p = Σ |P∩G| / Σ |P| and r = Σ |P∩G| / Σ |G| (the scores of
+    OpenEntity and FIGER).
 
     Raises:
         ValueError: an option of ``sentence_prediction`` is given that scores one label an example.
@@ -70,14 +73,18 @@ class MultiLabelPrediction(FairseqCriterion):
 
 
 def label_sets(labels: Tensor, classes: int) -> Tensor:
-    """Return which labels each example has, ``(batch, classes)``, from rows of labels, padded with -1."""
+    """Return the sets of labels as booleans, ``(batch, classes)``.
+
+    Args:
+        labels: of each example, padded with -1.
+    """
     sets = torch.zeros(len(labels), classes + 1, dtype=torch.bool, device=labels.device)
     sets.scatter_(1, labels % (classes + 1), True)  # -1 is the last column
     return sets[:, :classes]
 
 
 def sums(predicted: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Return the sums over examples of which :func:`scores` are made, from two ``(batch, classes)``."""
+    """Return sums over examples for :func:`scores`, from two ``(batch, classes)``."""
     common, sizes = (predicted & right).sum(dim=1), (predicted.sum(dim=1), right.sum(dim=1))
     macro = [(common / size.clamp(min=1)).sum() for size in sizes]
     return {
@@ -91,12 +98,12 @@ def sums(predicted: Tensor, right: Tensor) -> dict[str, Tensor]:
 
 
 def scores(total: Mapping[str, float]) -> dict[str, float]:
-    """Return the fractions strict accuracy, loose macro F1 and loose micro F1 from sums over ``nsentences``."""
+    """Return strict accuracy, loose macro F1 and loose micro F1, as fractions.
+
+    Args:
+        total: the sums, and ``nsentences``, the number of examples.
+    """
     examples = total["nsentences"]
     macro = total["macro_p"] / examples, total["macro_r"] / examples
     micro = [total["common"] / max(total[side], 1) for side in ("predicted", "right")]
-    return {"accuracy": total["exact"] / examples, "f1_macro": _f1(*macro), "f1_micro": _f1(*micro)}
-
-
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    return {"accuracy": total["exact"] / examples, "f1_macro": f1(*macro), "f1_micro": f1(*micro)}

@@ -105,7 +105,7 @@ class PredictedParses:
 
 
 class PredictingModel:
-    """A model that is asked for predictions of parses in a criterion's pass, and keeps them.
+    """A model with its predictions of parses in a criterion's pass.
 
     Attributes:
         predictions: by name, of the last pass.

@@ -25,11 +25,11 @@ class SpanPredictionConfig(FairseqDataclass):
 
 @register_criterion("span_prediction", dataclass=SpanPredictionConfig)
 class SpanPrediction(FairseqCriterion):
-    """Cross-entropy of an answer's first and last token: (−log s_first − log e_last) / 2.
+    """Cross-entropy of an answer's first and last token.
 
-    s and e are softmaxes over the passage and ``<s>``, which is both where the window has no answer (Zhang et al. 2020,
-    eq. 6; the mean of the two is BERT's). The log has the loss in bits a window, and ``accuracy``, the percentage of
-    windows in which both are right.
+    It is (−log s_first − log e_last) / 2, in which s and e are softmaxes over the passage and ``<s>``, which is both
+    where the window has no answer (Zhang et al. 2020, eq. 6; the mean of the two is BERT's). The log has the loss in
+    bits a window, and ``accuracy``, the percentage of windows in which both are right.
     """
 
     def __init__(self, task: Any, classification_head_name: str):
@@ -37,7 +37,7 @@ class SpanPrediction(FairseqCriterion):
         self.classification_head_name = classification_head_name
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return the summed loss of a batch, the number of its windows, and what is logged."""
+        """Return a batch's summed loss, its number of windows, and sums to log."""
         logits, _ = model(
             **sample["net_input"], features_only=True, classification_head_name=self.classification_head_name
         )

@@ -1,4 +1,4 @@
-"""Features of an example from those of its segments, as its tokens are from theirs."""
+"""Features of an example, composed from those of its segments as tokens are."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class Segment:
 
 
 def compose(segments: Sequence[Segment], length: int | None = None) -> dict[str, Tensor]:
-    """Return the features of an example, and ``special``: 1 at ``<s>``, separators and ``</s>``, 0 at subwords.
+    """Return the features of an example, ``special`` among them.
 
-    A token that the task puts before a segment is a word of its own and a root. Words are numbered through the example,
-    so that its trees are those of its segments. Subwords of a segment without a parse have :data:`UNKNOWN` in the
-    features of the parse. An example none of whose segments has the parse has none, as in a data-bin.
+    ``special`` is 1 at ``<s>``, separators and ``</s>``, and 0 at subwords. A token that the task puts before a segment
+    is a word of its own and a root. Words are numbered through the example, so that its trees are those of its
+    segments. Subwords of a segment without a parse have :data:`UNKNOWN` in the features of the parse. An example none
+    of whose segments has the parse has none, as in a data-bin.
 
     Args:
         segments: in the order of the tokens, with the same features each.
@@ -72,17 +73,6 @@ def compose(segments: Sequence[Segment], length: int | None = None) -> dict[str,
         name: torch.from_numpy(np.concatenate(of)) if name in parsed else torch.empty(0, dtype=torch.long)
         for name, of in parts.items()
     }
-
-
-def compose_lines(features: Sequence[Mapping[str, Tensor]], lengths: Sequence[int]) -> dict[str, Tensor]:
-    """Return the features of a block of lines under one ``<s>``, as :func:`compose` does.
-
-    Args:
-        features: of each line, as a data-bin has them.
-        lengths: number of each line's subwords and its ``</s>``.
-    """
-    lines = zip(features, lengths, strict=True)
-    return compose([Segment(of_line, n, before=int(i == 0)) for i, (of_line, n) in enumerate(lines)])
 
 
 def _cut(segment: Segment, kept: int) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Features of examples that join lines, such as sentence pairs and blocks, within fairseq's nested datasets."""
+"""Features of examples that join lines, in fairseq's nested datasets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class Lines:
 
 
 class ExampleFeatures(FairseqDataset):
-    """Features of examples, one line of each text in each; a batch is a :class:`SyntaxBatch`, padded on the right.
+    """Features of examples, each of one line of each text.
+
+    A batch is a :class:`SyntaxBatch`, padded on the right.
 
     Args:
         texts: in the order of an example's tokens.
@@ -103,7 +105,11 @@ class BlockFeatures(ExampleFeatures):
 
 
 def add_features(dataset: Any, key: str, features: ExampleFeatures) -> None:
-    """Give the batches of a nested dataset, or of one that sorts it, features under a key such as ``net_input``."""
+    """Add features to a nested dataset, also within one that sorts it.
+
+    Args:
+        key: of the batches' part that gets them, such as ``net_input``.
+    """
     innermost(dataset, NestedDictionaryDataset).defn[f"{key}.src_syntax"] = features
 
 

@@ -86,7 +86,7 @@ def load_features(
 
 
 def line_lengths(text: DataBins, split: str, *, epoch: int = 1, combine: bool = False) -> np.ndarray:
-    """Return the number of tokens of each line, ``</s>`` included, of the lines of :func:`load_features`.
+    """Return the number of tokens of each line of :func:`load_features`, with ``</s>``.
 
     Raises:
         FileNotFoundError: there are no tokens of the split.

@@ -68,7 +68,10 @@ class Text:
         return int(self.tokens.sizes[line]) - 1
 
     def part(self, line: int, subwords: range) -> tuple[Tensor, Segment]:
-        """Return the tokens of some of a line's subwords and ``</s>``, and their features, after one special token."""
+        """Return the tokens of some of a line's subwords and ``</s>``, and their features.
+
+        The features are those of a segment after one special token.
+        """
         tokens: Tensor = self.tokens[line]
         whole = {name: rows[line].numpy() for name, rows in self.features.items()}
         cut = {name: torch.from_numpy(values) for name, values in window_of_features(whole, subwords).items()}
@@ -129,7 +132,8 @@ class PassageWindows(FairseqDataset):
                     f"lines of the split in {name}/"
                 )
         length = self.passages.subwords(example.passage)
-        if last := max((last for _, last in example.answers if last >= length), default=None):
+        last = max((last for _, last in example.answers), default=-1)
+        if last >= length:
             raise ValueError(
                 f"question {example.id}: expected a passage of more than {last} subwords, found {length}: are the "
                 "examples of the text in passage/?"

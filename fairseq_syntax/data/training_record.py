@@ -1,4 +1,4 @@
-"""Data-bins of a text, and the signatures in them: settings, parser and labels of the training data's features."""
+"""Data-bins of a text, and what their signatures record of the training data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class DataBins:
 def label_vocabulary(
     texts: Sequence[DataBins], features: Iterable[str], *, needed: bool = False
 ) -> dict[str, Sequence[str]]:
-    """Return the labels of features by their numbers, from 0: those of the first text, then what others add.
+    """Return the labels of features by their numbers, from 0.
+
+    Those of the first text come first, then those that others add.
 
     Args:
         texts: whose segments make an example.

@@ -1,4 +1,4 @@
-"""Examples of new text: sentences with their parses, joined as the lines of a data-bin are."""
+"""Examples of new text: parsed sentences, joined as lines of a data-bin are."""
 
 from __future__ import annotations
 
@@ -96,7 +96,11 @@ class ExampleReader:
 
 
 def encoder(bpe: Any, markers: Collection[str] = ()) -> Callable[[str], str]:
-    """Return the function that splits a line into subwords, by fairseq's `bpe` (``None``: it is), but for markers."""
+    """Return the function that splits a line, but for markers, into subwords.
+
+    Args:
+        bpe: fairseq's; ``None``: lines are split already.
+    """
     if bpe is None:
         return str
     encode: Callable[[str], str] = bpe.encode

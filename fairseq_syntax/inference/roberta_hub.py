@@ -41,7 +41,7 @@ _PURPOSE = "a RoBERTa with syntax"
 
 
 class SyntaxRobertaHubInterface(RobertaHubInterface):
-    """fairseq's interface, which also parses, and whose heads read what they read in training.
+    """fairseq's interface, which also parses; heads read states as in training.
 
     Input is an example of :meth:`read`, or a list of them; or tokens and features of a task's batch. Without features,
     a model that needs some raises :class:`ValueError`, also in fairseq's other methods, which know tokens alone. One
@@ -54,7 +54,7 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
         self._one_thread = threading.RLock()  # parsers are not made for several threads
 
     def read(self, sentence: str, *more: str, truncate: bool = False) -> Example:
-        """Split the sentences of an example into subwords, and parse them if the model needs it.
+        """Split the sentences of an example into subwords, and parse them if needed.
 
         Sentences are given in the order of the data's folders: ``input0``, ``input1``; of a choice the context and an
         option. Each is a line as in a file, parsed for itself; it may have several sentences.
@@ -71,7 +71,7 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
             return self._reader.read([sentence, *more], longest=longest, truncate=truncate)
 
     def encode(self, sentence: str, *addl_sentences: str, **kwargs: Any) -> Tensor:
-        """As fairseq's: tokens alone. A model that needs parses raises :class:`ValueError`."""
+        """As fairseq's: tokens alone; :class:`ValueError` if the model needs parses."""
         if self.model.syntax_features:
             raise ValueError("the model needs the parses of its input, and token ids have none: read(sentence, …)")
         tokens: Tensor = super().encode(sentence, *addl_sentences, **kwargs)
@@ -83,7 +83,7 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
         return_all_hiddens: bool = False,
         src_syntax: Mapping[str, Tensor] | None = None,
     ) -> Any:
-        """Return the encoder's output, ``(batch, n, embed_dim)``; or the states of all layers, in this shape.
+        """Return the encoder's output, ``(batch, n, embed_dim)``; or all layers' states.
 
         Args:
             tokens: examples, or tokens, ``(n,)`` or ``(batch, n)``.
@@ -104,7 +104,7 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
         return_logits: bool = False,
         src_syntax: Mapping[str, Tensor] | None = None,
     ) -> Tensor:
-        """Return log-probabilities, or logits, of a classification head, ``(batch, classes)``.
+        """Return log-probabilities, or logits, of a head, ``(batch, classes)``.
 
         ``model.task.label_names`` has the names of the classes. See :meth:`extract_features`.
         """

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class SyntaxRobertaEncoder(RobertaEncoder):
-    """fairseq's encoder of RoBERTa, whose ``sentence_encoder`` is a :class:`SyntaxTransformerEncoder`."""
+    """fairseq's encoder of RoBERTa, with a :class:`SyntaxTransformerEncoder` inside."""
 
     sentence_encoder: SyntaxTransformerEncoder
 
@@ -85,7 +85,7 @@ class SyntaxRobertaEncoder(RobertaEncoder):
 
 @register_model("syntax_roberta")
 class SyntaxRobertaModel(SyntaxModel, RobertaModel):
-    """RoBERTa with parses in its encoder, for classification, regression, ranking, spans and masked LM.
+    """RoBERTa with parses in its encoder, for all tasks of understanding.
 
     Classification heads are fairseq's; ``--pooling`` says which states they read.
     """
@@ -126,9 +126,10 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
         classification_head_name: str | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """As fairseq's, with arguments of :meth:`SyntaxRobertaEncoder.extract_features`; heads read pooled states.
+        """As fairseq's, with features; heads read pooled states.
 
-        A head that ``reads_positions`` gets the states of all of them.
+        The arguments are those of :meth:`SyntaxRobertaEncoder.extract_features`. A head that ``reads_positions`` gets
+        the states of all of them.
         """
         features_only = features_only or classification_head_name is not None
         x, extra = super().forward(src_tokens, features_only, return_all_hiddens, **kwargs)
@@ -140,7 +141,7 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
         return x, extra
 
     def pooled(self, x: Tensor, src_tokens: Tensor, src_syntax: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Return states of which a classification head reads the first, ``(batch, n or 1, width)``.
+        """Return states whose first one a head reads, ``(batch, n or 1, width)``.
 
         Args:
             x: the encoder's output, ``(batch, n, embed_dim)``.

@@ -1,4 +1,4 @@
-"""Options of RoBERTa with syntax: fairseq's of RoBERTa, those of its encoder's syntax, and pooling."""
+"""Options of RoBERTa with syntax: fairseq's, those of its encoder, and pooling."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -18,7 +18,7 @@ from fairseq_syntax.options import options_of
 
 @dataclass
 class SyntaxRobertaConfig(SyntaxTransformerConfig):
-    """fairseq's options of a Transformer, as RoBERTa sets them; :attr:`syntax` and :attr:`pooling`."""
+    """fairseq's options of a RoBERTa, :attr:`syntax` and :attr:`pooling`."""
 
     # No options of fairseq's, so without annotations. Set by from_namespace.
     pooling = PoolingOptions()

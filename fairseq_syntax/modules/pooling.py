@@ -1,4 +1,4 @@
-"""Pooling: the one vector of a sequence of states that a classification head reads."""
+"""Pooling: the vector of a sequence of states that a head reads."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def mean_state(x: Tensor, chosen: Tensor) -> Tensor:
 
 
 def marker_states(x: Tensor, tokens: Tensor, markers: Sequence[int]) -> Tensor:
-    """Return the state of the first occurrence of each marker, ``(batch, markers · dim)``.
+    """Return the states of the markers' first occurrences, ``(batch, markers · dim)``.
 
     Args:
         x: ``(batch, n, dim)``.

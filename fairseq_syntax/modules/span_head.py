@@ -30,7 +30,7 @@ class SpanHead(nn.Linear):
 
 
 class HeadOfPositions(nn.Module):
-    """A head among a model's classification heads that reads the states of all positions.
+    """A classification head that reads the states of all positions.
 
     Its parameters are elsewhere in the model: fairseq expects others of classification heads in a checkpoint.
     """
@@ -47,14 +47,14 @@ class HeadOfPositions(nn.Module):
 
 
 def add_span_head(model: Any, name: str) -> None:
-    """Add a span head to a RoBERTa, which ``classification_head_name`` chooses in its forward pass."""
+    """Add a span head to a RoBERTa, as the classification head of this name."""
     head = SpanHead(model.args.encoder_embed_dim)
     model.span_heads = nn.ModuleDict({name: head})
     model.classification_heads[name] = HeadOfPositions(head)
 
 
 def span_logits(logits: Tensor, passage: Tensor) -> Tensor:
-    """Return logits, ``(batch, n, 2)``, with −∞ everywhere but at ``<s>``, the first token, and in the passage.
+    """Return logits, ``(batch, n, 2)``, with −∞ outside the passage and ``<s>``.
 
     Args:
         passage: the position of its first token, and that after its last, ``(batch, 2)``.

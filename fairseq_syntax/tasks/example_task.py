@@ -1,4 +1,4 @@
-"""Tasks whose examples join lines of several texts, each binarized in a folder of its own."""
+"""Tasks whose examples join lines of several texts, each in its own folder."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -35,10 +35,11 @@ class ExampleTaskConfig(SyntaxTaskConfig):
 
 
 class ExampleTask(SyntaxTask):
-    """Base of tasks whose examples join lines of several texts, such as ``input0`` and ``input1``.
+    """Base of tasks whose examples join lines of several texts.
 
-    Features are composed as tokens are (:mod:`fairseq_syntax.data.composition`). Labels of parses, which each folder
-    numbers for itself, are numbered by name.
+    These are for example ``input0`` and ``input1``. Features are composed as tokens are
+    (:mod:`fairseq_syntax.data.composition`). Labels of parses, which each folder numbers for itself, are numbered by
+    name.
     """
 
     criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
@@ -56,7 +57,7 @@ class ExampleTask(SyntaxTask):
         return [DataBins((os.path.join(self.cfg.data, name),)) for name in self.folders]
 
     def load_lines(self, split: str, *, combine: bool = False) -> list[Lines]:
-        """Load the lines of each text: their lengths, and the features that the models need.
+        """Load the lines of each text: lengths, and the features that models need.
 
         Raises:
             FileNotFoundError: a text lacks the split, or features.
@@ -86,6 +87,18 @@ class ExampleTask(SyntaxTask):
         found, common = label_vocabulary([text], names), label_vocabulary(self.texts, names)
         tables = {name: [common[name].index(label) for label in found[name]] for name in names}
         return {name: Renumbered(rows, tables[name]) if name in names else rows for name, rows in features.items()}
+
+    def begin_epoch(self, epoch: int, model: Any) -> None:
+        """As the base's.
+
+        Raises:
+            InputError: a split has no labels to train or validate on.
+        """
+        super().begin_epoch(epoch, model)
+        for split, dataset in self.datasets.items():
+            if len(dataset) and "target" not in dataset[0]:
+                message = f"expected labels for training and validation, found none in {split}"
+                raise InputError(os.path.join(self.cfg.data, "label"), None, message)
 
     def check_labels(self, split: str, lines: int, expected: str, is_valid: Callable[[str], bool]) -> None:
         """Check the lines of the text file ``label/SPLIT.label``, if there is one.

@@ -1,4 +1,4 @@
-"""Classification of, and regression from, sentences and pairs of sentences with their parses."""
+"""Classification of sentences and pairs of them, and regression, with parses."""
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
@@ -63,7 +63,10 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
 
     @staticmethod
     def from_pretrained(*args: Any, **kwargs: Any) -> SyntaxRobertaHubInterface:
-        """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`; the model may have any task."""
+        """Return the interface of a model of any task.
+
+        See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`.
+        """
         return roberta_hub.from_pretrained(*args, **kwargs)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:

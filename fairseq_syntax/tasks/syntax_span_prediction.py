@@ -45,21 +45,20 @@ class SyntaxSpanPredictionConfig(SyntaxTaskConfig):
 
 @register_task("syntax_span_prediction", dataclass=SyntaxSpanPredictionConfig)
 class SyntaxSpanPredictionTask(ExampleTask):
-    """Spans of passages that answer questions, of ``fairseq-syntax-squad prepare`` (SQuAD 2.0).
+    """Spans of passages that answer questions (SQuAD 2.0).
 
-    An example is a window of a passage with its question. Its features are cut from the whole passage's, so that
-    attention biases are sub-matrices of the passage's. Under ``--criterion sentence_prediction`` windows are answerable
-    or impossible, and the model is a verifier (Zhang et al. 2021, §3.4.1).
+    The data is that of ``fairseq-syntax-squad prepare``. An example is a window of a passage with its question. Its
+    features are cut from the whole passage's, so that attention biases are sub-matrices of the passage's. Under
+    ``--criterion sentence_prediction`` windows are answerable or impossible, and the model is a verifier (Zhang et al.
+    2021, §3.4.1).
     """
 
     lines_correspond = False
 
     def __init__(self, cfg: SyntaxSpanPredictionConfig):
         super().__init__(cfg)
-        self.dictionary = self._load_dictionary("passage")
-        if self._load_dictionary("question") != self.dictionary:
-            path, other = (os.path.join(cfg.data, name, "dict.txt") for name in ("question", "passage"))
-            raise InputError(path, None, f"expected the symbols of {other}, found others: give both the same --srcdict")
+        self.dictionary = Dictionary.load(os.path.join(cfg.data, "passage", "dict.txt"))
+        self.dictionary.add_symbol("<mask>")  # as fairseq's tasks of RoBERTa have it
         self.layout = Layout(cfg.window, cfg.stride, cfg.max_question, cfg.passage_first)
         self.label_dictionary = Dictionary()
         for label in LABELS:
@@ -72,7 +71,6 @@ class SyntaxSpanPredictionTask(ExampleTask):
         Raises:
             ValueError: the criterion is no loss of spans or of a verifier; or windows are longer than
                 ``--max-positions``, or have no room for a passage.
-            InputError: passages and questions have other dictionaries.
         """
         if cfg.criterion_name not in ("span_prediction", "sentence_prediction"):
             raise ValueError(
@@ -82,11 +80,6 @@ class SyntaxSpanPredictionTask(ExampleTask):
         if cfg.window > cfg.max_positions:
             raise ValueError(f"--window: expected at most --max-positions {cfg.max_positions}, found {cfg.window}")
         return super().setup_task(cfg)  # fairseq's own tasks leave the rest out, too
-
-    def _load_dictionary(self, folder: str) -> Dictionary:
-        dictionary = Dictionary.load(os.path.join(self.cfg.data, folder, "dict.txt"))
-        dictionary.add_symbol("<mask>")  # as fairseq's tasks of RoBERTa have it
-        return dictionary
 
     @property
     def folders(self) -> Sequence[str]:

@@ -102,6 +102,11 @@ def test_what_needs_no_parse_trains_under_fairseqs_own_task_and_what_does_is_ref
         train(data, tmp_path / "more", "sla_roberta", task="sentence_prediction")
 
 
+def test_stocks_weights_with_another_number_of_heads_are_warned_of(data, stock, tmp_path, caplog):
+    train(data, tmp_path, "pos_roberta", f"--finetune-from-model={stock}", "--encoder-attention-heads=8")
+    assert "--encoder-attention-heads is 8 here, and was 4 when these weights were trained" in caplog.text
+
+
 def test_weights_of_another_system_are_refused_by_the_option(data, tmp_path):
     train(data, tmp_path / "seprem", "seprem_roberta")
     start = f"--finetune-from-model={tmp_path}/seprem/checkpoint_last.pt"

@@ -137,6 +137,7 @@ def test_other_predictions_are_refused(tmp_path, squad_file, command, content, m
         (["score", "--input", "x"], "expected --predictions or --best, found neither"),
         (["prepare", "--input", "x", "--split", "s", "--output-dir", "d", "--bpe", "gpt2"], "--gpt2-encoder-json FILE"),
         (["answer", "d", "--path", "p", "--output", "o", "--n-best", "0"], "expected a number from 1, found '0'"),
+        (["answer", "d", "--path", "p", "--output", "o", "--threshold", "nan"], "expected a number, found nan"),
         ([], "prepare,answer,score"),
     ],
 )

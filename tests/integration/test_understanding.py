@@ -98,6 +98,16 @@ def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
 
 
+@pytest.mark.parametrize("way", ["classes", "options"])
+def test_labels_are_needed_to_train(folders, tmp_path, way):
+    data = tmp_path / "data"
+    shutil.copytree(folders / WAYS[way][0], data / WAYS[way][0], symlinks=True)
+    for path in (data / WAYS[way][0] / "label").glob("valid.*"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"label: expected labels for training and validation, found none in valid"):
+        train(data, tmp_path, way, "--max-epoch=1")
+
+
 @pytest.mark.parametrize("way", ["classes", "options", "masked blocks"])
 def test_trains_in_half_precision(folders, tmp_path, way, half_precision):
     computed = set()
@@ -113,13 +123,18 @@ def test_trains_in_half_precision(folders, tmp_path, way, half_precision):
     assert computed
 
 
-def test_a_training_does_not_go_on_with_labels_in_another_order(folders, tmp_path):
+def test_a_training_does_not_go_on_with_labels_in_another_order(folders, tmp_path, caplog):
     data = tmp_path / "data"
     shutil.copytree(folders / "pairs", data / "pairs", symlinks=True)
     train(data, tmp_path, "classes", "--max-epoch=1")
     (data / "pairs/label/dict.txt").write_text("yes 1\nno 1\n")
-    message = r"checkpoint_last\.pt: expected label/dict\.txt of the data with the labels .*, no yes, found yes no"
+    message = r"checkpoint_last\.pt: label/dict\.txt: expected no yes, .*, found yes no"
     with pytest.raises(InputError, match=message):
         train(data, tmp_path, "classes", "--max-epoch=2")
+    train(data, tmp_path / "other", "classes", "--max-epoch=1", f"--finetune-from-model={tmp_path}/checkpoint_last.pt")
+    assert "label/dict.txt is yes no here, and was no yes when these weights were trained" in caplog.text
+    paths = [f"{tmp_path}/checkpoint_last.pt", f"{tmp_path}/other/checkpoint_last.pt"]
+    with pytest.raises(InputError, match=r"label/dict\.txt: expected no yes as in .*, found yes no"):
+        average_checkpoints.average(paths)
     with pytest.raises(FileNotFoundError, match="--restore-file: expected a checkpoint, found no file"):
         train(data, tmp_path / "new", "classes", f"--restore-file={tmp_path}/roberta.pt")

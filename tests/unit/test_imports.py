@@ -34,7 +34,7 @@ COMPONENTS = {
     "fairseq_syntax.encoder": "torch fairseq options modules",
     "fairseq_syntax.data": "torch fairseq modules compat syntax_data.features syntax_data.data_bin syntax_data.squad",
     "fairseq_syntax.models": "torch fairseq options modules encoder",
-    "fairseq_syntax.criterions": "torch fairseq modules",
+    "fairseq_syntax.criterions": "torch fairseq modules syntax_data.scoring",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
     "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",

@@ -76,7 +76,10 @@ def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.nd
 
 
 def window(features: Mapping[str, np.ndarray], subwords: range) -> dict[str, np.ndarray]:
-    """Cut features, ``(n,)`` or ``(0,)``, to some consecutive subwords and ``</s>``; otherwise as :func:`truncate`."""
+    """Cut features, ``(n,)`` or ``(0,)``, to consecutive subwords and ``</s>``.
+
+    See :func:`truncate`.
+    """
     cut = truncate(features, subwords.stop + 1)
     if not subwords.start:
         return cut

@@ -90,7 +90,10 @@ class Feature(ABC):
         """
 
     def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The values, ``(n - first,)``, of subword `first` and those after it; arguments as :meth:`cut` has them."""
+        """The values of subword `first` and those after it, ``(n - first,)``.
+
+        Arguments are those of :meth:`cut`.
+        """
         return values[first:]
 
     @abstractmethod

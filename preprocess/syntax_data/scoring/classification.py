@@ -1,4 +1,4 @@
-"""Scores of predicted labels, sets of labels and numbers, and McNemar's exact test."""
+"""Scores of predicted labels, label sets and numbers, and McNemar's exact test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def accuracy(predicted: Sequence[object], right: Sequence[object]) -> float:
 
 
 def matthews(predicted: Sequence[str], right: Sequence[str]) -> float:
-    """Matthews' correlation coefficient, of any number of labels (Gorodkin 2004); 0 where one side has one label."""
+    """Matthews' correlation coefficient, of any number of labels (Gorodkin 2004).
+
+    It is 0 where one side has one label.
+    """
     examples, of_predicted, of_right = len(right), Counter(predicted), Counter(right)
     hits = sum(p == r for p, r in zip(predicted, right, strict=True))
     covariance = hits * examples - sum(n * of_right[label] for label, n in of_predicted.items())
@@ -27,9 +30,9 @@ def matthews(predicted: Sequence[str], right: Sequence[str]) -> float:
 def micro_scores(
     predicted: Sequence[str], right: Sequence[str], ignored: Collection[str]
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1 over all labels but the `ignored`, as of TACRED without ``no_relation``.
+    """Precision, recall and F1 over all labels but the `ignored`.
 
-    Of two labels with one ignored they are those of the other label.
+    TACRED is scored so, without ``no_relation``. Of two labels with one ignored they are those of the other label.
     """
     hits = sum(p == r and r not in ignored for p, r in zip(predicted, right, strict=True))
     precision, recall = (hits / max(sum(label not in ignored for label in of), 1) for of in (predicted, right))
@@ -37,7 +40,7 @@ def micro_scores(
 
 
 def label_set_scores(predicted: Sequence[AbstractSet[str]], right: Sequence[AbstractSet[str]]) -> dict[str, float]:
-    """Strict accuracy, loose macro F1 and loose micro F1 of sets P of predicted and G of right labels.
+    """Strict accuracy, loose macro and loose micro F1 of sets of labels, P and G.
 
     Strict: the share of examples with P = G. Macro: of p = Σ |P∩G| / |P| (0 where P = ∅) and r = Σ |P∩G| / |G|, each
     divided by the number of examples. Micro: of p = Σ |P∩G| / Σ |P| and r = Σ |P∩G| / Σ |G| (OpenEntity, FIGER).

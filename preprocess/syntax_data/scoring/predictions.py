@@ -113,7 +113,7 @@ def scores(of: Predictions, kind: Kind, *, ignored: Iterable[str] = ()) -> dict[
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which of two systems is right where the other is not, and McNemar's exact p of no difference."""
+    """Numbers of examples in which one of two systems alone is right."""
 
     first: int
     second: int
@@ -124,7 +124,7 @@ class Comparison:
 
 
 def compare(path: str, other: Predictions, ours: Predictions, kind: Kind) -> Comparison | None:
-    """Compare with other predictions, read from `path`; ``None``: numbers are not right or wrong.
+    """Compare with other predictions, read from `path`; ``None`` for numbers.
 
     Raises:
         InputError: they are of other examples, or one of both has no gold.

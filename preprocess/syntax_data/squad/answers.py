@@ -47,9 +47,10 @@ class Span:
 
 
 def best_spans(of_windows: Sequence[WindowLogits], *, count: int, max_length: int) -> list[Span]:
-    """Return the `count` best spans of a passage, of at most `max_length` subwords, the best one first.
+    """Return the best spans of a passage, at most `count`, the best one first.
 
-    A span is scored once, in the window where its start has most context. Of equal spans the first one is first.
+    They have at most `max_length` subwords. A span is scored once, in the window where its start has most context. Of
+    equal spans the first one is first.
 
     Args:
         of_windows: windows that cover the passage, in order.
@@ -73,8 +74,8 @@ def null_score(of_windows: Sequence[WindowLogits]) -> float:
 
 
 def verified(diff: float, impossible: float, answerable: float, *, weights: tuple[float, float] = (1.0, 1.0)) -> float:
-    """Return β₁·diff + β₂·(logit_na − logit_ans), with a verifier's logits (Zhang et al. 2021, eq. 13-14).
+    """Return β₁·diff + β₂·(logit_na − logit_ans), with a verifier's logits.
 
-    It is compared with δ like diff.
+    See Zhang et al. 2021, eq. 13-14. It is compared with δ like diff.
     """
     return weights[0] * diff + weights[1] * (impossible - answerable)

@@ -70,7 +70,7 @@ class Passage:
     starts: list[int]
 
     def span(self, first: int, last: int) -> str:
-        """Return the text of subwords `first` to `last`, without the white space around it."""
+        """Return the text of subwords `first` to `last`, without white space around it."""
         start = self.starts[first]
         after = bisect_right(self.starts, self.starts[last])
         return self.text[start : self.starts[after] if after < len(self.starts) else len(self.text)].strip()
@@ -158,7 +158,7 @@ def write_split(
     encode: Callable[[str], str],
     subwords: Callable[[Sequence[str]], Subwords],
 ) -> dict[str, int]:
-    """Write the files of a split, ``PREFIX.passage`` and so on; return what they have, and what was changed, as counts.
+    """Write the files of a split, ``PREFIX.passage`` and so on; return counts.
 
     Args:
         encode: cuts a line into subwords, separated by spaces.
@@ -242,13 +242,17 @@ def read_passages(path: str) -> list[Passage]:
 
 
 def read_examples(path: str) -> list[Example]:
-    """Return the examples of SPLIT.examples.jsonl; errors as :func:`read_passages`."""
+    """Return the examples of SPLIT.examples.jsonl, each id once; errors as :func:`read_passages`."""
+    ids: set[str] = set()
 
     def build(content: Any) -> Example:
         types = {"id": str, "passage": int, "question": int, "impossible": bool, "answers": list}
         check_types("an example", content, types)
         if not all(0 <= first <= last for first, last in content["answers"]):
             raise ValueError(f"the answers {short_repr(content['answers'])}")
+        if content["id"] in ids:
+            raise ValueError(f"the id {short_repr(content['id'])} twice")
+        ids.add(content["id"])
         return Example(**content)
 
     return _read(path, build)

@@ -42,15 +42,16 @@ METRICS = {"exact": exact_match, "f1": f1}
 
 
 def best_of(metric: str, found: str, question: Question) -> float:
-    """Return the score of an answer, from 0 to 1, by the expected answer that it is most like."""
+    """Return the score of an answer, from 0 to 1, by the most similar expected answer."""
     expected = [text for text, _ in question.answers if normalized_tokens(text)] or [""]
     return max(METRICS[metric](found, text) for text in expected)
 
 
 def scores(questions: Sequence[Question], predictions: Mapping[str, str]) -> dict[str, float]:
-    """Return ``exact``, ``f1`` and ``total`` of all questions, and ``HasAns_…`` and ``NoAns_…``, in percent.
+    """Return exact match and F1, in percent, and the number of questions.
 
-    Keys and values are the official script's. A part without questions has no keys.
+    ``HasAns_…`` and ``NoAns_…`` are of questions with and without an answer. Keys and values are the official script's.
+    A part without questions has no keys.
 
     Args:
         predictions: by the questions' ids.

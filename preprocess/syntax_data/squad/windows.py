@@ -22,7 +22,7 @@ def windows(length: int, width: int, stride: int) -> list[range]:
 
 
 def most_context(of_passage: Sequence[range]) -> np.ndarray:
-    """Return the window of each subword of a passage in which it has most context, from 0.
+    """Return the window, from 0, in which each subword of a passage has most context.
 
     That is min(left, right) + .01·n for the subwords left and right of it in a window of n (Devlin et al. 2019, their
     code); of equal windows the first.

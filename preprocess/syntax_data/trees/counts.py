@@ -16,7 +16,7 @@ _LONGEST_REASON = 100  # characters that it shows
 
 @dataclass
 class ParseCounts:
-    """How many parses or lines of text have a parse, and how many none, by reason."""
+    """Numbers of parses or lines with a parse, and of those without, by reason."""
 
     parsed: int = 0
     no_parse: Counter[str] = field(default_factory=Counter)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import systems
-from fairseq_syntax.data.composition import Segment, compose, compose_lines
+from fairseq_syntax.data.composition import Segment, compose
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
     BiasBuilder,
@@ -153,8 +153,8 @@ def test_a_segment_without_a_parse_keeps_what_needs_none():
 
 
 def test_lines_of_a_block_follow_each_other_after_one_special_token():
-    lines = [segment(line).features for line in (INCREASE, LOSSES, INCREASE)]
-    assert lists(compose_lines(lines, [6, 4, 6])) == {
+    lines = [segment(INCREASE), segment(LOSSES, before=0), segment(INCREASE, before=0)]
+    assert lists(compose(lines)) == {
         "word": [0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 11, 12, 13, 14],
         "head": [0, 3, 4, 4, 0, 4, 0, 8, 0, 8, 0, 12, 13, 13, 0, 13, 0],
         "special": [1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1],

@@ -138,6 +138,13 @@ def test_other_files_than_examples_are_refused(tmp_path, line):
         read.read_examples(str(tmp_path / "x"))
 
 
+def test_an_example_is_there_once(tmp_path):
+    line = '{"id": "a", "passage": 0, "question": 0, "impossible": true, "answers": []}\n'
+    (tmp_path / "x").write_text(line * 2)
+    with pytest.raises(InputError, match=r"x:2: expected a line .*, found the id 'a' twice"):
+        read.read_examples(str(tmp_path / "x"))
+
+
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 20))
 def test_windows_cover_the_passage_and_each_subword_has_one_with_most_context(length, width, stride):
     found = windows(length, width, stride)

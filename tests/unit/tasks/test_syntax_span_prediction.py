@@ -123,9 +123,9 @@ def test_data_that_does_not_fit_is_refused(data):
         task_of(data).load_dataset("valid", combine=True)
     (data / "question/dict.txt").write_text("b 1\na 1\n")
     with pytest.raises(
-        InputError, match=r"question/dict\.txt: expected the symbols of .*passage/dict\.txt, found others"
+        InputError, match=r"passage/dict\.txt: expected the symbols of .*question/dict\.txt, found others"
     ):
-        task_of(data)
+        task_of(data).load_dataset("valid")
     (data / "valid.examples.jsonl").unlink()
     shutil.copy(data / "passage/dict.txt", data / "question/dict.txt")
     with pytest.raises(FileNotFoundError, match=r"valid\.examples\.jsonl"):

@@ -34,7 +34,7 @@ SUBWORDS: dict[str, type[SubwordKind]] = {
 
 
 def check_vocabulary(kind: str, vocabulary: str | None) -> None:
-    """Raise :class:`ValueError` unless a kind has the vocabulary that it needs, or none."""
+    """Raise :class:`ValueError` unless a kind has just the vocabulary it needs."""
     option = SUBWORDS[kind].vocabulary_option
     if option and vocabulary is None:
         raise ValueError(f"--subwords {kind}: expected {option} FILE beside it, found none")

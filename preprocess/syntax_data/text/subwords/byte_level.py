@@ -68,7 +68,7 @@ class ByteBpe(SubwordKind):
 
 
 class Gpt2(ByteBpe):
-    """GPT-2's byte-level subwords as numbers, as ``--bpe gpt2`` of fairseq writes them."""
+    """GPT-2's byte-level subwords as the numbers of fairseq's ``--bpe gpt2``."""
 
     marks = "numbers of GPT-2's encoder.json"
     vocabulary_option = "--gpt2-encoder-json"
