@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 import small_recipe
+from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 from steps_in import step_in
 
 pytest.importorskip("pandas")
@@ -172,35 +173,30 @@ def test_of_every_second_line_and_the_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected", "first"),
+    ("asked", "expected"),
     [
-        ({"kind": "none"}, "The tests m [m] input0", "The 2"),
-        ({"kind": "wordpiece", "markers": "[m]"}, "the test ##s m [m] input ##0", "the 1"),
-        ({"kind": "gpt2"}, "0 1 2", "x 1"),
+        ({"kind": "none", "markers": "[m]"}, "A café. [m] cat"),
+        ({"kind": "wordpiece", "markers": "[m]"}, "a cafe . [m] [UNK]"),
+        ({"kind": "gpt2"}, "32 257 69 127 102 13 220 58 76 60 257 83"),
     ],
 )
-def test_subwords_of_inputs(tmp_path, monkeypatch, asked, expected, first):
-    text = tmp_path / "text"
+def test_subwords_of_inputs(tmp_path, asked, expected):
+    text, files = tmp_path / "text", {}
     text.mkdir()
-    (tmp_path / "dict.txt").write_text(
-        "".join(f"{word} 1\n" for word in ["the", "test", "##s", "m", "[m]", "input", "##0", "x"])
-    )
     for name in ("train.input0", "train.input1", "test.input0", "test.input1"):
-        (text / name).write_text("The tests m [m] input0\n")
-    files = {"dictionary": str(tmp_path / "dict.txt"), "encoder": "e", "merges": "m"} if asked["kind"] != "none" else {}
-
-    class Gpt2:
-        def encode(self, line):
-            return [0, 1, 2]
-
-    monkeypatch.setattr("fairseq.data.encoders.gpt2_bpe_utils.get_encoder", lambda encoder, merges: Gpt2())
-    step = step_in(
-        tmp_path / "subwords", {**SETTINGS, "subwords": asked}, inputs={"text": text}, local={"files": files}
-    )
-    subwords.split(step)
+        (text / name).write_text("A café. [m] cat\n")
+    if asked["kind"] != "none":
+        letters = {letter: i for i, letter in enumerate([*bytes_to_unicode().values(), "Ġc", "Ġca"])}
+        (tmp_path / "encoder").write_text(json.dumps(letters))
+        (tmp_path / "merges").write_text("#version: 0.2\nĠ c\nĠc a\n")
+        (tmp_path / "dictionary").write_text("a 1\ncafe 1\n. 1\n[m] 1\n")
+        files = {name: str(tmp_path / name) for name in ("encoder", "merges", "dictionary")}
+    settings = {**SETTINGS, "subwords": asked}
+    subwords.split(step_in(tmp_path / "subwords", settings, inputs={"text": text}, local={"files": files}))
     assert read_lines(tmp_path / "subwords/test.input1") == [expected]
-    lines = read_lines(tmp_path / "subwords/dict.txt")
-    assert first in lines or lines == read_lines(tmp_path / "dict.txt")
+    counted = ["A 2", "café. 2", "[m] 2", "cat 2"]  # of train's inputs
+    given = read_lines(tmp_path / "dictionary") if files else counted
+    assert read_lines(tmp_path / "subwords/dict.txt") == given
 
 
 @pytest.mark.parametrize("regression", [False, True])

@@ -56,6 +56,12 @@ def test_the_best_checkpoint_or_the_mean_of_the_last_is_left(tmp_path, commands,
     assert {"--no-epoch-checkpoints", "--keep-last-epochs"} & set(commands[0]) == ({option} if option else set())
 
 
+def test_a_classifier_begins_from_a_pretrained_model(tmp_path, commands):
+    train(tmp_path, {"pretrained": "bert/model.pt"}, inputs=["input0"])
+    assert commands[0][1:4] == ["data/x", "--task", "syntax_sentence_prediction"]
+    assert commands[0][commands[0].index("--finetune-from-model") + 1] == "bert/model.pt"
+
+
 @pytest.mark.parametrize(
     ("line", "average", "expected", "run"),
     [
