@@ -213,7 +213,7 @@ def count(chosen: str, layers: int) -> Counts:
     training = launches(step)
     with Kept(model, sample) as kept:
         criterion(model, sample)
-    encoder = launches(lambda: system.encode(batch))
+    encoder = launches(lambda: system.evaluate(batch))
     decoding = [launches(lambda steps=steps: _decode(system, batch, steps)) for steps in (_STEPS, 2 * _STEPS)]
     return Counts(
         training=training.operations,

@@ -1,16 +1,17 @@
-"""Speed and memory of a Transformer with syntax: fairseq's own `transformer` and ours, side by side.
+"""Speed and memory of models with syntax: fairseq's own `transformer` or `roberta` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--papers] [--syntax-dropout 0] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--syntax-dropout 0] [--cpu]
 
-No data is needed: random tokens under random trees, in batches of sentences of like lengths, the same for all models
-of a size. Everything is measured in one run, in turn, step by step; medians. A ratio is stock's time over ours: above
-1 is faster than stock. Tables:
+No data is needed: random tokens under random trees, in batches of sentences of like lengths, or of pairs of sentences
+in any order, the same for all models of a size. Everything is measured in one run, in turn, step by step; medians. With
+one thread on a CPU times are of the process alone, which other programs hardly change. A ratio is stock's time over
+ours: above 1 is faster than stock. Tables:
 
 1. training step (forward, backward, Adam) by fairseq's trainer, with torch's dropout in all models and with fast
    dropout in all (`--cpu-dropout`), encoder forward, beam search, peak memory. A second stock model gives the ratio
    of the same to the same;
 2. the time to build a batch's attention biases, as a share of the training step;
-3. growth of biases and self-attention with the sentence's length n.
+3. growth of biases and self-attention with the sentence's length n; of RoBERTa the cost of examples' features.
 """
 
 from __future__ import annotations
@@ -25,35 +26,56 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 
-from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch, random_batches
+from fairseq_syntax.data.composition import compose
+from fairseq_syntax.modules.numerics import UNKNOWN
+from fairseq_syntax.modules.syntax_batch import SPECIAL, SyntaxBatch
+from random_models import (
+    PAPERS,
+    ROBERTAS,
+    SYSTEMS,
+    Classifier,
+    Size,
+    System,
+    be_quiet,
+    example_batch,
+    random_batch,
+    random_segments,
+)
+from syntax_data.features import FEATURES
 from syntax_data.io.workers import end_with_parent
 
 #: By width, and how many tokens a batch has.
 SIZES = {
-    64: (Size(64, 128, 4, 2), 4096),
-    128: (Size(128, 256, 4, 3), 4096),
-    512: (Size(512, 1024, 4, 6), 1024),
+    System: {
+        64: (Size(64, 128, 4, 2), 4096),
+        128: (Size(128, 256, 4, 3), 4096),
+        512: (Size(512, 1024, 4, 6), 1024),
+    },
+    Classifier: {128: (Size(128, 512, 4, 3), 1376), 384: (Size(384, 1536, 12, 6), 1376)},
 }
 
-#: fairseq's Transformer, and the same once more.
-STOCK = TRANSFORMER, AGAIN = "transformer", "transformer again"
+AGAIN = " again"  # ends the name of a second stock model
 
 
 def seconds(function: Callable[[], Any]) -> float:
-    """How long a call takes, to its end on a GPU."""
-    if torch.cuda.is_available():
+    """How long a call takes, to its end on a GPU; of the CPU alone, where one thread computes."""
+    gpu = torch.cuda.is_available()
+    clock = time.process_time if torch.get_num_threads() == 1 and not gpu else time.perf_counter
+    if gpu:
         torch.cuda.synchronize()
-    begin = time.perf_counter()
+    begin = clock()
     function()
-    if torch.cuda.is_available():
+    if gpu:
         torch.cuda.synchronize()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def in_turn(
@@ -75,18 +97,18 @@ def in_turn(
     return total, [statistics.median(turn[0] / turn[i] for turn in turns) for i in range(1, len(functions))]
 
 
-def peak_memory(chosen: str, size: int, cpu: bool) -> float:
+def peak_memory(kind: type[System], chosen: str, size: int, cpu: bool) -> float:
     """MiB that three training steps take at most: all of a process (CPU, Linux), or what torch allocates (CUDA)."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=end_with_parent) as pool:
-        return pool.submit(_peak_memory, chosen, size, cpu).result()
+        return pool.submit(_peak_memory, kind, chosen, size, cpu).result()
 
 
-def _peak_memory(chosen: str, size: int, cpu: bool) -> float:
+def _peak_memory(kind: type[System], chosen: str, size: int, cpu: bool) -> float:
     be_quiet()
-    shape, tokens = SIZES[size]
-    system = System(chosen, shape, cpu=cpu)
-    batches = random_batches(tokens, 3)
+    shape, tokens = SIZES[kind][size]
+    system = kind(chosen, shape, cpu=cpu)
+    batches = kind.batches(tokens, 3)
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, which was inherited, is forgotten
     for batch in batches:
         system.train(batch)
@@ -95,11 +117,11 @@ def _peak_memory(chosen: str, size: int, cpu: bool) -> float:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 
 
-def compare(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
-    shape, tokens = SIZES[size]
-    systems = {name: System(of, shape, cpu=cpu) for name, of in chosen.items()}
-    by_torch = {name: System(of, shape, cpu=cpu, dropout="torch") for name, of in chosen.items()}
-    batches = random_batches(tokens, 3)
+def compare(kind: type[System], chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
+    shape, tokens = SIZES[kind][size]
+    systems = {name: kind(of, shape, cpu=cpu) for name, of in chosen.items()}
+    by_torch = {name: kind(of, shape, cpu=cpu, dropout="torch") for name, of in chosen.items()}
+    batches = kind.batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
     print(f"\n{shape}, batches of about {tokens} tokens\n")
     print(f"| | {' | '.join(systems)} | {' | '.join(f'ratio, {name}' for name in list(systems)[1:])} |")
@@ -111,37 +133,68 @@ def compare(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> No
     for dropout, trained in (("torch", by_torch), ("fast", systems)):
         train, ratios = in_turn({name: system.train for name, system in trained.items()}, batches, repeats)
         row(f"training, {dropout} dropout, words/s", [words / value for value in train.values()], ratios)
-    encode, ratios = in_turn({name: system.encode for name, system in systems.items()}, batches, 4 * repeats)
-    row("encoder forward, words/s", [words / value for value in encode.values()], ratios)
-    some = [random_batch(Random(1), [24] * (tokens // 128))]
-    generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 8 * repeats)
-    row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
-    memory = [peak_memory(of, size, cpu) for of in chosen.values()]
+    forward, ratios = in_turn({name: system.evaluate for name, system in systems.items()}, batches, 4 * repeats)
+    row(f"{kind.evaluation}, words/s", [words / value for value in forward.values()], ratios)
+    if kind is System:
+        some = [random_batch(Random(1), [24] * (tokens // 128))]
+        generate, ratios = in_turn({name: system.generate for name, system in systems.items()}, some, 8 * repeats)
+        row("generation, sentences/s", [len(some[0]["id"]) / value for value in generate.values()], ratios, "{:.1f}")
+    memory = [peak_memory(kind, of, size, cpu) for of in chosen.values()]
     row("peak memory, MiB", memory, [memory[0] / value for value in memory[1:]])
-    with_syntax = {name: system for name, system in systems.items() if name not in STOCK}
+    with_syntax = dict(list(systems.items())[2:])
     masks, _ = in_turn({name: system.build_masks for name, system in with_syntax.items()}, batches, repeats)
     shares = [f"{100 * masks[name] / train[name]:.2f}%" for name in with_syntax]
     print(f"| masks, share of a training step | | | {' | '.join(shares)} |{' |' * (len(systems) - 1)}", flush=True)
 
 
 def growth(chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
-    systems = {name: System(of, SIZES[size][0], cpu=cpu) for name, of in chosen.items() if name != AGAIN}
-    ours = [name for name in systems if name not in STOCK]
+    systems = {name: System(of, SIZES[System][size][0], cpu=cpu) for name, of in chosen.items() if AGAIN not in name}
+    ours = list(systems)[1:]
     print(f"\n{size} dimensions, 16 sentences of n subwords, milliseconds\n")
     print(f"| n | {' | '.join(f'masks, {n}' for n in ours)} | {' | '.join(f'encoder, {n}' for n in systems)} |")
     print(f"| --- {'| --- ' * (len(ours) + len(systems))}|")
     for n in (16, 32, 64, 128, 256, 512):
         batch = [random_batch(Random(n), [n] * 16)]
         masks, _ = in_turn({name: systems[name].build_masks for name in ours}, batch, repeats)
-        encoder, _ = in_turn({name: system.encode for name, system in systems.items()}, batch, repeats)
+        encoder, _ = in_turn({name: system.evaluate for name, system in systems.items()}, batch, repeats)
         values = [*masks.values(), *encoder.values()]
         print(f"| {n} | {' | '.join(f'{1000 * value:.2f}' for value in values)} |", flush=True)
 
 
+def examples(chosen: Mapping[str, str], repeats: int) -> None:
+    """Print what features cost, of 32 examples of 128 tokens: bytes a token on disk, µs an example, MB a batch."""
+    size = SIZES[Classifier][128][0]
+    segments = [random_segments(Random(i), 94, 32) for i in range(32)]
+    batch = example_batch(Random(1), segments)
+    print("\n32 examples of 128 tokens\n\n| | features | bytes | compose, µs | collate, µs | biases, µs | biases, MB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for name, of in chosen.items():
+        system = Classifier(of, size, cpu=True)
+        found = system.sample(batch)["net_input"].get("src_syntax")
+        if found is None:
+            continue
+        names = [feature for feature in found if feature != SPECIAL]
+        given = [[replace(s, features={n: s.features[n] for n in names}) for s in example] for example in segments]
+        composed = [compose(example) for example in given]
+        real = found[SPECIAL] != UNKNOWN
+        parts = {
+            "compose": lambda _, given=given: [compose(example) for example in given],
+            "collate": lambda _, composed=composed, real=real: SyntaxBatch.collate(composed, real),
+            "biases": system.build_masks,
+        }
+        times, _ = in_turn(parts, [batch], repeats)
+        megabytes = sum(shared.untyped_storage().nbytes() for shared in system.build_masks(batch)) / 1e6
+        stored = sum(np.dtype(FEATURES[feature].dtype).itemsize for feature in names)
+        cells = [", ".join(names), str(stored), *(f"{1e6 * value / len(segments):.0f}" for value in times.values())]
+        print(f"| {name} | {' | '.join(cells)} | {megabytes:.1f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="embed dims (default: all)")
-    parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    parser.add_argument("--sizes", help="embed dims, with commas between (default: all)")
+    families = parser.add_mutually_exclusive_group()
+    families.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    families.add_argument("--roberta", action="store_true", help="RoBERTa with the systems' encoders")
     parser.add_argument(
         "--syntax-dropout",
         type=float,
@@ -155,19 +208,23 @@ def main() -> None:
     be_quiet()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
-    chosen = PAPERS if args.papers else SYSTEMS
+    kind = Classifier if args.roberta else System
+    chosen = ROBERTAS if args.roberta else PAPERS if args.papers else SYSTEMS
+    stock = next(iter(chosen))
     if args.syntax_dropout is not None:
         dropped = f" --syntax-dropout {args.syntax_dropout}"
-        chosen = {name: of if name == TRANSFORMER else of + dropped for name, of in chosen.items()}
-    chosen = {TRANSFORMER: chosen[TRANSFORMER], AGAIN: chosen[TRANSFORMER], **chosen}
+        chosen = {name: of if name == stock else of + dropped for name, of in chosen.items()}
+    chosen = {stock: chosen[stock], stock + AGAIN: chosen[stock], **chosen}
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and not args.cpu else None
     print(f"{gpu or f'{platform.machine()}, {args.threads} threads'}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        sizes = [int(size) for size in args.sizes.split(",")]
+        sizes = [int(size) for size in args.sizes.split(",")] if args.sizes else list(SIZES[kind])
         for size in sizes:
-            compare(chosen, size, args.repeats, args.cpu)
-        if not args.papers:
+            compare(kind, chosen, size, args.repeats, args.cpu)
+        if args.roberta:
+            examples(chosen, args.repeats)
+        elif not args.papers:
             growth(chosen, sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
 
 

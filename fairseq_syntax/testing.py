@@ -21,7 +21,7 @@ from syntax_data.features.word import word_feature
 from syntax_data.trees.tree import DependencyTree, Tree
 
 #: fairseq's numbers of these symbols.
-PAD, EOS = 1, 2
+BOS, PAD, EOS = 0, 1, 2
 FIRST_WORD = 4
 
 

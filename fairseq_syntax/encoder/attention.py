@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,12 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ExpertMixture, choose
-from fairseq_syntax.modules.biases import BatchBiases, BiasTable, RelativePosition
+from fairseq_syntax.modules.biases import BatchBiases, BiasTable, RelativePosition, sum_of_tables
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, TokenGate, uniform_weights
+
+#: How many columns a table may have that joins several: those of two of ours.
+_MOST_COLUMNS = 4096
 
 
 class SyntaxAttention(MultiheadAttention):
@@ -60,6 +64,9 @@ class SyntaxAttention(MultiheadAttention):
         own = {mask.name: mask.build_layer_module(**sizes) for mask in masks}
         self.bias_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
+        tables = [module for module in own.values() if type(module) is BiasTable]
+        columns = math.prod(table.weight.shape[1] + 1 for table in tables)
+        self._joins_tables = self.combination == "product" and len(tables) == len(own) and columns <= _MOST_COLUMNS
         self.position_bias: BiasTable | None = None
         if options.position_bias:
             self.position_bias = RelativePosition().build_layer_module(**{**sizes, "heads": self.num_heads})
@@ -129,6 +136,9 @@ class SyntaxAttention(MultiheadAttention):
         """The batch's biases, with this layer's parameters."""
         if not self.experts:
             return syntax
+        if self._joins_tables:
+            tables: Any = [*self.experts.values()]
+            return syntax.with_biases([sum_of_tables(tables, syntax.biases)])
         biases = zip(self.bias_names, syntax.biases, strict=True)
         return syntax.with_biases([self.experts[n](b, x) if n in self.experts else b for n, b in biases])
 

@@ -122,7 +122,7 @@ def common_ancestors(above: Tensor) -> Tensor:
     """
     counted = above.float()
     with no_autocast(above.device):  # numbers above 256 would be rounded
-        return (counted @ counted.transpose(1, 2)).long()
+        return (counted @ counted.transpose(1, 2)).int()
 
 
 def tree_distances(word: Tensor, head: Tensor) -> Tensor:

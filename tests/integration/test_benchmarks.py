@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
+import systems
+from fairseq_syntax.modules.numerics import UNKNOWN
 from places import ROOT
 
 LAYERS = 6
@@ -72,3 +76,22 @@ def test_what_is_counted_is_what_was_asked_for(monkeypatch):
     with operations.Kept(model, {"x": x}) as kept:
         model(x).square().sum()
     assert kept.bytes(n_by_n=False) == 4 * x.numel()  # neither x nor the weights, but what is squared
+
+
+def test_every_roberta_is_measured_on_examples_of_two_segments(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from random_models import ROBERTAS, Classifier, Size, example_batches
+
+    measured = {re.search(r"--arch (\w+)", options)[1] for options in ROBERTAS.values()}
+    assert measured == {"roberta", *systems.ROBERTAS}
+    (batch,) = example_batches(172, 1)
+    special = batch["net_input"]["src_syntax"]["special"]
+    assert (special == 1).sum(dim=1).tolist() == [4] * 4
+    assert int((special == UNKNOWN).sum()) == special.numel() - batch["ntokens"]
+    for name, options in ROBERTAS.items():
+        system = Classifier(options, Size(16, 32, 2, 1), cpu=True)
+        weight = system.model.encoder.sentence_encoder.layers[0].fc1.weight
+        before = weight.clone()
+        system.evaluate(batch)
+        system.train(batch)
+        assert not torch.equal(weight, before), name

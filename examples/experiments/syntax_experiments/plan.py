@@ -314,14 +314,14 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
     seeds = system.seeds or recipe.seeds
     options = _given({**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed})
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
-    code, local = _user_dir(recipe, name, options)
+    hashes, local = _user_dir(recipe, name, options)
     if recipe.pretrained is not None:
         local["pretrained"] = expanded(recipe, recipe.pretrained, "pretrained")
-        code["pretrained"] = _hash(Path(local["pretrained"]))
+        hashes["pretrained"] = _hash(Path(local["pretrained"]))
     data = prepared.data(system, seed)
     model = Target(
         "models",
-        {"options": options, "average": recipe.average, "keep_epochs": recipe.keep_epochs} | code | recipe.texts,
+        {"options": options, "average": recipe.average, "keep_epochs": recipe.keep_epochs} | hashes | recipe.texts,
         {"data": data},
         f"training of {name}, seed {seed}",
         local,

@@ -189,6 +189,8 @@ class Subwords:
         needed = {"wordpiece": {"dictionary"}, "gpt2": {"dictionary", "encoder", "merges"}}.get(self.kind, set())
         if missing := sorted(needed - self.files.keys()):
             raise ValueError(f"kind {self.kind}: expected {missing[0]} beside it, found none")
+        if self.markers and self.kind not in ("none", "wordpiece"):
+            raise ValueError(f"markers: expected kind wordpiece or none, which keep them whole, found {self.kind}")
 
 
 @dataclass(frozen=True)
@@ -434,10 +436,13 @@ class Recipe:
                 raise ValueError(f"corpus.splits.{name}: {expected}, found {', '.join(given) or 'none of them'}")
         if not self.classifies and not self.target:
             raise ValueError("expected target in the recipe, found none")
-        unused: dict[str, Any] = {"target": "", "text": Text(), "generate": {}, "pictures": None}
-        for key, default in unused.items() if self.classifies else ():
-            if getattr(self, key) != default:
-                raise ValueError(f"{key}: expected none for {self.task}, found {short_repr(getattr(self, key))}")
+        if self.classifies:
+            _unused(self.task, "", self, target="", text=Text(), generate={}, pictures=None)
+            for name, split in self.corpus.splits.items():  # `select` chooses lines, and their parses
+                at = f"corpus.splits.{name}."
+                _unused(
+                    self.task, at, split, format="lines", limits=True, keep_every=None, drop_every=None, reference=None
+                )
         if self.subwords.files and not self.classifies:
             raise ValueError(f"subwords.kind: expected one that is learned, found {self.subwords.kind}")
         parsers = [name for name, parser in self.parsers.items() if parser.name != "files"]
@@ -509,6 +514,13 @@ def _check_range(name: str, bounds: Range) -> None:
     known = [bound for bound in bounds if bound is not None]
     if len(bounds) != 2 or known != sorted(known):
         raise ValueError(f"{name}: expected two numbers, the least and the greatest, found {bounds}")
+
+
+def _unused(task: str, at: str, of: Any, **defaults: Any) -> None:
+    """Raise :class:`ValueError` for a key `at` a place that the task does not have, unless it is its default."""
+    for key, default in defaults.items():
+        if (found := getattr(of, key)) != default:
+            raise ValueError(f"{at}{key}: expected none for {task}, found {short_repr(found)}")
 
 
 def _choice(name: str, value: str, known: Any) -> None:

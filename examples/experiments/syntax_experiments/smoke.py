@@ -31,8 +31,9 @@ _DROPPED = {"fp16", "bf16", "memory-efficient-fp16", "batch-size", "save-interva
 def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     """Return the recipe with a small corpus, few systems and small numbers.
 
-    The quickstart's grammar replaces the text, and its trees, or random ones, the parses. Of the recipe remain its
-    systems with their options, text processing, subwords, scores and measurements, in one table.
+    The quickstart's grammar, or the task of attachment, replaces the text, and its trees, or random ones, the parses.
+    Of the recipe remain its systems with their options, text processing, subwords that are learned, scores and
+    measurements, in one table.
 
     Args:
         systems: at most; the first one, the first with parses and the first with a control of them come first.

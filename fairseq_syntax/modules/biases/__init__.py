@@ -11,7 +11,7 @@ empty, and a sentence without a parse is not masked at all.
 
 from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
-from fairseq_syntax.modules.biases.bias_tables import BiasTable, RelativePosition, TreeHeight, TreePath
+from fairseq_syntax.modules.biases.bias_tables import BiasTable, RelativePosition, TreeHeight, TreePath, sum_of_tables
 from fairseq_syntax.modules.biases.lisa import PredictedParent
 from fairseq_syntax.modules.biases.parent import ParentScaling
 from fairseq_syntax.modules.biases.registry import (
@@ -30,5 +30,5 @@ __all__ = [
     "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
     "SyntaxAwareLocalAttention", "SyntaxBias", "TreeHeight", "TreePath", "bias_names", "bias_options", "bias_type",
-    "register_syntax_bias",
+    "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

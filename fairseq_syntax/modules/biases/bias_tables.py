@@ -5,6 +5,7 @@ Buckets are of relative positions (no syntax), paths in the dependency tree, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -47,12 +48,22 @@ class BiasTable(nn.Module):
 
     def forward(self, buckets: Buckets, query: Tensor | None = None) -> AttentionBias:
         """The bias, ``(batch or 1, heads, n, n)`` in float32 at least, 0 where there is no bucket."""
-        heads, last = self.weight.shape
-        table = F.pad(at_least_float32(self.weight), (0, 1))  # the last column is for pairs without a bucket
-        # On a CPU taking columns has a faster gradient than F.embedding or one-hot vectors.
-        columns = buckets.numbers.masked_fill(buckets.numbers < 0, last).flatten()
-        bias = table.index_select(1, columns).view(heads, *buckets.numbers.shape).transpose(0, 1)
-        return AttentionBias(bias=bias)
+        return sum_of_tables([self], [buckets])
+
+
+def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> AttentionBias:
+    """Return the sum of the biases of several tables, which one lookup finds.
+
+    Tables of a and b buckets become one of (a + 1)·(b + 1) sums, far fewer than a batch has pairs of positions.
+    """
+    sums, *others = (F.pad(at_least_float32(table.weight), (1, 0)) for table in tables)  # column 0: there is no bucket
+    columns, *of_others = (of_table.numbers + 1 for of_table in buckets)
+    for other, more in zip(others, of_others, strict=True):
+        sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
+        columns = columns * other.shape[1] + more
+    # On a CPU taking columns has a faster gradient than F.embedding or one-hot vectors.
+    bias = sums.index_select(1, columns.flatten()).view(len(sums), *columns.shape).transpose(0, 1)
+    return AttentionBias(bias=bias)
 
 
 class TableBias(SyntaxBias):
@@ -127,7 +138,7 @@ class TreeHeight(TableBias):
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (distance,) = features
         n = distance.shape[1]
-        level = distance.clamp(min=0, max=_MAX_HEIGHT).masked_fill(distance == INFINITE, _MAX_HEIGHT + 1)
+        level = distance.clamp(min=0, max=_MAX_HEIGHT).masked_fill_(distance == INFINITE, _MAX_HEIGHT + 1).int()
         ahead = level.unsqueeze(1).expand(-1, n, n).triu()  # [i, t] = level of boundary t ≥ i
         highest = ahead.cummax(dim=2).values  # [i, t] = the highest of boundaries i … t
         right = torch.zeros_like(highest)

@@ -126,8 +126,9 @@ def get_parser() -> argparse.ArgumentParser:
         metavar="KIND",
         help="for comparisons, instead of the parser's trees and heads write right-branching, left-branching, random "
         "or flat ones over the same words; shuffled: those of another sentence of the split with as many words; "
-        "noise:P: P percent of the heads and brackets are random wrong ones; no-parse: none. @2 after random, shuffled "
-        "or noise:P draws others (default: the parser's trees)",
+        "noise:P: P percent of the heads and brackets are random wrong ones; random-tags: the parser's, with the parts "
+        "of speech in random order; no-parse: none. @2 after random, shuffled, noise:P or random-tags draws others "
+        "(default: the parser's trees)",
     )
     parser.add_argument(
         "--parser-name",

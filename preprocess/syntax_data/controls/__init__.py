@@ -11,11 +11,12 @@ control               instead of a sentence's tree and heads                    
 ``flat``              (a b c d); every word depends on the first                                  from_length.py
 ``shuffled``          the tree and the heads of another sentence with as many words               others.py
 ``noise:P``           P percent of the brackets and of the heads are random wrong ones            noise.py
+``random-tags``       the same; the parts of speech of the line's words in random order           tags.py
 ``no-parse``          nothing: a sentence without a parse                                         control.py
 ====================  ==========================================================================  =================
 
-Words stay, and so do their parts of speech. A random draw depends on the sentence's text and on the number after an
-``@`` at the end of the control (``random@2``): another number, other draws.
+Words stay, and so do their parts of speech, but for ``random-tags``. A random draw depends on the sentence's text and
+on the number after an ``@`` at the end of the control (``random@2``): another number, other draws.
 """
 
 from syntax_data.controls.control import KINDS, Control

@@ -98,6 +98,7 @@ def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeyp
     ("above", "message"),
     [
         ("target: de", "target: expected none for sentence_prediction, found 'de'"),
+        ("corpus: {splits: {train: {keep_every: 2}}}", "corpus.splits.train.keep_every: expected none .*found 2"),
         ("generate: {beam: 5}", "generate: expected none for sentence_prediction"),
         (
             "corpus: {splits: {test: {label: ~}}}",
@@ -113,6 +114,7 @@ def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeyp
             "subwords: {markers: a}\nparsers: {given: ~, s: {name: stanza}}",
             r"parsers\.s: expected files, of text without",
         ),
+        ("subwords: {kind: sentencepiece, markers: a}", "markers: expected kind wordpiece or none"),
         ("compared: [BLEU]", "compared: expected one of accuracy, MCC, F1.* found 'BLEU'"),
     ],
 )

@@ -27,6 +27,7 @@ from fairseq_syntax.modules.biases import (
     TreePath,
     bias_names,
     register_syntax_bias,
+    sum_of_tables,
 )
 from fairseq_syntax.options import option
 from fairseq_syntax.testing import random_features, random_tree
@@ -200,6 +201,23 @@ def test_a_table_gives_each_head_its_number_in_float32():
     bias.sum().backward()
     assert table.weight.grad.eq(1).all()
     assert table.half()(Buckets(torch.zeros(1, 2, 2, dtype=torch.long))).bias.dtype == torch.float32
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_one_lookup_finds_the_sum_of_tables(count):
+    """The same numbers and gradients as a lookup in each; one of them has the same buckets for all sentences."""
+    torch.manual_seed(1)
+    sizes = [(3, 2), (5, 1), (4, 2)][:count]
+    tables = [BiasTable(heads=2, buckets=buckets) for buckets, _ in sizes]
+    for table in tables:
+        torch.nn.init.normal_(table.weight)
+    buckets = [Buckets(torch.randint(UNKNOWN, most, (batch, 6, 6))) for most, batch in sizes]
+    joined = sum_of_tables(tables, buckets).bias
+    apart = sum(table(of_table).bias for table, of_table in zip(tables, buckets, strict=True))
+    assert torch.equal(joined, apart)
+    weights = [table.weight for table in tables]
+    found, expected = (torch.autograd.grad(bias.square().sum(), weights) for bias in (joined, apart))
+    torch.testing.assert_close(found, expected)
 
 
 #: Each kind, in each of its forms.

@@ -94,7 +94,8 @@ def test_laws(sizes, seed, control):
         within = heads.heads[first:end]
         assert within.count(0) == 1
         assert all(head == 0 or first < head <= end for head in within)
-    assert (heads.tokens, heads.upos, heads.sentences) == (real.tokens, real.upos, len(sizes))
+    order = sorted if control.kind == "random-tags" else list
+    assert (heads.tokens, order(heads.upos), heads.sentences) == (real.tokens, order(real.upos), len(sizes))
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from(ALL))
@@ -124,6 +125,16 @@ def test_draws_follow_text_and_seed_alone(kind):
     assert drawn(kind, "a") == found[0]
     for i in range(2):
         assert len({str(one[i]) for one in found}) == 4
+
+
+def test_random_tags_come_in_another_order_and_the_parses_stay():
+    trees, real = line([12], "real")
+    controls = [Control.read(name) for name in ("random-tags", "random-tags@1")]
+    found = [control.parses(trees, real, text="a", pool=None) for control in controls]
+    for made, heads in found:
+        assert (made, heads.heads, heads.deprel) == (trees, real.heads, real.deprel)
+        assert sorted(heads.upos) == sorted(real.upos)
+    assert len({tuple(of.upos) for of in (real, *(heads for _, heads in found))}) == 3
 
 
 def test_random_heads_fit_the_random_tree():
@@ -252,7 +263,10 @@ def test_names(text, control):
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        (["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"], "right-branching, .*PERCENT or no-parse"),
+        (
+            ["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"],
+            "right-branching, .*random-tags or no-parse",
+        ),
         (["noise", "noise:101", "flat:3"], "a percentage, an integer from 0 to 100, after"),
     ],
 )
