@@ -115,27 +115,29 @@ def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
     if size > HASHED_AT_LOAD:
         logger.info("%s: %d MiB, not compared with their hashes now (see --verify)", files.split, size >> 20)
     features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
-    log_coverage(files.split, signature, {name: feature.lengths for name, feature in features.items()})
+    log_coverage(files, signature, {name: feature.lengths for name, feature in features.items()})
     return {name: MMapIndexedDataset(files.feature(name)) for name in names}
 
 
-def log_coverage(split: str, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
+def log_coverage(files: TokenFiles, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
     """Logs the number of parsed sentences, and warns of other trees than in training.
 
     Args:
         lengths: of each feature the number of values of each sentence, ``(sentences,)``.
     """
+    text = files.split if files.pair else files.prefix  # an example may have several texts
     for kind in parse_kinds(lengths):
         of_kind = next(found for name, found in lengths.items() if FEATURES[name].source == kind)
         parsed = int((of_kind > 0).sum())
         log = logger.info if parsed else logger.warning
-        log("%s: %d of %d sentences have a parse (%s)", split, parsed, len(of_kind), kind)
+        log("%s: %d of %d sentences have a parse (%s)", text, parsed, len(of_kind), kind)
     if "train" in signature.splits:
         for setting in ("control", "binarize_trees"):
-            found, expected = (signature.splits[name].settings.get(setting) or "none" for name in (split, "train"))
+            of_splits = (signature.splits[name].settings for name in (files.split, "train"))
+            found, expected = (settings.get(setting) or "none" for settings in of_splits)
             if found != expected:
                 option = setting.replace("_", "-")
-                logger.warning("%s has features of --%s %s, train of %s", split, option, found, expected)
+                logger.warning("%s has features of --%s %s, train of %s", text, option, found, expected)
 
 
 def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:

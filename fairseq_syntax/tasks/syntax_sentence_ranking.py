@@ -84,10 +84,12 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
         """As fairseq's, which makes a task of its own class.
 
         Raises:
-            ValueError: ``--num-classes`` is not given.
+            ValueError: ``--num-classes`` is not the number of sentences to choose from.
         """
         if cfg.num_classes < 1:
             raise ValueError("--num-classes: expected the number of sentences to choose from, found none")
+        if os.path.isdir(more := os.path.join(cfg.data, f"input{cfg.num_classes + 1}")):
+            raise ValueError(f"--num-classes: expected the number of sentences to choose from, found also {more}")
         cls.prepare_process(cfg)
         return cls(cfg, cls.load_dictionary(cfg, os.path.join(cfg.data, "input0", "dict.txt")))
 

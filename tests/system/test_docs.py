@@ -201,7 +201,7 @@ def test_the_picture_of_the_flow_is_that_of_the_code(monkeypatch):
 
     drawn = re.findall(r"<text[^>]*>([^<]+)</text>", (ROOT / "docs/pictures/flow.svg").read_text())
     told = [line for *_, text, _ in flow.BOXES.values() for line in text.split("\n") if line]
-    assert sorted(drawn) == sorted([*told, "the encoder: where syntax may enter"])
+    assert sorted(drawn) == sorted([*told, "the encoder of a Transformer or a RoBERTa: where syntax may enter"])
 
 
 def test_what_is_cited_is_this_version():

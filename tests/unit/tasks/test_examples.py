@@ -228,6 +228,11 @@ def test_options_that_features_do_not_know_are_refused(pairs, options, message):
         prediction(pairs, features=(), **options).load_dataset("valid")
 
 
+def test_all_sentences_to_choose_from_are_used(choices):
+    with pytest.raises(ValueError, match=r"--num-classes: expected the number of sentences .*, found also \S*input3"):
+        ranking(choices, num_classes=2)
+
+
 def test_context_first_needs_both_tokens(choices):
     with pytest.raises(ValueError, match="--context-first: expected --init-token and --separator-token beside it"):
         ranking(choices, context_first=True, separator_token=None).load_dataset("valid")
