@@ -18,7 +18,7 @@ from fairseq_syntax.modules.syntax_batch import SPECIAL, SyntaxBatch
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of a text, which are segments of examples.
+    """Lines of an input, which are segments of examples.
 
     Attributes:
         features: of each line.

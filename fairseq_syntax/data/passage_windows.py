@@ -53,7 +53,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, line by line.
+    """Passages or questions, line by line.
 
     Attributes:
         tokens: of each line, with ``</s>``.

@@ -1,4 +1,4 @@
-"""Data-bins of a text, and what their signatures record of the training data."""
+"""Data-bins of an input, and what their signatures record of the training data."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def label_vocabulary(
         needed: labels must be there; otherwise those of parses that no data-bin has are left out.
 
     Raises:
-        ValueError: labels are missing; or shards of a text number them differently.
+        ValueError: labels are missing; or shards of an input number them differently.
     """
     known = {name: FEATURES[name].labels for name in features}
     found: dict[str, Sequence[str]] = {name: labels for name, labels in known.items() if labels}
@@ -84,7 +84,7 @@ def label_vocabulary(
 
 
 def _labels_of_parses(text: DataBins, name: str) -> Sequence[str]:
-    """Labels of a text by their numbers; none: no signature has any."""
+    """Labels of an input by their numbers; none: no signature has any."""
     recorded = [(path, signature.labels[name]) for path, signature in text.signatures() if name in signature.labels]
     for path, labels in recorded:
         if labels != recorded[0][1]:

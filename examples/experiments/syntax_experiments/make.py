@@ -57,12 +57,12 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file that a step wrote; only a line feed ends one."""
+    """Return the lines of a file that a step wrote; only a line feed ends one."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to a text file."""
+    """Write lines to a file."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 

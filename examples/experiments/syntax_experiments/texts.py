@@ -1,6 +1,6 @@
 """Texts of a task, in the settings of steps: the languages of a pair, or the inputs of examples with labels.
 
-A text's name ends the names of its files: ``train.en``, ``train.input0``.
+An input's name ends the names of its files: ``train.en``, ``train.input0``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parsed_texts(settings: Mapping[str, Any]) -> list[str]:
 
 
 def parse_prefixes(files: str, text: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the prefixes of a text's parse files, from those of a split in a recipe."""
+    """Return the prefixes of an input's parse files, from those of a split in a recipe."""
     return [f"{prefix}.{text}" if classifies(settings) else prefix for prefix in files.split(",")]
 
 

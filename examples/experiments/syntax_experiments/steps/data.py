@@ -67,7 +67,7 @@ def _names(step: Step) -> _Words:
 
 
 def _prefixes(step: Step, option: str, folder_of: Callable[[str], Path], ending: str) -> _Words:
-    """Return ``--trainpref`` and so on: files in the folder of each split that end in a text's name, if it has one."""
+    """Return ``--trainpref`` and so on: an input's file in the folder of each split that has one."""
     words: _Words = []
     for split, names in {"train": ["train"], "valid": ["valid"], "test": step.settings["tests"]}.items():
         paths = [str(folder_of(name) / (f"{name}.{ending}" if ending else name)) for name in names]

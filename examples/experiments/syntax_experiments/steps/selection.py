@@ -92,7 +92,7 @@ def _lines(step: Step, split: str, wanted: Selection) -> list[int]:
 
 
 def measure(names: Iterable[str], text: Path, parses: Path | None) -> pd.DataFrame:
-    """Return measures of the lines of a text, a row a line; NaN where a line has no parse.
+    """Return measures of sentences, a row a line; NaN where a line has no parse.
 
     Args:
         names: ``words``, the number of tokens, or one of :data:`~syntax_experiments.plots.properties.PROPERTIES`.

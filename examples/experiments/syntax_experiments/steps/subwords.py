@@ -15,7 +15,7 @@ from syntax_experiments.make import Step, read_lines, run, write_lines
 from syntax_experiments.recipe import Subwords
 from syntax_experiments.texts import all_texts, classifies
 
-#: Writes the subwords of a text file to another file.
+#: Writes the subwords of a file to another file.
 _Apply = Callable[[Path, Path], object]
 
 
