@@ -149,5 +149,6 @@ def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
         f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
         "They come from the subword text that fairseq-preprocess read, and its parses (see fairseq-syntax-parse), by:\n"
         f"  fairseq-syntax-binarize {files.options} --{option}pref {text} --{option}parse {parses} "
-        f"--destdir {files.data}"
+        f"--destdir {files.data}\n"
+        "for all splits, with the text's --subwords; distance is from PARSES.trees, the others from PARSES.conllu"
     )

@@ -66,7 +66,7 @@ class WithoutParses(ParseSource):
     """No parses, because of `option`, so that the model is a plain Transformer."""
 
     def __init__(self, option: str = "--parser none"):
-        logger.warning("%s: the model translates without syntax, as a plain Transformer", option)
+        logger.warning("%s: the model gets no parses, and is a plain Transformer", option)
 
     def parse(self, lines: Sequence[SourceLine]) -> list[Parses]:
         return [{} for _ in lines]

@@ -165,8 +165,8 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
     if control and control.kind == "shuffled" and cfg.parser != "none":
         raise ValueError(
             f"{path}: the training data has the parses of other sentences of its split (--control {control}), of which "
-            "new text has none: binarize it as a test split with this control, and translate it with "
-            "fairseq-generate; --parser none translates without syntax"
+            "new text has none: binarize it as a test split with this control, for fairseq-generate "
+            "or fairseq-syntax-predict; --parser none leaves parses out"
         )
     wanted = sorted(features)
     kinds = parse_kinds(wanted)

@@ -106,10 +106,16 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
     ) -> Tensor:
         """Return log-probabilities, or logits, of a head, ``(batch, classes)``.
 
-        ``model.task.label_names`` has the names of the classes. See :meth:`extract_features`.
+        ``model.task.label_names`` has the names of the classes. A head of one output has its logits alone, ``(batch,
+        1)``: the number that is predicted, or of a choice the score of each option. See :meth:`extract_features`.
+
+        Raises:
+            ValueError: the model has no such head.
         """
+        if head not in (heads := self.model.classification_heads):
+            raise ValueError(f"expected a head of the model ({', '.join(heads) or 'it has none'}), found {head!r}")
         logits: Tensor = self.model(**self._batch(tokens, src_syntax), classification_head_name=head)[0]
-        return logits if return_logits else F.log_softmax(logits, dim=-1)
+        return logits if return_logits or logits.shape[1] == 1 else F.log_softmax(logits, dim=-1)
 
     @cached_property
     def _reader(self) -> ExampleReader:
@@ -134,6 +140,8 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
             rows = tokens.unsqueeze(0) if tokens.dim() == 1 else tokens
         else:
             examples = [tokens] if isinstance(tokens, Example) else tokens
+            if not examples or not all(isinstance(example, Example) for example in examples):
+                raise ValueError("expected examples, as read(sentence, …) returns them, or tokens")
             rows = data_utils.collate_tokens([e.tokens for e in examples], self.task.source_dictionary.pad())
             if self.model.syntax_features:
                 lengths = torch.tensor([len(e) for e in examples])

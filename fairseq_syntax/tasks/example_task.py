@@ -97,7 +97,8 @@ class ExampleTask(SyntaxTask):
         super().begin_epoch(epoch, model)
         for split, dataset in self.datasets.items():
             if len(dataset) and "target" not in dataset[0]:
-                message = f"expected labels for training and validation, found none in {split}"
+                message = f"expected labels for training and validation, found none in {split} "
+                message += "(fairseq-preprocess writes classes; numbers are lines of a text file, SPLIT.label)"
                 raise InputError(os.path.join(self.cfg.data, "label"), None, message)
 
     def check_labels(self, split: str, lines: int, expected: str, is_valid: Callable[[str], bool]) -> None:

@@ -2,6 +2,7 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
+import logging
 import math
 import os
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -83,6 +86,7 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
                 f"--num-classes: expected at least {len(self.label_names)}, the number of labels in "
                 f"{self._label_file('dict.txt')}, found {self.cfg.num_classes}"
             )
+        self._warn_of_options()
         with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
             cfg.label_names = " ".join(self.label_names)
         model = super().build_model(cfg, from_checkpoint)
@@ -90,6 +94,16 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if pooling is not None and pooling.kind == "markers":
             self._markers = {symbol: self.dictionary.index(symbol) for symbol in pooling.markers}
         return model
+
+    def _warn_of_options(self) -> None:
+        """Warn of defaults of fairseq's that are seldom wanted, and of classes that no label has."""
+        bos, eos = self.dictionary.bos(), self.dictionary.eos()
+        if self.cfg.init_token is None:
+            logger.warning("--init-token: no example begins with <s>, which heads read by default; give %d", bos)
+        if self.cfg.separator_token is None and len(self.folders) > 1:
+            logger.warning("--separator-token: only </s> is between the two sentences of an example; give %d", eos)
+        if 0 < len(self.label_names) < self.cfg.num_classes:
+            logger.warning("--num-classes %d: there are %d labels", self.cfg.num_classes, len(self.label_names))
 
     def _use_labels(self, names: list[str]) -> None:
         """Number labels as a checkpoint does."""

@@ -122,6 +122,12 @@ def test_new_text_has_the_outputs_of_the_same_lines_in_the_data(trained):
                 expected = torch.cat([model.model(**of, classification_head_name=HEAD)[0] for of in inputs])
                 torch.testing.assert_close(model.predict(HEAD, examples, return_logits=True), expected)
                 torch.testing.assert_close(model.predict(HEAD, examples[3], return_logits=True), expected[3:4])
+                of_classes = expected if expected.shape[1] == 1 else expected.log_softmax(dim=1)
+                torch.testing.assert_close(model.predict(HEAD, examples), of_classes)
+    with pytest.raises(ValueError, match=r"expected a head of the model .*, found 'other'"):
+        model.predict("other", examples)
+    with pytest.raises(ValueError, match="expected examples, as read"):
+        model.extract_features([])
 
 
 @pytest.mark.parametrize("trained", ["pairs", "no syntax"], indirect=True)

@@ -131,13 +131,13 @@ def test_a_control_that_cannot_parse_new_text_is_an_error(start):
 
 def test_a_control_of_the_binarizer_holds_for_new_text(start):
     assert start(both(RECORDED), control="flat")[0]
-    message = "--control shuffled@2.*binarize it as a test split .*translate it with fairseq-generate; --parser none"
+    message = "--control shuffled@2.*binarize it as a test split .*fairseq-syntax-predict; --parser none"
     with pytest.raises(ValueError, match=message):
         start(both(RECORDED), control="shuffled@2")
     with pytest.raises(ValueError, match=message):
         start(both(RECORDED), control="shuffled@2", input_parses="x")
     parsers, said = start(both(RECORDED), control="shuffled@2", parser="none")
-    assert (parsers, said) == ([], ["--parser none: the model translates without syntax, as a plain Transformer"])
+    assert (parsers, said) == ([], ["--parser none: the model gets no parses, and is a plain Transformer"])
     parsers, (warning,) = start(both(RECORDED), control="no-parse")
     assert parsers == []
-    assert warning.startswith("--control no-parse of the training data: the model translates without syntax")
+    assert warning.startswith("--control no-parse of the training data: the model gets no parses")

@@ -212,6 +212,20 @@ def test_labels_are_recorded_and_found_by_name_in_other_data(pairs, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({}, None),
+        ({"init_token": None}, "--init-token: no example begins with <s>, which heads read by default; give 0"),
+        ({"separator_token": None}, "--separator-token: only </s> is between the two sentences of an example; give 2"),
+        ({"num_classes": 3}, "--num-classes 3: there are 2 labels"),
+    ],
+)
+def test_options_that_are_seldom_wanted_are_warned_of(pairs, caplog, options, message):
+    prediction(pairs, **options).build_model(Namespace(**vars(model_options())))
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == ([message] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"init_token": 5}, r"--init-token: expected 0, which is <s>.*found 5, which is b"),
         ({"separator_token": 0}, r"--separator-token: expected 2, which is </s>.*found 0, which is <s>"),
         ({"shorten_method": "random_crop"}, "--shorten-method: expected none or truncate"),
