@@ -71,7 +71,7 @@ def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     raise ValueError(
         f"{', '.join(kinds)}: expected a parser that can be run here ({', '.join(installed)}) as --parser, or in the "
         f"signature of the training data, {found}; --parser NAME runs one of these, with everything else that is "
-        "recorded, --input-parses PREFIX reads existing parses, --parser none translates without syntax"
+        "recorded; --parser none leaves parses out; for translation, --input-parses PREFIX reads existing ones"
     )
 
 

@@ -164,6 +164,7 @@ def from_pretrained(
     parser: str | None = None,
     parser_models: str | None = None,
     parser_device: str | None = None,
+    source_lang: str | None = None,
     **kwargs: Any,
 ) -> SyntaxRobertaHubInterface:
     """See :meth:`fairseq_syntax.models.roberta.SyntaxRobertaModel.from_pretrained`."""
@@ -177,9 +178,8 @@ def from_pretrained(
         _set_bpe(cfg, task, kwargs)
     refuse_unknown(kwargs, cfg, option_names())
     with naming(path, _PURPOSE):
-        return SyntaxRobertaHubInterface(
-            cfg, task, model, NewTextOptions(task.cfg.data, parser, parser_models, parser_device)
-        )
+        new_text = NewTextOptions(task.cfg.data, parser, parser_models, parser_device, source_lang=source_lang)
+        return SyntaxRobertaHubInterface(cfg, task, model, new_text)
 
 
 def _set_bpe(cfg: Any, task: Any, given: Mapping[str, Any]) -> None:

@@ -189,8 +189,9 @@ class SyntaxRobertaModel(SyntaxModel, RobertaModel):
             model_name_or_path: folder of checkpoints.
             checkpoint_file: name of the checkpoint there.
             data_name_or_path: folder of the data that it was trained on, which records parser and subwords.
-            **kwargs: ``parser``, ``parser_models``, ``parser_device``, as of fairseq-interactive; options that replace
-                the checkpoint's; ``bpe``, by default the checkpoint's, or else that of the data's subwords, with its
+            **kwargs: ``parser``, ``parser_models``, ``parser_device``, as of fairseq-interactive; ``source_lang``, the
+                language that a parser is started for if the data does not record one; options that replace the
+                checkpoint's; ``bpe``, by default the checkpoint's, or else that of the data's subwords, with its
                 files (``gpt2_encoder_json``, ``gpt2_vocab_bpe``; ``bpe_vocab_file``).
 
         Raises:
