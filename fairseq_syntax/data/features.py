@@ -144,11 +144,12 @@ def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
     paths = ", ".join(f"{files.feature(name)}.{{bin,idx}}" for name in missing)
     kind = files.split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
+    sources = " and ".join(f"PARSES.{kind}" for kind in parse_kinds(missing)) or "the text alone"
     text, parses = ("TEXT", "PARSES") if files.split == kind else ("TEXT,TEXT1,…", "PARSES,PARSES1,…")
     return (
         f"the model needs syntax features that {files.signature} does not list or that are not there: {paths}\n"
         "They come from the subword text that fairseq-preprocess read, and its parses (see fairseq-syntax-parse), by:\n"
         f"  fairseq-syntax-binarize {files.options} --{option}pref {text} --{option}parse {parses} "
         f"--destdir {files.data}\n"
-        "for all splits, with the text's --subwords; distance is from PARSES.trees, the others from PARSES.conllu"
+        f"for all splits, with the text's --subwords; these features are from {sources}"
     )

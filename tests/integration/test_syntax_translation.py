@@ -49,6 +49,7 @@ def test_only_the_features_of_the_model_are_needed_and_missing_ones_named(data_b
         "fairseq-syntax-binarize --source-lang src --target-lang tgt --validpref",
     ):
         assert named in str(error.value)
+    assert str(error.value).endswith("these features are from PARSES.conllu")
     assert "distance" not in str(error.value)
     (data / "syntax.src-tgt.src.json").unlink()
     with pytest.raises(FileNotFoundError, match="does not list"):
