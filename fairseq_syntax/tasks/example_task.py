@@ -60,7 +60,7 @@ class ExampleTask(SyntaxTask):
         """Load the lines of each text: lengths, and the features that models need.
 
         Raises:
-            FileNotFoundError: a text lacks the split, or features.
+            FileNotFoundError: an input lacks the split, or features.
             InputError: features are not those of the tokens; or texts differ in their dictionaries, in the number of
                 lines, or in settings or parser of their features.
         """
@@ -82,7 +82,7 @@ class ExampleTask(SyntaxTask):
         return [Lines(rows, of_text) for rows, of_text in zip(features, lengths, strict=True)]
 
     def _by_name(self, text: DataBins, features: SplitFeatures) -> SplitFeatures:
-        """Number the labels of a text's features as those of all texts."""
+        """Number the labels of an input's features as those of all inputs."""
         names = [name for name in features if FEATURES[name].labels == ()]
         found, common = label_vocabulary([text], names), label_vocabulary(self.texts, names)
         tables = {name: [common[name].index(label) for label in found[name]] for name in names}
@@ -98,7 +98,7 @@ class ExampleTask(SyntaxTask):
         for split, dataset in self.datasets.items():
             if len(dataset) and "target" not in dataset[0]:
                 message = f"expected labels for training and validation, found none in {split} "
-                message += "(fairseq-preprocess writes classes; numbers are lines of a text file, SPLIT.label)"
+                message += "(fairseq-preprocess writes classes; numbers are lines of a file SPLIT.label)"
                 raise InputError(os.path.join(self.cfg.data, "label"), None, message)
 
     def check_labels(self, split: str, lines: int, expected: str, is_valid: Callable[[str], bool]) -> None:
@@ -153,7 +153,7 @@ class ExampleTask(SyntaxTask):
 
 
 def _check_dictionary(text: DataBins, first: DataBins) -> None:
-    """Raise :class:`InputError` if a text has a dictionary, and another one than the first, by which it is read."""
+    """Raise :class:`InputError` if an input has a dictionary other than the first, by which it is read."""
     path, expected = (os.path.join(of_text.folders[0], "dict.txt") for of_text in (text, first))
     if not os.path.exists(path) or filecmp.cmp(path, expected, shallow=False):
         return

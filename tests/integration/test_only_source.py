@@ -71,7 +71,7 @@ def raw(tmp_path_factory) -> Path:
 
 
 def preprocess(folder: Path, text: str, *more: str) -> Path:
-    """Write a text, and its tokens in the folder bin by fairseq-preprocess."""
+    """Write text, and its tokens in the folder bin by fairseq-preprocess."""
     path = folder / "train.input0.bpe"
     path.write_text(text, encoding="utf-8")
     parser = options.get_preprocessing_parser()

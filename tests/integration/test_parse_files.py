@@ -19,7 +19,7 @@ def write(path: Path, content: str) -> Path:
 
 
 def run(text: Path, kind: str, parses: str, *more: str, size: int = 3) -> str:
-    """The parses that are written for a text and a file with these parses."""
+    """The parses that are written for text and a file with these parses."""
     file = write(text.with_name("p"), parses)
     files = [f"--input={text}", f"--parser={kind}", f"--parse-file={file}"]
     parse.main([*files, f"--batch-size={size}", "--overwrite", *more])

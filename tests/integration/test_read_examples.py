@@ -53,7 +53,7 @@ def gpt2(folder: Path) -> dict[str, str]:
 
 
 def make_text(folder: Path, lines: list[str], subwords: str, markers: list[str]) -> None:
-    """Parse and binarize a text as a user does; markers are not parsed."""
+    """Parse and binarize text as a user does; markers are not parsed."""
     raw = folder.parent / f"raw-{folder.name}"
     raw.mkdir(parents=True)
     text, pieces = raw / "text", raw / "text.bpe"

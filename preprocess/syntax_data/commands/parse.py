@@ -1,4 +1,4 @@
-"""fairseq-syntax-parse: parse a text file, one entry for each line, into INPUT.conllu and INPUT.trees.
+"""fairseq-syntax-parse: parse a file, one entry for each line, into INPUT.conllu and INPUT.trees.
 
 The text is parsed in batches of --batch-size lines, which gather in the folder PREFIX.parts and are merged in the end;
 PREFIX.parse.json records what made the parses. Several machines may do a shard each: the result depends neither on how

@@ -199,7 +199,7 @@ def write_split(
 
 
 def _one_line(text: str) -> str:
-    """Return a text with each white-space character as a space, so that characters keep their places."""
+    """Return a string with each white-space character as a space, so that characters keep their places."""
     return "".join(" " if character.isspace() else character for character in text)
 
 

@@ -139,7 +139,7 @@ def _fold_bare(text: str) -> tuple[str, list[int]]:
 
 
 def without_accents(text: str) -> str:
-    """A text decomposed (NFD), without combining marks, as BERT's uncased models read it."""
+    """Return a string decomposed (NFD), without combining marks, as BERT's uncased models read it."""
     if text.isascii():
         return text
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")

@@ -1,6 +1,6 @@
 """Files cut into byte ranges where entries end.
 
-An entry is a line of a text file or of a file of bracketed trees; in CoNLL-U, lines up to an empty one.
+An entry is a line of text or of a file of bracketed trees; in CoNLL-U, lines up to an empty one.
 """
 
 from __future__ import annotations

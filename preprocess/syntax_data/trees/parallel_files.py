@@ -12,7 +12,7 @@ from syntax_data.trees.formats import FORMATS
 
 
 def parallel_ranges(text: str, parses: Mapping[str, str], count: int) -> Iterator[dict[str, Range]]:
-    """Yield ranges of `count` entries of a text file (``text``) and, by kind, its parses.
+    """Yield ranges of `count` entries of a file (``text``) and, by kind, its parses.
 
     Raises :class:`InputError` where one file has more entries than another, but for blank ones after the last parse.
     The entries before come first, in ranges of which the last ones may differ in length: an error among them (a line
