@@ -27,8 +27,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "seprem_transformer": {"distance_prediction_rate": 0.5},
 }
 
-#: Architectures with learned biases by positions, of tokens or in trees.
-OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
+#: Architectures with learned biases by positions, of tokens, in words or in trees.
+OF_POSITIONS = ["relative_position_transformer", "word_position_transformer", "tree_bias_transformer"]
 
 #: RoBERTa with syntax, likewise.
 ROBERTAS: dict[str, dict[str, Any]] = {

@@ -22,7 +22,7 @@ from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 #: But the gated one, which has tests of its own.
 OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS]
 #: Systems that translate without a parse.
-UNPARSED = ["lisa_transformer", "relative_position_transformer"]
+UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
 every_system = pytest.mark.parametrize("system", OTHERS)
 
@@ -138,8 +138,8 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     assert ("3/gates" in found.files) == (system == "sla_transformer")
     assert ("3/biases" in found.files) == (system in OF_POSITIONS)
     if system in OF_POSITIONS:
-        of_trees = ["tree_height", "tree_path"] if system == "tree_bias_transformer" else []
-        assert found["biases"].tolist() == [*of_trees, "position_bias"]
+        of_trees = {"tree_bias_transformer": ["tree_height", "tree_path"], "word_position_transformer": ["word"]}
+        assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right

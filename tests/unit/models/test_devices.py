@@ -71,8 +71,7 @@ def of_stock(arch, dtype, training, dropout):
 MODELS = [
     *{**systems.SYSTEMS, **systems.ROBERTAS}.items(),
     ("pascal_transformer", {"parent_ignoring": 0.3}),
-    ("relative_position_transformer", {}),
-    ("tree_bias_transformer", {}),
+    *((system, {}) for system in systems.OF_POSITIONS),
     *(
         ("gated_syntax_transformer", options)
         for options in (

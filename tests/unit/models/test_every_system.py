@@ -26,6 +26,7 @@ GATED = "gated_syntax_transformer"
 #: Variants by name: architecture and options.
 LEARNED = {
     "position bias alone": ("relative_position_transformer", {}),
+    "words and position, product": ("word_position_transformer", {}),
     "trees and position, product": ("tree_bias_transformer", {}),
     "position, pure": (GATED, {"syntax_masks": "position", "syntax_combination": "pure"}),
     "trees, gate": (GATED, {"syntax_masks": "tree_path,tree_height"}),
@@ -364,6 +365,7 @@ def gate(masks: int, d: int = 512, hidden: int = 64, heads: int = 8) -> int:
 ADDED = {
     "gated_syntax_transformer": 6 * gate(1),
     "relative_position_transformer": 6 * 8 * 45,
+    "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
     "distance_transformer": 0,
     "pascal_transformer": 0,

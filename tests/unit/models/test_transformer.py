@@ -178,6 +178,7 @@ def test_command_line_declares_every_option_with_help():
 OWN = {
     "gated_syntax_transformer": "",
     "relative_position_transformer": "syntax_masks position_bias",
+    "word_position_transformer": "syntax_masks syntax_combination position_bias",
     "tree_bias_transformer": "syntax_masks syntax_combination position_bias",
     "distance_transformer": "syntax_masks syntax_combination syntax_layers",
     "pascal_transformer": "syntax_masks syntax_combination syntax_layers",
