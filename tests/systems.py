@@ -59,6 +59,8 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     for name, parameter in net.named_parameters():
         if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
             parameter.data.normal_(generator=generator)
+        elif awake and ".tables." in name:
+            parameter.data.normal_(std=parameter.shape[1] ** -0.5, generator=generator)
         elif awake and "roberta" in system and parameter.dim() > 1:
             draw_larger(parameter, generator)
     return net

@@ -36,8 +36,6 @@ class SyntaxRobertaEncoder(RobertaEncoder):
         if cfg.syntax.embeddings.names:
             labels, embed_dim = cfg.syntax.embeddings.labels, cfg.encoder.embed_dim
             embed_tokens = InfusedEmbedding(embed_tokens, labels=labels, embed_dim=embed_dim, merge="sum")
-            for table in embed_tokens.tables.values():
-                nn.init.zeros_(table)  # a pre-trained model begins as it is
         encoder = SyntaxTransformerEncoder(cfg, dictionary, embed_tokens, cfg.syntax)
         encoder.apply(init_bert_params)
         return encoder

@@ -68,7 +68,9 @@ class FeatureEmbeddingOptions:
 class InfusedEmbedding(nn.Embedding):
     """Embeddings of tokens, and of the features over them: [e; Σ f], or e + Σ f (Sundararaman et al., §4.1).
 
-    A label that the model does not know, and a position without a parse, have f = 0 for that feature.
+    A label that the model does not know, and a position without a parse, have f = 0 for that feature. Under ``sum`` all
+    f are 0 at first: a new model begins with tokens and positions alone, a pre-trained one as it is. Under
+    ``concatenate`` they are drawn as embeddings of tokens are.
 
     Args:
         tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of f. Their weight is shared with
@@ -85,11 +87,15 @@ class InfusedEmbedding(nn.Embedding):
         self.embedding_dim = embed_dim
         self.labels = {name: tuple(of_feature) for name, of_feature in labels.items()}
         self.merge = merge
-        feature_dim = embed_dim if merge == "sum" else embed_dim - width
-        self.tables = nn.ParameterDict(
-            {name: torch.randn(len(known), feature_dim) * embed_dim**-0.5 for name, known in self.labels.items()}
-        )
+        #: The width of f.
+        self.feature_dim = embed_dim if merge == "sum" else embed_dim - width
+        self.tables = nn.ParameterDict({name: self._new_table(len(known)) for name, known in self.labels.items()})
         self._indices: dict[str, Tensor] = {}
+
+    def _new_table(self, rows: int) -> Tensor:
+        if self.merge == "sum":
+            return torch.zeros(rows, self.feature_dim)
+        return torch.randn(rows, self.feature_dim) * self.embedding_dim**-0.5
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Set the order of labels in other data; the model finds its own by name."""

@@ -57,11 +57,6 @@ def shut_gates(net):
         gate.fc2.bias.data.fill_(-1e4)
 
 
-def no_tables(net):
-    for table in net.encoder.embed_tokens.tables.values():
-        table.data.zero_()
-
-
 def no_mixture(net):
     net.encoder.tree_mixing.weight.data.zero_()
 
@@ -76,7 +71,7 @@ NEUTRAL = [
     ("pascal_transformer", {"parent_ignoring": 1.0}, as_it_is),  # in training
     ("sla_transformer", {"sla_distance": 30}, as_it_is),
     ("sg_net_transformer", {"fusion_weight": 1.0}, as_it_is),
-    ("syntax_infused_transformer", {}, no_tables),
+    ("syntax_infused_transformer", {"awake": False}, as_it_is),
     ("lisa_transformer", {"syntax_combination": "gate", "gate_batch_norm": False}, shut_gates),
     ("seprem_transformer", {}, no_mixture),
     *((system, {**options, "awake": False}, as_it_is) for system, options in LEARNED.values()),  # tables of zeros
