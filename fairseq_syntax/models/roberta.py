@@ -34,8 +34,7 @@ class SyntaxRobertaEncoder(RobertaEncoder):
     def build_encoder(self, args: Any, dictionary: Any, embed_tokens: nn.Embedding) -> SyntaxTransformerEncoder:
         cfg = SyntaxRobertaConfig.from_namespace(args)
         if cfg.syntax.embeddings.names:
-            labels, embed_dim = cfg.syntax.embeddings.labels, cfg.encoder.embed_dim
-            embed_tokens = InfusedEmbedding(embed_tokens, labels=labels, embed_dim=embed_dim, merge="sum")
+            embed_tokens = cfg.syntax.embeddings.join(embed_tokens, cfg.encoder.embed_dim)
         encoder = SyntaxTransformerEncoder(cfg, dictionary, embed_tokens, cfg.syntax)
         encoder.apply(init_bert_params)
         return encoder

@@ -19,8 +19,10 @@ from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
+#: Options of a system without an architecture of its own.
+SUPERTAGS = ["--feature-embeddings=upos,deprel", "--feature-merge=sum", "--supertags", "--feature-keys"]
 #: But the gated one, which has tests of its own.
-OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS]
+OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "supertags"]
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
@@ -30,6 +32,8 @@ every_system = pytest.mark.parametrize("system", OTHERS)
 def architecture(system: str) -> list[str]:
     sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
+    if system == "supertags":
+        return ["--arch", "gated_syntax_transformer_tiny", *sizes, *shared, *SUPERTAGS]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 
@@ -127,7 +131,7 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     dump([str(data_bin), *options])
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
-    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", *OF_POSITIONS}
+    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", "supertags", *OF_POSITIONS}
     layers = [3] if system == "sg_net_transformer" else [1, 2] if system in both else [1]
     assert found["layers"].tolist() == layers
     attention = found["3/attention"]

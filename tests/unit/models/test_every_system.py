@@ -31,6 +31,8 @@ LEARNED = {
     "position, pure": (GATED, {"syntax_masks": "position", "syntax_combination": "pure"}),
     "trees, gate": (GATED, {"syntax_masks": "tree_path,tree_height"}),
     "all tables": (GATED, {"syntax_masks": "position,tree_path,tree_height", "syntax_combination": "average"}),
+    "supertags": ("tree_bias_transformer", systems.SUPERTAGS),
+    "keys": ("relative_position_transformer", {**systems.SUPERTAGS, "feature_keys": True}),
     "two heads": (GATED, {"syntax_masks": "position,tree_path", "syntax_heads": 2, "position_bias": True}),
 }
 VARIANTS = {
@@ -41,6 +43,7 @@ VARIANTS = {
     **LEARNED,
 }
 ALL = {**VARIANTS, **{system: (system, {}) for system in ROBERTAS}}
+ALL["supertags_roberta"] = ("gated_syntax_roberta", systems.SUPERTAGS)
 
 every_system = pytest.mark.parametrize("system", [*SYSTEMS, *ROBERTAS])
 every_variant = pytest.mark.parametrize("variant", ALL)
@@ -103,6 +106,7 @@ def test_a_neutral_setting_equals_stock(setting, training, left_pad, normalize_b
 OF_PARSES = {
     **{v: VARIANTS[v] for v in VARIANTS if v in systems.PARSED or v in ("average", "pure", "trees, gate")},
     "syntax_infused_transformer": ("syntax_infused_transformer", {"feature_embeddings": "upos"}),
+    "supertags": ("gated_syntax_transformer", systems.SUPERTAGS),
     "position on top": ("sg_net_transformer", {"syntax_masks": "sdoi,position"}),
     "lisa on top": ("sg_net_transformer", {"syntax_masks": "lisa,sdoi"}),
 }
@@ -322,6 +326,7 @@ REACHES = [
     ("sg_net_transformer", "syntax_masks", "none"),
     ("syntax_infused_transformer", "feature_embeddings", "upos"),
     ("syntax_infused_transformer", "feature_merge", "concatenate"),
+    ("syntax_infused_transformer", "supertags", True),
     ("lisa_transformer", "lisa_hidden_dim", 3),
     ("lisa_transformer", "lisa_teacher_forcing", False),
     ("lisa_transformer", "syntax_layers", "2"),
