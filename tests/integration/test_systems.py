@@ -20,7 +20,7 @@ from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
 #: Options of a system without an architecture of its own.
-SUPERTAGS = ["--feature-embeddings=upos,deprel", "--feature-merge=sum", "--supertags", "--feature-keys"]
+SUPERTAGS = ["--feature-embeddings=upos,deprel,category", "--feature-merge=sum", "--supertags", "--feature-keys"]
 #: But the gated one, which has tests of its own.
 OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "supertags"]
 #: Systems that translate without a parse.
@@ -33,7 +33,7 @@ def architecture(system: str) -> list[str]:
     sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
     if system == "supertags":
-        return ["--arch", "gated_syntax_transformer_tiny", *sizes, *shared, *SUPERTAGS]
+        return ["--arch", "syntax_infused_transformer_tiny", *sizes, *shared, *SUPERTAGS]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 

@@ -57,6 +57,11 @@ class Control:
         percent = f":{self.percent}" if self.kind == "noise" else ""
         return f"{self.kind}{percent}{f'@{self.seed}' if self.seed else ''}"
 
+    @property
+    def draws_categories(self) -> bool:
+        """Its trees have categories of their own; under other controls words keep theirs, as they do relations."""
+        return self.kind == "shuffled"
+
     def parses(
         self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
     ) -> tuple[Trees, Dependencies]:

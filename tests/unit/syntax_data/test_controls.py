@@ -215,9 +215,10 @@ def test_shuffled_takes_the_other_line_whole():
     pool = SentencePool()
     pool.add(1, *own)
     columns = [["_"] * 3 + ["U"] + ["_"] * 3 + [label] + ["_"] * 2 for label in ("root", "obj", "det")]
-    pool.add(2, [Tree("S", ["x", Tree("N", ["z", "y"])])], DependencyTree(list("xzy"), [0, 3, 1], columns))
+    tree = Tree("S", [Tree("N", [Tree("T", ["x"])]), Tree("N-1", ["z", "y"])])
+    pool.add(2, [tree], DependencyTree(list("xzy"), [0, 3, 1], columns))
     trees, heads = Control.read("shuffled").parses(*own, text="", pool=pool)
-    assert [bracketed(tree) for tree in trees] == ["(X a (X b c))"]
+    assert [bracketed(tree) for tree in trees] == ["(X (N (X a)) (X (N (X b)) (N (X c))))"]
     assert (heads.tokens, heads.heads, heads.sentences, heads.depth) == (list("abc"), [0, 3, 1], 1, 3)
     assert heads.deprel == ["root", "obj", "det"]
     assert heads.upos == ["_"] * 3
