@@ -25,7 +25,7 @@ from typing import Any
 from syntax_data.errors import InputError
 from syntax_data.parsers.record import file_hash
 from syntax_experiments.make import is_made
-from syntax_experiments.recipe import Download, Recipe, System, expanded, folder_of, with_here
+from syntax_experiments.recipe import OF_WORDS, Download, Recipe, System, expanded, folder_of, with_here
 from syntax_experiments.texts import parse_prefixes, parsed_texts
 
 #: Part of every key; count it up where a step changes its output.
@@ -185,8 +185,13 @@ class _Prepared:
         settings = {"control": control, "subwords": subwords.kind, "tests": self.tests}
         settings |= {"markers": subwords.markers} if subwords.markers else {}
         local = {"encoder": self.files["encoder"]} if "encoder" in self.files else {}
-        inputs = {"tokens": self.tokens, "subwords": self.subwords, **self.parses[name]}
-        label = f"data-bin, {control or (f'parses {name}' if len(self.parses) > 1 else 'the parses')}"
+        inputs = {"tokens": self.tokens, "subwords": self.subwords}
+        if name == OF_WORDS:
+            settings |= {"features": "word,case,position"}
+        else:
+            inputs |= self.parses[name]
+        what = name if name == OF_WORDS else f"parses {name}" if len(self.parses) > 1 else "the parses"
+        label = f"data-bin, {control or what}"
         return Target("data", settings | self.recipe.texts, inputs, label, local, threads=self.recipe.threads.text)
 
     def _select(self, splits: Sequence[str]) -> None:

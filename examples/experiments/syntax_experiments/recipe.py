@@ -20,6 +20,9 @@ from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
 
+#: The `parser` of systems whose features come from the subwords alone.
+OF_WORDS = "words"
+
 
 @dataclass(frozen=True)
 class Download:
@@ -197,9 +200,9 @@ class Subwords:
 class System:
     """A row of the table: an architecture, trained on parses or a control of them.
 
-    `parser` ``none``: data without features. An option ``user-dir`` (``{here}`` in it is the folder of the recipe's
-    file) replaces fairseq_syntax, which its code has to import. ``{seed}`` in `control`, as in ``random@{seed}``: each
-    seed has a control of its own.
+    `parser` ``none``: data without features; ``words``: with those that need no parse. An option ``user-dir``
+    (``{here}`` in it is the folder of the recipe's file) replaces fairseq_syntax, which its code has to import.
+    ``{seed}`` in `control`, as in ``random@{seed}``: each seed has a control of its own.
     """
 
     architecture: str
@@ -411,7 +414,7 @@ class Recipe:
         for name, label in self.full_labels.items():
             if not re.fullmatch(r"[A-Za-z0-9_.+-]+", name):
                 raise ValueError(f"systems: expected names of letters, digits and _ . + -, found {short_repr(name)}")
-            _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", *self.parsers))
+            _choice(f"systems.{name}.parser", self.systems[name].parser or "none", ("none", OF_WORDS, *self.parsers))
             if (other := of_labels.setdefault(label, name)) != name:
                 raise ValueError(f"systems.{name}.label: expected another than that of {other}, {short_repr(label)}")
         self._check_task()

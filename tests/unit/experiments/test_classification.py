@@ -225,6 +225,10 @@ def test_data_bins_of_inputs_and_labels(tmp_path, folder, monkeypatch, regressio
     assert " ".join(more) in " ".join(first)
     assert second[second.index("--validparse") + 1] == f"{tmp_path}/parses of valid/valid.input1"
     assert "--only-source" in first
+    commands.clear()
+    data.binarize(step_in(tmp_path / "words", {**settings, "features": "word"}, inputs=inputs, local={"encoder": "x"}))
+    assert "--features word" in " ".join(commands[0])
+    assert "--validparse" not in commands[0]
 
 
 HEADER = "id\tprediction\tgold\tlogit no\tlogit yes\n"

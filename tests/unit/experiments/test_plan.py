@@ -126,6 +126,14 @@ def test_code_of_a_system_counts_by_its_content_and_not_by_where_it_is(tmp_path,
         assert target.local["options"] == {"user-dir": str(tmp_path / "there")}
 
 
+def test_data_of_words_has_no_parses(plan_of):
+    systems = "{words: {architecture: word_position_transformer, parser: words}}"
+    found = plan_of(f"systems: {systems}").runs["words", 1].inputs["data"]
+    assert found.inputs.keys() == {"tokens", "subwords"}
+    assert found.settings["features"] == "word,case,position"
+    assert found.label == "data-bin, words"
+
+
 def test_a_partial_plan_has_the_runs_that_are_made(tmp_path, monkeypatch, plan_of):
     monkeypatch.chdir(tmp_path)
     above = 'measurements: {size: "wc {model}"}'

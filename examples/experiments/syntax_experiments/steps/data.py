@@ -34,7 +34,7 @@ def preprocess(step: Step) -> None:
 
 
 def binarize(step: Step) -> None:
-    """Write the features of the parses, or of a control, beside the same tokens."""
+    """Write the features of the parses, of a control, or of words alone, beside the same tokens."""
     settings = step.settings
     folders = all_texts(settings) if classifies(settings) else [""]
     for folder in [*folders, _LABELS] if classifies(settings) else folders:
@@ -43,11 +43,13 @@ def binarize(step: Step) -> None:
             os.link(path, step.folder / folder / path.name)
     more: _Words = ["--control", settings["control"]] if settings["control"] else []
     more += ["--markers", settings["markers"]] if settings.get("markers") else []
+    more += ["--features", settings["features"]] if "features" in settings else []
     more += ["--gpt2-encoder-json", step.local["encoder"]] if "encoder" in step.local else []
     kind = "words" if settings["subwords"] == "none" else settings["subwords"]
     for folder in folders:
         words = _prefixes(step, "pref", lambda _: step.inputs["subwords"], folder)
-        words += _prefixes(step, "parse", lambda name: step.inputs[f"parses of {name}"], folder)
+        if "features" not in settings:
+            words += _prefixes(step, "parse", lambda name: step.inputs[f"parses of {name}"], folder)
         run(
             "fairseq-syntax-binarize", *_names(step), *words, *more, "--subwords", kind, "--destdir",
             step.folder / folder, "--workers", str(step.threads), log=step.folder / "log",
