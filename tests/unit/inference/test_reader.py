@@ -18,11 +18,11 @@ def config(folder, **options) -> SyntaxTranslationConfig:
     return SyntaxTranslationConfig(data=str(folder), source_lang="en", target_lang="de", **options)
 
 
-@pytest.mark.parametrize("signed", [True, False])
-def test_labels_that_the_signature_lacks_are_an_error(tmp_path, signed):
-    path = tmp_path / "syntax.en-de.en.json"
+@pytest.mark.parametrize("labels", [None, {}, {"deprel": ["</s>"]}, {"deprel": ["</s>", "_"]}])
+def test_labels_that_the_signature_lacks_are_an_error(tmp_path, labels):
+    path, signed = tmp_path / "syntax.en-de.en.json", labels is not None
     if signed:
-        Signature(labels={"upos": ["</s>", "X"]}).write(str(path))
+        Signature(labels={"upos": ["</s>", "X"], **labels}).write(str(path))
     (tmp_path / "x.conllu").write_text("1\ta\ta\tX\t_\t_\t0\troot\t_\t_\n\n")
     made = config(tmp_path, input_parses=f"{tmp_path}/x")
     with pytest.raises(
