@@ -43,9 +43,14 @@ class ExampleTask(SyntaxTask):
     """
 
     criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
+    kind_of_model = "a model with classification heads, such as tree_bias_roberta"
     #: Line i of each text makes example i.
     lines_correspond: ClassVar[bool] = True
     dictionary: Dictionary
+
+    @staticmethod
+    def takes(model: type) -> bool:
+        return hasattr(model, "register_classification_head")
 
     @property
     def folders(self) -> Sequence[str]:
