@@ -52,12 +52,12 @@ class DataBins:
                     yield path, Signature.read(path)
                     break
 
-    def recorded_split(self) -> tuple[str | None, SplitSignature | None]:
-        """Return the path of the first signature, and its record of training data."""
+    def recorded_split(self) -> tuple[str, SplitSignature | None]:
+        """Return the path of the first signature, even if there is none, and its record of training data."""
         for path, signature in self.signatures():
             splits = signature.splits
             return path, splits.get("train") or next(iter(splits.values()), None)
-        return None, None
+        return signature_path(self.folders[0], possible_pairs(*self.languages)[0], self.languages[0]), None
 
 
 def label_vocabulary(
