@@ -113,9 +113,8 @@ class SyntaxTask(FairseqTask):
         name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
         found = ARCH_MODEL_REGISTRY.get(name)  # fairseq refuses others
         if found and not self.takes(found):
-            raise ValueError(
-                f"--arch {name}: --task {self.cfg._name} expected {self.kind_of_model}, found a {found.__name__}"
-            )
+            expected = f"{self.kind_of_model}, for --task {self.cfg._name}"
+            raise ValueError(f"--arch {name}: expected {expected}, found a {found.__name__}")
         model: nn.Module = super().build_model(cfg, from_checkpoint)
         if syntax := syntax_of(model):
             syntax.check_backend(self.cfg.ddp_backend)

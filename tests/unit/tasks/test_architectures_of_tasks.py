@@ -38,7 +38,7 @@ def test_models_of_another_kind_are_refused(name, arch, monkeypatch):
     monkeypatch.setattr("fairseq.models.build_model", build)
     task = object.__new__(TASK_REGISTRY[name])
     task.cfg = SimpleNamespace(_name=name, max_positions=9)
-    refused = ValueError, f"--arch {arch}: --task {name} expected an? .*, found a [A-Z]"
+    refused = ValueError, f"--arch {arch}: expected an? .*, for --task {name}, found a [A-Z]"
     error, message = (BuiltError, None) if arch in TRAINED[name] else refused
     with pytest.raises(error, match=message):
         SyntaxTask.build_model(task, Namespace(arch=arch))
