@@ -405,7 +405,7 @@ def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], subset
             inputs |= {"subsets": subsets} if "{subsets}" in asked else {}
             cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
             label = f"{of} of {run.inputs['model'].label}"
-            local = {"command": here}
+            local = {**run.inputs["model"].local, "command": here}
             found[f"measurement {name} {seed} {of}"] = Target("measurements", settings, inputs, label, local, **cost)
     return found
 

@@ -306,7 +306,8 @@ class Recipe:
     `task`: what is learned. ``sentence_prediction``: a label of each line of text, or pair of lines; `source` is its
     language, and there is no `target`. `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
-    ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{subsets}`` a folder with TEST.json, a JSON object of the
+    ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{user_dir}`` its code (``fairseq_syntax``, or the system's
+    ``user-dir``), ``{subsets}`` a folder with TEST.json, a JSON object of the
     line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the recipe's file. Its last line of output
     is a number, which becomes a column of that name, or a JSON object of them, each a column. The content of files
     among the command's words counts. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every epoch N.
