@@ -123,7 +123,8 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     subsets = Target("subsets", settings | recipe.texts, sources, "subsets of the test sets")
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= _scores(recipe, runs, prepared.text, subsets)
-    for name, measurement in _measurements(recipe, runs, subsets).items():
+    shared = {"subsets": subsets, "text": prepared.text, "subwords": prepared.subwords}
+    for name, measurement in _measurements(recipe, runs, shared).items():
         if not partial or is_made(measurement.path):  # its model may be gone
             inputs[name] = measurement
     inputs |= _comparisons(recipe, runs, prepared.text)
@@ -396,13 +397,13 @@ def _scores(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target
     return found
 
 
-def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], subsets: Target) -> _Targets:
+def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], shared: _Targets) -> _Targets:
     found = {}
     for of, asked in recipe.measurements.items():
         settings, here = _command(recipe, asked, f"measurements.{of}")
         for (name, seed), run in runs.items():
             inputs = {"model": run.inputs["model"], "data": run.inputs["data"]}
-            inputs |= {"subsets": subsets} if "{subsets}" in asked else {}
+            inputs |= {what: target for what, target in {**shared, "run": run}.items() if f"{{{what}}}" in asked}
             cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
             label = f"{of} of {run.inputs['model'].label}"
             local = {**run.inputs["model"].local, "command": here}

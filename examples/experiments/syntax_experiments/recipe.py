@@ -307,10 +307,12 @@ class Recipe:
     language, and there is no `target`. `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
     ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{user_dir}`` its code (``fairseq_syntax``, or the system's
-    ``user-dir``), ``{subsets}`` a folder with TEST.json, a JSON object of the
-    line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the recipe's file. Its last line of output
-    is a number, which becomes a column of that name, or a JSON object of them, each a column. The content of files
-    among the command's words counts. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every epoch N.
+    ``user-dir``), ``{run}`` a folder with TEST.txt, its translations, ``{text}`` and ``{subwords}`` folders with
+    SPLIT.LANGUAGE (and TEST.reference, and the merges or the model of subwords), ``{subsets}`` a folder with
+    TEST.json, a JSON object of the line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the
+    recipe's file. Its last line of output is a number, which becomes a column of that name, or a JSON object of
+    them, each a column. The content of files among the command's words counts. `keep_epochs`: models keep
+    ``checkpoints/checkpointN.pt`` of every epoch N.
     `compared`: metrics whose differences the tables show, the most important first: names of scores or measurements,
     ``valid_loss``; by default BLEU and the validation loss. `published` and `bounds`: more rows by label, with what
     others report, and what is possible, by metric.

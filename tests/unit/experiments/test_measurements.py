@@ -53,6 +53,14 @@ def test_a_measurement_of_parts_depends_on_their_lines(tmp_path):
     assert keys(tmp_path, whole) == keys(tmp_path, whole.replace("9", "8"))
 
 
+def test_a_measurement_may_read_translations_text_and_subwords(tmp_path):
+    plain = planned(tmp_path, MEASURED)["measurement gated 1 size"]
+    for name, kind in (("run", "runs"), ("text", "text"), ("subwords", "subwords")):
+        found = planned(tmp_path, MEASURED.replace("{data}", f"{{data}} {{{name}}}/x"))["measurement gated 1 size"]
+        assert {**plain.inputs, name: found.inputs[name]} == found.inputs
+        assert found.inputs[name].kind == kind
+
+
 def test_a_measurement_is_told_the_code_of_its_system(tmp_path, monkeypatch):
     asked = MEASURED.replace("{data}", "{data} --user-dir {user_dir}")
     (tmp_path / "own").mkdir()
