@@ -16,7 +16,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -331,7 +331,8 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
         priority=1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name),
         **cost,
     )
-    inputs = {"model": model, "data": data}
+    tested = prepared.data(replace(system, control=system.test_control or system.control), seed)
+    inputs = {"model": model, "data": tested}
     here = {"system": name, "seed": seed, **local}  # another recipe may call the system otherwise
     if recipe.classifies:
         settings = {"tests": recipe.tests, **recipe.texts}

@@ -197,8 +197,11 @@ class Subwords:
 class System:
     """A row of the table: an architecture, trained on parses or a control of them.
 
+    `test_control`: a control of the parses under which the trained model is tested. A system that differs from another
+    one in it alone is that system's model, not trained again.
+
     `parser` ``none``: data without features. An option ``user-dir`` (``{here}`` in it is the folder of the recipe's
-    file) replaces fairseq_syntax, which its code has to import. ``{seed}`` in `control`, as in ``random@{seed}``: each
+    file) replaces fairseq_syntax, which its code has to import. ``{seed}`` in a control, as in ``random@{seed}``: each
     seed has a control of its own.
     """
 
@@ -208,13 +211,14 @@ class System:
     options: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     control: str | None = None
+    test_control: str | None = None
     parser: str | None = None
     seeds: list[int] | None = None
     published: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.control is not None:
-            Control.read(self.control.replace("{seed}", "1"))
+        for control in filter(None, (self.control, self.test_control)):
+            Control.read(control.replace("{seed}", "1"))
 
 
 @dataclass(frozen=True)
@@ -420,8 +424,9 @@ class Recipe:
         self._check_task()
         self._check_names()
         for name, command in self.measurements.items():
-            if "{model}" not in command:
-                raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {short_repr(command)}")
+            if "{model}" not in command and "{run}" not in command:
+                expected = "expected a command with {model} or {run}"
+                raise ValueError(f"measurements.{name}: {expected}, found {short_repr(command)}")
             if "{subsets}" in command and not self.subsets:
                 raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
         for name, parser in self.parsers.items():

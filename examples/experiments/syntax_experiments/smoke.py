@@ -105,7 +105,8 @@ def _systems(recipe: Recipe, number: int) -> dict[str, System]:
     """N systems, of as many kinds as possible; the first two with two seeds."""
     kinds: dict[Any, str] = {}
     for name, system in recipe.systems.items():
-        kinds.setdefault((system.architecture, system.control, system.parser, system.options.get("user-dir")), name)
+        controls = system.control, system.test_control
+        kinds.setdefault((system.architecture, *controls, system.parser, system.options.get("user-dir")), name)
     parsed = [name for name in kinds.values() if recipe.systems[name].parser != "none"]
     controlled = [name for name in parsed if recipe.systems[name].control]
     first = [*list(kinds.values())[:1], *parsed[:1], *controlled[:1]]
