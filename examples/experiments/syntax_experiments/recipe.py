@@ -273,6 +273,26 @@ class TableOf:
 
 
 @dataclass(frozen=True)
+class Primary:
+    """The comparisons that decide, named before anything is trained: by system the baselines, in one metric.
+
+    p is adjusted for these alone, by Holm's method. All others are exploratory.
+    """
+
+    metric: str
+    comparisons: dict[str, list[str]]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Systems and their baselines."""
+        return [(system, baseline) for system, of in self.comparisons.items() for baseline in of]
+
+    def __post_init__(self) -> None:
+        if not self.pairs or any(system == baseline for system, baseline in self.pairs):
+            raise ValueError(f"comparisons: expected systems with other ones as baselines, found {self.comparisons}")
+
+
+@dataclass(frozen=True)
 class Pictures:
     """A page of pictures by fairseq-syntax-analyze.
 
@@ -318,7 +338,9 @@ class Recipe:
     them, each a column. The content of files among the command's words counts. `keep_epochs`: models keep
     ``checkpoints/checkpointN.pt`` of every epoch N.
     `compared`: metrics whose differences the tables show, the most important first: names of scores or measurements,
-    ``valid_loss``; by default BLEU and the validation loss. `published` and `bounds`: more rows by label, with what
+    ``valid_loss``; by default BLEU and the validation loss. `primary`: the comparisons that decide. `equivalence`:
+    by metric the smallest difference that matters; where the 90% interval is within it, on both sides of 0, there is no
+    difference. `published` and `bounds`: more rows by label, with what
     others report, and what is possible, by metric.
     """
 
@@ -345,6 +367,8 @@ class Recipe:
     baselines: list[str] = field(default_factory=list)
     tables: dict[str, TableOf] = field(default_factory=dict)
     compared: list[str] = field(default_factory=list)
+    primary: Primary | None = None
+    equivalence: dict[str, float] = field(default_factory=dict)
     pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     bounds: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -412,6 +436,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds: expected some, each once, found {self.seeds}")
+        for metric, bound in self.equivalence.items():
+            if bound <= 0:
+                raise ValueError(f"equivalence.{metric}: expected a difference above 0, found {bound}")
         if self.average is not None and self.average < 1:
             raise ValueError(f"average: expected a number of epochs, found {self.average}")
         of_labels: dict[str, str] = {}
@@ -462,11 +489,15 @@ class Recipe:
         """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
         metrics = OF_LABELS if self.classifies else self.score.names
+        of_primary = [name for pair in self.primary.pairs for name in pair] if self.primary else []
+        decided = {"compared": self.compared, "equivalence": self.equivalence}
+        decided |= {"primary.metric": [self.primary.metric]} if self.primary else {}
         known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
             "pictures": (self.pictures.names if self.pictures else [], self.systems),
             "tables": (of_tables, self.systems),
+            "primary.comparisons": (of_primary, self.systems),
             # A measurement's columns are its own.
-            "compared": ([] if self.measurements else self.compared, (*metrics, LOSS)),
+            **({} if self.measurements else {key: (names, (*metrics, LOSS)) for key, names in decided.items()}),
             "select": (self.select, self.corpus.splits),
         }
         for key, (names, among) in known.items():

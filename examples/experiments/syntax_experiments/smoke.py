@@ -66,6 +66,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10, ignored_label=None),
         baselines=[*kept][:1],
         tables={},
+        primary=None,
         pictures=recipe.pictures and Pictures(sentences=[1], of=[*kept][-1:]),
         threads=Threads(text=1, parse=1, train=1),
     )
