@@ -130,6 +130,9 @@ def test_f1_of_function_words_by_hand(script, tmp_path):
     sentences, found = script("function_words.py", *files, "--sentences")
     assert sentences["sentences"] == {"function words F1": [[200, 5], [200, 3]], "other words F1": [[400, 4], [0, 1]]}
     assert found == {"function words F1": 50, "other words F1": 80}
+    (tmp_path / "words").write_text("katze\n")
+    found = script("function_words.py", *files, "--words", tmp_path / "words")
+    assert [*found[0]] == ["other words F1"], "there is no cat"
     (tmp_path / "words").write_text("hund\n")
     found = script("function_words.py", *files, "--words", tmp_path / "words")
     assert found == [{"function words F1": 100, "other words F1": pytest.approx(600 / 11)}]

@@ -272,8 +272,7 @@ class Tables:
             title = f"Δ {', '.join(filter(None, [short_name(metric), subset]))} [95%]"
             shown = [(title, "cell"), ("p", "p_cell"), *((name, name) for name in WITHIN.values())]
             if (bound := self.settings["equivalence"].get(metric)) is not None:
-                within = (-bound < cells["low_90"]) & (cells["high_90"] < bound)
-                cells = cells.assign(within=within.map({True: "yes", False: "no"}).where(cells["low_90"].notna(), ""))
+                cells = cells.assign(within=_within(cells, bound))
                 shown.append((f"within ±{bound:g}", "within"))
             for name, cell in shown:
                 column = _pick(cells, cell, test, metric, subset)
@@ -296,6 +295,8 @@ class Tables:
                     cells = _with_cells(pd.DataFrame(rows).assign(p_adjusted=lambda of: of["p"])).set_index("system")
                     title = f"Seeds and sentences resampled, against {self._labels[baseline]}"
                     columns = [(f"Δ {metric} [95%]", cells["cell"]), ("p", cells["p_cell"])]
+                    if (bound := self.settings["equivalence"].get(metric)) is not None:
+                        columns.append((f"within ±{bound:g}", _within(cells, bound)))
                     grids.append(self._grid(title, others, columns))
         return grids
 
@@ -343,6 +344,12 @@ def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
     groups = comparisons.assign(subset="").groupby(keys)
     rows = [[*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in groups]
     return pd.DataFrame(rows, columns=[*keys, *WITHIN.values()])
+
+
+def _within(differences: pd.DataFrame, bound: float) -> pd.Series:
+    """Return whether 90% intervals are within a bound, ``yes`` or ``no``; empty without an interval."""
+    inside = (-bound < differences["low_90"]) & (differences["high_90"] < bound)
+    return inside.map({True: "yes", False: "no"}).where(differences["low_90"].notna(), "")
 
 
 def _conclusion(of: OverSeeds, p: float | None, bound: float | None) -> str:

@@ -274,6 +274,8 @@ def test_a_primary_metric_of_sentences_is_resampled(tables):
     (line,) = [re.split(r" *\| *", line)[1:-1] for line in markdown.splitlines() if " − stock" in line]
     interval = "[−1.0000, −1.0000]"
     assert line[1:] == [f"−1.0000 {interval}", "<0.001", interval, "0.0000", "a difference within ±2"]
+    row = cells(markdown.partition("Seeds and sentences resampled, against stock")[2], LABELS["slr"])
+    assert row["within ±2"] == "yes"
 
 
 @pytest.mark.parametrize(
