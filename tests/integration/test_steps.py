@@ -136,3 +136,12 @@ def test_f1_of_function_words_by_hand(script, tmp_path):
     (tmp_path / "words").write_text("hund\n")
     found = script("function_words.py", *files, "--words", tmp_path / "words")
     assert found == [{"function words F1": 100, "other words F1": pytest.approx(600 / 11)}]
+
+
+def test_a_model_is_tested_on_random_trees(trained, measure, script, plain_data_bin, tmp_path):
+    data = commands.copy(plain_data_bin, tmp_path / "random")
+    commands.binarize(trained.parses.parent, data, "--control=random@1")
+    (of_own, _), (of_random, _) = measure("--sentences"), script("loss.py", tmp_path, data, "--sentences")
+    own, random = (of["sentences"]["loss, test"] for of in (of_own, of_random))
+    assert [tokens for _, tokens in own] == [tokens for _, tokens in random]
+    assert sum(one != other for one, other in zip(own, random, strict=True)) > len(own) / 2
