@@ -57,7 +57,10 @@ def contrast(args: argparse.Namespace) -> list[tuple[Pair, torch.Tensor, torch.T
     scores = []
     for path, texts in ((args.right, [pair.right for pair in pairs]), (args.wrong, [pair.wrong for pair in pairs])):
         with _in_file(path):
+            ids = torch.cat(model.read_translations(texts))
             scores.append(model.score(sources, texts))
+        if unknown := int((ids == model.tgt_dict.unk()).sum()):
+            print(f"{path}: {unknown} of {len(ids)} subwords are not in the model's dictionary")
     return list(zip(pairs, *scores, strict=True))
 
 

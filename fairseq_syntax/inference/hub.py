@@ -105,12 +105,17 @@ class SyntaxHubInterface(GeneratorHubInterface):
             raise ValueError(f"expected {len(batch)} translations, one of each sentence, found {len(translations)}")
         with self._one_thread:
             dataset = self.task.build_dataset_for_inference(batch, [len(ids) for ids in batch])
-            targets = list(enumerate(self._targets(translations)))
+            targets = list(enumerate(self.read_translations(translations)))
             limits = {"max_tokens": self.cfg.dataset.max_tokens, "max_sentences": self.cfg.dataset.batch_size}
             return score_targets(self.task, self.models, dataset, targets, **limits)
 
-    def _targets(self, translations: Sequence[str]) -> list[Tensor]:
-        """Return ids of the subwords of translations, ``</s>`` the last."""
+    def read_translations(self, translations: Sequence[str]) -> list[Tensor]:
+        """Tokenise given translations, and split them into subwords; return their ids, ``</s>`` the last.
+
+        Raises:
+            SentenceTooLong: a translation is longer than the model can read.
+            ValueError: one has a line break inside.
+        """
         cfg = copy.deepcopy(self.cfg.tokenizer)
         if "source_lang" in (cfg or {}):
             with open_dict(cfg):

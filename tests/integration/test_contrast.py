@@ -69,6 +69,12 @@ def test_accuracy_by_category_and_scores_of_lines(trained, pairs, tmp_path, caps
     }
     expected = [[name, str(len(o)), str(sum(o)), f"{100 * sum(o) / len(o):.2f}"] for name, o in of.items()]
     assert printed[-3:] == expected
+    assert "subwords are not in" not in str(printed)
+    (tmp_path / "wrong").write_text("ÿ ÿ\n" + "\n".join(pairs["wrong"][1:]))
+    run(trained, tmp_path)
+    total = sum(len(line.split()) + 1 for line in ["ÿ ÿ", *pairs["wrong"][1:]])
+    assert f"wrong: 2 of {total} subwords are not in the model's dictionary\n" in capsys.readouterr().out
+    (tmp_path / "wrong").write_text("\n".join(pairs["wrong"]))
     run(trained, tmp_path, "--input-parses", trained.parses, columns=("source", "right", "wrong"))
     assert capsys.readouterr().out.splitlines()[-1].split() == expected[-1], "the parses are those of the parser"
 

@@ -62,10 +62,14 @@ _NUMBERS = _words("zwei drei vier fünf sechs mehrere einige viele")
 _BOUNDARIES = _PREPOSITIONS | _SUBORDINATORS | _PRONOUNS | _DETERMINERS | _NUMBERS | _words("und , . ; : &quot;")
 #: Subjects whose verb may have either number.
 _COLLECTIVE = _words("gruppe gruppen paar menge menschenmenge reihe anzahl haufen teil team familie schar")
-_PREFIXES = _words("ab an auf aus bei ein entlang heraus herum herunter hin hinunter hoch mit nach um vor vorbei zu")
+_PREFIXES = sorted(
+    _words("ab an auf aus bei ein entlang heraus herum herunter hin hinunter hoch mit nach um vor vorbei zu")
+)
 #: Before an infinitive or a noun, not a finite verb.
 _BEFORE_NOUNS = _DETERMINERS | _words("zu zum beim am im")
 _IRREGULAR = {"ist": "sind", "hat": "haben", "wird": "werden"}
+#: Vowels of the singular and of the plural, the regular verbs first.
+_VOWELS = (("", ""), ("äu", "au"), ("ä", "a"), ("ie", "e"), ("i", "e"), ("ö", "o"))
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,12 @@ class Lexicon:
             gender, count = counts.most_common(1)[0]
             if count >= 3 and count >= 0.95 * counts.total():
                 genders[word] = gender
-        of_singular = {of: next((found for found in _plurals(of) if found in plural), None) for of in sorted(singular)}
-        plurals = {one: several for one, several in of_singular.items() if several} | _IRREGULAR
-        return cls(genders, plurals | {several: one for one, several in plurals.items()})
+        singulars = {several: one for one, several in _IRREGULAR.items()}
+        for vowels in _VOWELS:  # a plural is that of one verb: beten is of betet, not of bietet
+            for one in sorted(singular - {*singulars.values()}):
+                if several := next((of for of in _plurals(one, *vowels) if of in plural - singulars.keys()), None):
+                    singulars[several] = one
+        return cls(genders, singulars | {one: several for several, one in singulars.items()})
 
     def other_number(self, word: str) -> str | None:
         """Return a finite verb, perhaps with a separable prefix, in its other number; ``None`` for other words."""
@@ -118,17 +125,11 @@ class Lexicon:
         return None
 
 
-def _plurals(singular: str) -> Iterator[str]:
-    """Yield what the plural of a verb in -t may be: läuft, laufen; sieht, sehen; wandert, wandern."""
-    if not singular.endswith("t"):
-        return
-    stem = singular.removesuffix("t")
-    for vowels in ({}, {"äu": "au"}, {"ä": "a"}, {"ie": "e"}, {"i": "e"}, {"ö": "o"}):
-        changed = stem
-        for vowel, other in vowels.items():
-            changed = changed.replace(vowel, other, 1)
-        if changed != stem or not vowels:
-            yield from (f"{changed}en", f"{changed}n", f"{changed.removesuffix('e')}en")
+def _plurals(singular: str, vowel: str, of_plural: str) -> Iterator[str]:
+    """Yield what the plural of a verb in -t may be: läuft, laufen; sieht, sehen; wandert, wandern; reitet, reiten."""
+    if singular.endswith("t") and vowel in singular:
+        stem = singular.removesuffix("t").replace(vowel, of_plural, 1)
+        yield from (f"{stem}en", f"{stem}n", f"{stem.removesuffix('e')}en")
 
 
 def german_pairs(target: str, lexicon: Lexicon) -> Iterator[tuple[str, str]]:
