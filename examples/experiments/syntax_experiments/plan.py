@@ -427,10 +427,12 @@ def _comparisons(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: T
 def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool) -> Target:
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= {"text": prepared.text, **prepared.first_parses}
+    local: dict[str, Any] = {}
     for name in recipe.pictures.of if recipe.pictures else []:
-        first = next((run.inputs for (of, _), run in runs.items() if of == name), None)
-        if first is not None and (not partial or is_made(first["model"].path)):
-            inputs |= {f"model {name}": first["model"], f"data {name}": first["data"]}
+        first = next((run for (of, _), run in runs.items() if of == name), None)
+        if first is not None and (not partial or is_made(first.inputs["model"].path)):
+            inputs |= {f"{what} {name}": first.inputs[what] for what in ("model", "data")}
+            local[name] = first.local
     settings = {
         "title": recipe.title or recipe.name,
         "labels": recipe.full_labels,
@@ -438,4 +440,4 @@ def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: 
         "score": changed(recipe.score),
         "tests": recipe.tests,
     } | recipe.texts
-    return Target("pictures", settings, inputs, f"pictures of {recipe.name}")
+    return Target("pictures", settings, inputs, f"pictures of {recipe.name}", local)
