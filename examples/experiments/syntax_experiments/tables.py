@@ -68,7 +68,11 @@ def table_settings(recipe: Recipe) -> dict[str, Any]:
         "published": recipe.published,
         "compared": recipe.compared,
         "bounds": recipe.bounds,
-        "primary": recipe.primary and {"metric": recipe.primary.metric, "pairs": recipe.primary.pairs},
+        "primary": recipe.primary
+        and {
+            "metric": recipe.primary.metric,
+            "pairs": [[*pair, " − ".join(recipe.full_labels[name] for name in pair)] for pair in recipe.primary.pairs],
+        },
         "equivalence": recipe.equivalence,
         "measurements": recipe.measurements,
     }
@@ -191,8 +195,8 @@ class Tables:
         if self.settings["primary"] is None:
             return []
         metric = self.settings["primary"]["metric"]
-        pairs = [tuple(pair) for pair in self.settings["primary"]["pairs"]]
-        tested = {pair: of for pair in pairs if (of := self._difference(metric, *pair)) is not None}
+        labels = {(system, baseline): label for system, baseline, label in self.settings["primary"]["pairs"]}
+        tested = {pair: of for pair in labels if (of := self._difference(metric, *pair)) is not None}
         p = holm({pair: of.p for pair, of in tested.items() if of.p is not None})
         bound = self.settings["equivalence"].get(metric)
         rows = []
@@ -200,8 +204,7 @@ class Tables:
             shown = [signed(n, metric) for n in (of.difference, of.low, of.high, of.low_90, of.high_90)]
             cells = [f"{shown[0]} [{shown[1]}, {shown[2]}]", p_value(p[pair])] if pair in p else [shown[0], ""]
             cells += [f"[{shown[3]}, {shown[4]}]" if pair in p else "", number(of.detectable, metric)]
-            name = " − ".join(self._labels[system] for system in pair)
-            rows.append([name, *cells, _conclusion(of, p.get(pair), bound)])
+            rows.append([labels[pair], *cells, _conclusion(of, p.get(pair), bound)])
         columns = ["comparison", f"Δ {short_name(metric)} [95%]", "p (Holm)", "[90%]", "80% power at", "conclusion"]
         how = "seeds and sentences resampled" if self._by_sentence(metric) else "t-test over seeds"
         return [Grid(f"Primary comparisons: {short_name(metric)}, {how}", pd.DataFrame(rows, columns=columns))]

@@ -12,12 +12,13 @@ pytest.importorskip("pandas")
 pytest.importorskip("scipy")
 
 import scipy
+from small_recipe import plan_of
 
 from syntax_data.errors import InputError
 from syntax_experiments.metric_names import p_value, signed
 from syntax_experiments.results import read_results, write_results
 from syntax_experiments.significance import adjust, holm, over_seeds
-from syntax_experiments.tables import Tables
+from syntax_experiments.tables import Tables, table_settings
 
 BLEU = {"stock": [28.0, 27.0, 29.0], "slr": [30.0, 31.0, 29.5]}
 LABELS = {"stock": "stock", "slr": "`slr`, τ = 10", "sdoi": "sdoi"}
@@ -238,7 +239,8 @@ def test_seeds_and_sentences_are_resampled_together(tables):
         tables(sentences=sentences[:-1]).markdown()
 
 
-PRIMARY = {"primary": {"metric": "BLEU", "pairs": [["slr", "stock"], ["sdoi", "stock"]]}, "equivalence": {"BLEU": 5}}
+PAIRS = [[name, "stock", f"{LABELS[name]} − stock"] for name in ("slr", "sdoi")]
+PRIMARY = {"primary": {"metric": "BLEU", "pairs": PAIRS}, "equivalence": {"BLEU": 5}}
 
 
 def test_primary_comparisons_come_first_and_are_adjusted_for_alone(tables, monkeypatch):
@@ -268,7 +270,7 @@ def test_a_primary_metric_of_sentences_is_resampled(tables):
     places = [(seed, sentence) for seed in (1, 2) for sentence in (0, 1)]
     lines = [f"{of} {seed} loss {line} {bits} 1" for of, bits in (("stock", 2), ("slr", 1)) for seed, line in places]
     sentences = parsed("system seed metric sentence numerator denominator", *lines)
-    primary = {"metric": "loss", "pairs": [["slr", "stock"], ["sdoi", "stock"]]}
+    primary = {"metric": "loss", "pairs": PAIRS}
     markdown = tables(sentences=sentences, settings={"primary": primary, "equivalence": {"loss": 2}}).markdown()
     assert "### Primary comparisons: loss, seeds and sentences resampled" in markdown
     (line,) = [re.split(r" *\| *", line)[1:-1] for line in markdown.splitlines() if " − stock" in line]
@@ -309,3 +311,11 @@ def test_damaged_files_are_refused(tables, tmp_path, file, old, new, expected):
         path.write_bytes(new)
     with pytest.raises(InputError, match=re.escape(f"{path}{expected}")):
         Tables(read_results(tmp_path), SETTINGS)
+
+
+def test_primary_comparisons_are_named_by_labels_that_stand_alone(tmp_path):
+    asked = "{label: … flat trees, architecture: gated_syntax_transformer, control: flat}"
+    primary = "{metric: BLEU, comparisons: {gated: [flat]}}"
+    recipe = plan_of(tmp_path, f"systems: {{flat: {asked}}}\nprimary: {primary}").recipe
+    pairs = [["gated", "flat", "gated − gated, flat trees"]]
+    assert table_settings(recipe)["primary"] == {"metric": "BLEU", "pairs": pairs}
