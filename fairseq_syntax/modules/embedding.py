@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.options import NONE, check_names, names_in, option
 from syntax_data.features import FEATURES
 
@@ -42,7 +41,7 @@ class FeatureEmbeddingOptions:
     deprel_labels: str | None = option(
         None,
         name="deprel_labels",
-        help="dependency relations that have an embedding, likewise; default: the data-bin's",
+        help="dependency relations that have an embedding, or edges (tree_edge), likewise; default: the data-bin's",
     )
 
     def __post_init__(self) -> None:
@@ -59,16 +58,21 @@ class FeatureEmbeddingOptions:
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of each feature whose labels are known, in the order of indices."""
+        """The labels of each embedded feature whose labels are known, in the order of indices."""
+        return self.labels_of(self.names)
+
+    def labels_of(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The labels of some features, embedded or not, those whose labels are known."""
         known = {"upos": self.upos_labels, "deprel": self.deprel_labels}
-        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in self.names}
+        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in names}
         return {name: labels for name, labels in found.items() if labels}
 
 
 class InfusedEmbedding(nn.Embedding):
     """Embeddings of tokens, and of the features over them: [e; Σ f], or e + Σ f (Sundararaman et al., §4.1).
 
-    A label that the model does not know, and a position without a parse, have f = 0 for that feature.
+    A label that the model does not know, whose number is one beyond the labels', and a position without a parse have
+    f = 0 for that feature.
 
     Args:
         tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of f. Their weight is shared with
@@ -89,13 +93,6 @@ class InfusedEmbedding(nn.Embedding):
         self.tables = nn.ParameterDict(
             {name: torch.randn(len(known), feature_dim) * embed_dim**-0.5 for name, known in self.labels.items()}
         )
-        self._indices: dict[str, Tensor] = {}
-
-    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Set the order of labels in other data; the model finds its own by name."""
-        for name, known in self.labels.items():
-            indices = {label: index for index, label in enumerate(known)}
-            self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
 
     def forward(self, tokens: Tensor, features: Mapping[str, Tensor] | None = None) -> Tensor:
         """Embed tokens and features, ``(batch, n)`` each: ``(batch, n, embed_dim)``."""
@@ -110,7 +107,4 @@ class InfusedEmbedding(nn.Embedding):
 
     def _embed(self, name: str, values: Tensor) -> Tensor:
         table = F.pad(self.tables[name], (0, 0, 0, 1))  # the last row is for unknown labels
-        if (indices := self._indices.get(name)) is not None:
-            indices = self._indices[name] = indices.to(values.device)
-            values = torch.where(values < 0, values, indices[values.clamp(min=0)])
         return F.embedding(torch.where(values < 0, len(table) - 1, values), table)
