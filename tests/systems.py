@@ -57,7 +57,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     net = small.model(system, **{**SYSTEMS.get(system, {}), **ROBERTAS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
-        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
+        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.(weight|vectors)$", name):
             parameter.data.normal_(generator=generator)
         elif awake and "roberta" in system and parameter.dim() > 1:
             draw_larger(parameter, generator)
