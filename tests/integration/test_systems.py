@@ -19,8 +19,10 @@ from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
+#: A system without an architecture of its own.
+EDGES = ["--syntax-masks=tree_path,tree_height,tree_edge", "--tree-edge-values", "--tree-edge-dropout=0.1"]
 #: But the gated one, which has tests of its own.
-OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS]
+OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges"]
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer"]
 
@@ -30,6 +32,8 @@ every_system = pytest.mark.parametrize("system", OTHERS)
 def architecture(system: str) -> list[str]:
     sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
+    if system == "edges":
+        return ["--arch", "tree_bias_transformer_tiny", *sizes, *shared, *EDGES]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 
@@ -127,7 +131,8 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     dump([str(data_bin), *options])
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
-    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", *OF_POSITIONS}
+    learned = [*OF_POSITIONS, "edges"]
+    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", *learned}
     layers = [3] if system == "sg_net_transformer" else [1, 2] if system in both else [1]
     assert found["layers"].tolist() == layers
     attention = found["3/attention"]
@@ -136,10 +141,11 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
     assert ("3/masks" in found.files) == (system in with_masks)
     assert ("3/gates" in found.files) == (system == "sla_transformer")
-    assert ("3/biases" in found.files) == (system in OF_POSITIONS)
-    if system in OF_POSITIONS:
-        of_trees = ["tree_height", "tree_path"] if system == "tree_bias_transformer" else []
-        assert found["biases"].tolist() == [*of_trees, "position_bias"]
+    assert ("3/biases" in found.files) == (system in learned)
+    if system in learned:
+        of_trees = [] if system == "relative_position_transformer" else ["tree_height", "tree_path"]
+        of_edges = ["tree_edge"] if system == "edges" else []
+        assert found["biases"].tolist() == [*of_edges, *of_trees, "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
@@ -217,25 +223,32 @@ def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(co
     assert "valid: predictions of parses are not scored" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("system", "feature", "column", "others"),
+    [
+        ("syntax_infused_transformer", "upos", 3, "case,position"),
+        ("edges", "deprel", 7, "word,head,distance"),
+    ],
+)
 def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_counted(
-    made, corpus, data_bin, plain_data_bin, tmp_path, caplog
+    system, feature, column, others, made, corpus, data_bin, plain_data_bin, tmp_path, caplog
 ):
-    path = made("syntax_infused_transformer")
+    path = made(system)
     expected = commands.generate_scored(data_bin, path)
     shutil.copy(corpus / "test.src.trees", tmp_path)
-    # The first sentence has a part of speech of its own, so that all others have other numbers.
+    # The first sentence has a label of its own, so that all others have other numbers.
     rows = (corpus / "test.src.conllu").read_text().split("\n")
     first = next(i for i, row in enumerate(rows) if row[:1].isdigit())
     fields = rows[first].split("\t")
-    rows[first] = "\t".join([*fields[:3], "NEW", *fields[4:]])
+    rows[first] = "\t".join([*fields[:column], "NEW", *fields[column + 1 :]])
     (tmp_path / "test.src.conllu").write_text("\n".join(rows))
     data = commands.copy(plain_data_bin, tmp_path / "data")
-    test = f"--testpref={corpus}/bpe/test", f"--testparse={tmp_path}/test", "--features=upos,case,position"
+    test = f"--testpref={corpus}/bpe/test", f"--testparse={tmp_path}/test", f"--features={feature},{others}"
     commands.binarize_parses(*test, f"--destdir={data}")
-    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (data_bin, data)]
+    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"][feature] for d in (data_bin, data)]
     assert labels[0] != labels[1]
     found = commands.generate_scored(data, path)
-    assert "test: subwords with a label of upos that the model does not know: NEW (" in caplog.text
+    assert f"test: subwords with a label of {feature} that the model does not know: NEW (" in caplog.text
     differing = [number for number in expected if abs(found[number][0] - expected[number][0]) > 1e-4]
     assert differing in ([], [0])
 

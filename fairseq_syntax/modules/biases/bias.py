@@ -111,7 +111,7 @@ class PairValues:
 
         A is first summed by bucket, so that no vector of a pair is stored.
         """
-        columns = (self.buckets.numbers.long() + 1).unsqueeze(1).expand_as(attention)  # 0: there is no bucket
-        by_bucket = attention.new_zeros(*attention.shape[:3], len(self.vectors) + 1)
-        by_bucket = by_bucket.scatter_add(3, columns, attention)[..., 1:]
-        return by_bucket.to(self.vectors.dtype) @ self.vectors
+        vectors = F.pad(self.vectors, (0, 0, 1, 0))  # row 0: there is no bucket
+        columns = (self.buckets.numbers.long() + 1).unsqueeze(1).expand_as(attention)
+        by_bucket = attention.new_zeros(*attention.shape[:3], len(vectors)).scatter_add(3, columns, attention)
+        return by_bucket.to(vectors.dtype) @ vectors

@@ -111,11 +111,7 @@ def test_a_neutral_setting_equals_stock(setting, training, left_pad, normalize_b
 
 #: Variants in which a sentence without a parse has no syntax; on top, masks that need no parse give it none.
 OF_PARSES = {
-    **{
-        v: VARIANTS[v]
-        for v in VARIANTS
-        if v in systems.PARSED or v in ("average", "pure", "trees, gate", "edges, gate")
-    },
+    **{v: VARIANTS[v] for v in (*systems.PARSED, "average", "pure", "trees, gate", "edges, gate")},
     "syntax_infused_transformer": ("syntax_infused_transformer", {"feature_embeddings": "upos"}),
     "position on top": ("sg_net_transformer", {"syntax_masks": "sdoi,position"}),
     "lisa on top": ("sg_net_transformer", {"syntax_masks": "lisa,sdoi"}),
