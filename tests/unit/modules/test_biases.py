@@ -259,6 +259,22 @@ def test_golden_edges_of_a_tree_with_subwords_and_labels_that_the_model_does_not
     assert torch.equal(found[0], edges_drawn(golden, labels))
 
 
+def test_kinds_of_edges_are_paths_of_one_or_two_steps():
+    """On random trees: steps up and down, as the buckets of tree_path number them on either side."""
+    random = Random(5)
+    of_paths = {(1, 0): 0, (0, 1): 1, (1, 1): 2, (2, 0): 3, (0, 2): 4}
+    seen = set()
+    for _ in range(30):
+        words = random.randint(1, 9)
+        features = {name: torch.tensor([row]) for name, row in random_features(random, words, words + 2).items()}
+        paths = TreePath().bias(features["word"], features["head"]).numbers[0]
+        steps = [[divmod(number % 25, 5) if number < 50 else None for number in row] for row in paths.tolist()]
+        found = TreeEdge().bias(features["word"], features["head"], torch.ones_like(features["word"])).numbers[0]
+        assert found.tolist() == [[of_paths.get(path, UNKNOWN) for path in row] for row in steps]
+        seen |= {*found.flatten().tolist()}
+    assert seen == {UNKNOWN, *range(5)}
+
+
 def edge_table(**options) -> torch.nn.Module:
     """Of two heads and three labels, with numbers that are all different."""
     edge = TreeEdge(labels=("</s>", "A"), values=True, **options)
