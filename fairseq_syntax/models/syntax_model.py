@@ -36,6 +36,8 @@ _PARTS = {
     "fusion": ("fusion", "--fusion and --syntax-layers"),
     "predictor": ("predictor", "--parent-prediction and --distance-prediction"),
     r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
+    r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
+    "feature_keys": ("feature_keys", "--feature-keys"),
 }
 
 

@@ -73,6 +73,9 @@ class SyntaxTransformerConfig(TransformerConfig):
         if self.encoder.xformers_att_config is not None:
             raise ValueError("--encoder-xformers-att-config: syntax attention cannot be computed by xFormers")
         embeddings = self.syntax.embeddings
+        for name in ("no_cross_attention", "cross_self_attention"):
+            if embeddings.keys and getattr(self, name):
+                raise ValueError(f"--feature-keys: expected without --{name.replace('_', '-')}")
         if not embeddings.names or embeddings.merge != "concatenate":
             return
         if self.share_all_embeddings or self.merge_src_tgt_embed or self.encoder.embed_path:

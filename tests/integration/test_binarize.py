@@ -43,6 +43,18 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert "trees: 2 parsed (66.67%), without a parse: 1 not_stated" in capsys.readouterr().out
 
 
+def test_words_without_any_parse_are_those_of_the_subwords(tmp_path):
+    features = "--features=word,position"
+    run(write(tmp_path, trees=None, conllu=None), features)
+    assert rows(tmp_path, "word") == [[0, 1, 1, 2, 3, 4, 5], [0], [0, 1, 2]]
+    split = signature(tmp_path)["splits"]["train"]
+    assert (split["features"], split["parser"], split["counts"]["no_parse"]) == (["word", "position"], {}, {})
+    binarize.main(["-s", "en", "-t", "de", "--destdir", f"{tmp_path}/bin", "--verify"])
+    for more in ([f"--trainparse={tmp_path}/parses", features], ["--features=word,head"], []):
+        with pytest.raises(SystemExit, match=r"expected parses in .*, found neither"):
+            run(tmp_path, *more)
+
+
 def test_the_name_of_a_parser_is_for_parses_without_a_record(tmp_path, capsys):
     path = f"{write(tmp_path, conllu=None)}/train.en"
     (tmp_path / "made").write_text(CONLLU)

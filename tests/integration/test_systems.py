@@ -19,12 +19,13 @@ from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
-#: A system without an architecture of its own.
+#: Options of systems without an architecture of their own.
 EDGES = ["--syntax-masks=tree_path,tree_height,tree_edge", "--tree-edge-values", "--tree-edge-dropout=0.1"]
+SUPERTAGS = ["--feature-embeddings=upos,deprel", "--feature-merge=sum", "--supertags", "--feature-keys"]
 #: But the gated one, which has tests of its own.
-OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges"]
+OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges", "supertags"]
 #: Systems that translate without a parse.
-UNPARSED = ["lisa_transformer", "relative_position_transformer"]
+UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
 every_system = pytest.mark.parametrize("system", OTHERS)
 
@@ -34,6 +35,8 @@ def architecture(system: str) -> list[str]:
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
     if system == "edges":
         return ["--arch", "tree_bias_transformer_tiny", *sizes, *shared, *EDGES]
+    if system == "supertags":
+        return ["--arch", "gated_syntax_transformer_tiny", *sizes, *shared, *SUPERTAGS]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 
@@ -132,7 +135,7 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
     learned = [*OF_POSITIONS, "edges"]
-    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", *learned}
+    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", "supertags", *learned}
     layers = [3] if system == "sg_net_transformer" else [1, 2] if system in both else [1]
     assert found["layers"].tolist() == layers
     attention = found["3/attention"]
@@ -143,9 +146,12 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     assert ("3/gates" in found.files) == (system == "sla_transformer")
     assert ("3/biases" in found.files) == (system in learned)
     if system in learned:
-        of_trees = [] if system == "relative_position_transformer" else ["tree_height", "tree_path"]
-        of_edges = ["tree_edge"] if system == "edges" else []
-        assert found["biases"].tolist() == [*of_edges, *of_trees, "position_bias"]
+        of_trees = {
+            "tree_bias_transformer": ["tree_height", "tree_path"],
+            "word_position_transformer": ["word"],
+            "edges": ["tree_edge", "tree_height", "tree_path"],
+        }
+        assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right

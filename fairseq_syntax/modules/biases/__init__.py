@@ -11,7 +11,14 @@ empty, and a sentence without a parse is not masked at all.
 
 from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets, PairValues
-from fairseq_syntax.modules.biases.bias_tables import BiasTable, RelativePosition, TreeHeight, TreePath, sum_of_tables
+from fairseq_syntax.modules.biases.bias_tables import (
+    BiasTable,
+    RelativePosition,
+    TreeHeight,
+    TreePath,
+    WordBoundary,
+    sum_of_tables,
+)
 from fairseq_syntax.modules.biases.lisa import PredictedParent
 from fairseq_syntax.modules.biases.parent import ParentScaling
 from fairseq_syntax.modules.biases.registry import (
@@ -30,6 +37,6 @@ from fairseq_syntax.modules.numerics import UNKNOWN
 __all__ = [
     "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "PairValues", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
-    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeEdge", "TreeHeight", "TreePath", "bias_names", "bias_options",
-    "bias_type", "register_syntax_bias", "sum_of_tables",
+    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeEdge", "TreeHeight", "TreePath", "WordBoundary", "bias_names",
+    "bias_options", "bias_type", "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

@@ -276,6 +276,7 @@ REFUSED = [
     ({"pooling": "markers", "markers": "s5,s6,s7"}, "--markers: expected one or two different symbols"),
     ({"pooling": "markers", "markers": "s5,nowhere"}, "--markers: expected symbols of the dictionary, found 'nowhere'"),
     ({"special_tokens": "shut"}, "--special-tokens: expected one of open, words"),
+    ({**systems.SUPERTAGS, "feature_keys": True}, "--feature-keys: expected a translation model"),
     ({"feature_embeddings": "upos"}, "--upos-labels: expected labels, or --task syntax_translation or another"),
     ({"by_hydra": True, "decoder_layers": 3}, "decoder_layers: expected options of an encoder"),
     ({"by_hydra": True, "syntax_mask": "slr"}, "syntax_mask: the model has no such option"),

@@ -28,6 +28,7 @@ from fairseq_syntax.modules.biases import (
     TreeEdge,
     TreeHeight,
     TreePath,
+    WordBoundary,
     bias_names,
     register_syntax_bias,
     sum_of_tables,
@@ -180,6 +181,25 @@ def test_golden_rows_of_relative_position():
     wide = [39] * 6 + [40] * 9 + [41] * 14 + [42] * 18 + [43] * 27  # 17-22, 23-31, 32-45, 46-63, 64-90
     assert found[0, 0].tolist() == near + wide + [44] * 209  # 91 and more
     assert found[0, 299].tolist() == [0] * 209 + [44 - b for b in wide[::-1]] + [44 - b for b in near[::-1]]
+
+
+def test_golden_buckets_of_word_boundaries_are_what_flat_trees_tell():
+    """The in@@ crease fell </s>, and every pair that flat trees tell apart."""
+    golden = [
+        [8, 5, 5, 5, 7],
+        [1, 8, 4, 6, 7],
+        [1, 0, 8, 6, 7],
+        [1, 2, 2, 8, 7],
+        [3, 3, 3, 3, 8],
+    ]
+    word, flat = torch.tensor([[0, 1, 1, 2, 3]]), Tree("S", ["The", "increase", "fell"])
+    found = WordBoundary().bias(word).numbers[0]
+    assert found.tolist() == golden
+    paths = TreePath().bias(word, torch.tensor([[0, 1, 1, 1, 0]])).numbers[0]
+    heights = TreeHeight().bias(torch.tensor([distance_feature([0, 1, 1, 2], syntactic_distances([flat]))])).numbers[0]
+    assert {*zip(*(numbers.flatten().tolist() for numbers in (found, paths, heights)), strict=True)} == {
+        (8, 50, 12), (5, 26, 14), (7, 51, 24), (1, 5, 10), (4, 25, 13), (6, 31, 14), (0, 0, 11), (2, 6, 10), (3, 51, 0),
+    }  # fmt: skip
 
 
 def test_tree_heights_are_the_greatest_distances_between():
@@ -338,8 +358,8 @@ def test_values_of_pairs_are_masked_and_replaced_with_their_bias():
 ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
-    *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), TreePath(), TreeHeight()),
-    TreeEdge(labels=LABELS),
+    *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), WordBoundary()),
+    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS)),
 ]
 
 
