@@ -141,9 +141,9 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     attention = found["3/attention"]
     assert attention.shape == (len(layers), 4, n, n)
     np.testing.assert_allclose(attention.sum(axis=-1), 1, rtol=1e-4)
-    with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
+    with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer", "supertags"}
     assert ("3/masks" in found.files) == (system in with_masks)
-    assert ("3/gates" in found.files) == (system == "sla_transformer")
+    assert ("3/gates" in found.files) == (system in ("sla_transformer", "supertags"))
     assert ("3/biases" in found.files) == (system in learned)
     if system in learned:
         of_trees = {
