@@ -57,13 +57,18 @@ class FeatureEmbeddingOptions:
         name="deprel_labels",
         help="dependency relations that have an embedding, or edges (tree_edge), likewise; default: the data-bin's",
     )
+    category_labels: str | None = option(
+        None,
+        name="category_labels",
+        help="categories of constituents that have an embedding, likewise; default: the data-bin's",
+    )
 
     def __post_init__(self) -> None:
         check_names("--feature-embeddings", self.written, LABELLED)
         for flag, given in (("--supertags", self.supertags), ("--feature-keys", self.keys)):
             if given and not self.names:
                 raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
-        for option_name, written in (("upos", self.upos_labels), ("deprel", self.deprel_labels)):
+        for option_name, written in self._written_labels.items():
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
                 raise ValueError(f"--{option_name}-labels: expected </s> and then labels, each once, found {written!r}")
@@ -74,13 +79,17 @@ class FeatureEmbeddingOptions:
         return tuple(names_in(self.written, LABELLED))
 
     @property
+    def _written_labels(self) -> dict[str, str | None]:
+        return {name: getattr(self, f"{name}_labels") for name in LABELLED if FEATURES[name].labels == ()}
+
+    @property
     def labels(self) -> dict[str, tuple[str, ...]]:
         """The labels of each embedded feature whose labels are known, in the order of indices."""
         return self.labels_of(self.names)
 
     def labels_of(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The labels of some features, embedded or not, those whose labels are known."""
-        known = {"upos": self.upos_labels, "deprel": self.deprel_labels}
+        known = self._written_labels
         found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in names}
         return {name: labels for name, labels in found.items() if labels}
 

@@ -21,7 +21,7 @@ from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
 #: Options of systems without an architecture of their own.
 EDGES = ["--syntax-masks=tree_path,tree_height,tree_edge", "--tree-edge-values", "--tree-edge-dropout=0.1"]
-SUPERTAGS = ["--feature-embeddings=upos,deprel", "--feature-merge=sum", "--supertags", "--feature-keys"]
+SUPERTAGS = ["--feature-embeddings=upos,deprel,category", "--feature-merge=sum", "--supertags", "--feature-keys"]
 #: But the gated one, which has tests of its own.
 OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges", "supertags"]
 #: Systems that translate without a parse.
@@ -36,7 +36,7 @@ def architecture(system: str) -> list[str]:
     if system == "edges":
         return ["--arch", "tree_bias_transformer_tiny", *sizes, *shared, *EDGES]
     if system == "supertags":
-        return ["--arch", "gated_syntax_transformer_tiny", *sizes, *shared, *SUPERTAGS]
+        return ["--arch", "syntax_infused_transformer_tiny", *sizes, *shared, *SUPERTAGS]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
 
 
@@ -141,9 +141,9 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     attention = found["3/attention"]
     assert attention.shape == (len(layers), 4, n, n)
     np.testing.assert_allclose(attention.sum(axis=-1), 1, rtol=1e-4)
-    with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer", "supertags"}
+    with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
     assert ("3/masks" in found.files) == (system in with_masks)
-    assert ("3/gates" in found.files) == (system in ("sla_transformer", "supertags"))
+    assert ("3/gates" in found.files) == (system == "sla_transformer")
     assert ("3/biases" in found.files) == (system in learned)
     if system in learned:
         of_trees = {
