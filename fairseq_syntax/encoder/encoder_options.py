@@ -61,6 +61,7 @@ class SyntaxEncoderOptions:
 
     Attributes:
         biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
+            They get the labels that `embeddings` have of their features.
         gate, embeddings, mixing, fusion, predictions: options of gates, embeddings of features, mixtures that layers
             read, the join of the layer on top, and predictions from the encoder's output.
         encoder_layers: the number of the encoder's layers, before pruning.
@@ -168,7 +169,8 @@ class SyntaxEncoderOptions:
         if not self.biases:
             names = names_in(self.masks, bias_names())
             object.__setattr__(self, "biases", tuple(bias_type(name)() for name in names if name in bias_names()))
-        object.__setattr__(self, "biases", tuple(bias.with_labels(self.labels) for bias in self.biases))
+        labels = self.labels
+        object.__setattr__(self, "biases", tuple(bias.with_labels(labels) for bias in self.biases))
 
     def _check(self) -> None:
         """Raises :class:`ValueError` for options that exclude each other, or do not fit the encoder."""
