@@ -17,6 +17,7 @@ import commands
 from fairseq_syntax.commands.average_checkpoints import main as average
 from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from syntax_data.errors import InputError
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
 #: Options of systems without an architecture of their own.
@@ -257,6 +258,14 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
     assert f"test: subwords with a label of {feature} that the model does not know: NEW (" in caplog.text
     differing = [number for number in expected if abs(found[number][0] - expected[number][0]) > 1e-4]
     assert differing in ([], [0])
+
+
+def test_a_training_does_not_go_on_with_labels_of_edges_in_another_order(made, data_bin, tmp_path):
+    path = made("edges")
+    end, *labels = torch.load(path, weights_only=True)["cfg"]["model"].deprel_labels.split()
+    other = f"--deprel-labels={' '.join([end, *reversed(labels)])}"
+    with pytest.raises(InputError, match=rf"--deprel-labels: expected {end} {' '.join(labels)}, as this training"):
+        train(data_bin, tmp_path, "edges", "--max-epoch=3", f"--restore-file={path}", other)
 
 
 def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path:
