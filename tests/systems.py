@@ -27,8 +27,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "seprem_transformer": {"distance_prediction_rate": 0.5},
 }
 
-#: Architectures with learned biases by positions, of tokens or in trees.
-OF_POSITIONS = ["relative_position_transformer", "tree_bias_transformer"]
+#: Architectures with learned biases by positions, of tokens, in words or in trees.
+OF_POSITIONS = ["relative_position_transformer", "word_position_transformer", "tree_bias_transformer"]
 
 #: RoBERTa with syntax, likewise.
 ROBERTAS: dict[str, dict[str, Any]] = {
@@ -39,6 +39,14 @@ ROBERTAS: dict[str, dict[str, Any]] = {
     "sg_net_roberta": {},
     "pos_roberta": {"upos_labels": " ".join(LABELS)},
     "seprem_roberta": {"distance_prediction": True, "parent_prediction": True, "distance_prediction_rate": 0.5},
+}
+
+#: Options of embeddings of features of a word and its head, in the encoder's input and in cross-attention's keys.
+SUPERTAGS: dict[str, Any] = {
+    "feature_embeddings": "upos,deprel",
+    "feature_merge": "sum",
+    **{f"{feature}_labels": " ".join(LABELS) for feature in ("upos", "deprel")},
+    "supertags": True,
 }
 
 #: Systems that need a parse to translate.
@@ -57,8 +65,10 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     net = small.model(system, **{**SYSTEMS.get(system, {}), **ROBERTAS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
-        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
+        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.(weight|vectors)$", name):
             parameter.data.normal_(generator=generator)
+        elif awake and re.search(r"\.(tables|supertags|feature_keys)\.", name):
+            parameter.data.normal_(std=parameter.shape[1] ** -0.5, generator=generator)
         elif awake and "roberta" in system and parameter.dim() > 1:
             draw_larger(parameter, generator)
     return net
@@ -105,7 +115,7 @@ def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:
 
 def batch(*, left_pad: bool = True, seed: int = 7, system: str = "") -> dict[str, Any]:
     """Three sentences and one without a parse, which has what needs none; for a RoBERTa :func:`pairs` of sentences."""
-    if system in ROBERTAS:
+    if "roberta" in system:
         return pairs(seed=seed)
     random = Random(seed)
     sentences = [features(random, words, words + 2) for words in (1, 6, 10, 7)]

@@ -9,23 +9,25 @@ from typing import Any
 
 import torch
 from fairseq import utils
-from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerEncoderBase
-from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.encoder.forward_pass import ForwardPass
-from fairseq_syntax.encoder.layer import SyntaxEncoderLayer
+from fairseq_syntax.encoder.layer import SyntaxEncoderLayer, wrapped
 from fairseq_syntax.modules.biases import BiasBuilder, RelativePosition
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
+from fairseq_syntax.modules.labels import LabelVocabulary
 from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
+
+#: Where the encoder's output has the part of cross-attention's keys that comes from features.
+FEATURE_KEYS = "feature_keys"
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -48,6 +50,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     ):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         self.options = options
+        self.label_vocabulary = LabelVocabulary(options.labels)
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
@@ -73,11 +76,17 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             top = SyntaxEncoderLayer(cfg, options, return_fc=self.return_fc)
             # SG-Net's layer is BERT's, with any layers of the encoder.
             top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
-            self.top = self._wrapped(top, cfg)
+            self.top = wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)
         self.predictor: Predictor | None = None
         if options.predictions.parents or options.predictions.distances:
             self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)
+        #: W of the keys of cross-attention, W_K (H + W t), t being the embeddings of features as layers get them.
+        self.feature_keys: nn.Linear | None = None
+        if options.embeddings.keys:
+            assert isinstance(embed_tokens, InfusedEmbedding)
+            self.feature_keys = nn.Linear(embed_tokens.feature_dim, embed_dim, bias=False)
+            nn.init.zeros_(self.feature_keys.weight)
         #: Of all gates, from the first layer on.
         self.gate_statistics = StepStatistics([m for m in self.modules() if isinstance(m, GateBatchNorm)])
 
@@ -90,14 +99,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     def build_encoder_layer(self, cfg: Any) -> nn.Module:
         if next(self._numbers) not in self.options.syntax_layers:
             return super().build_encoder_layer(cfg)
-        return self._wrapped(SyntaxEncoderLayer(cfg, self.options, return_fc=self.return_fc), cfg)
-
-    @staticmethod
-    def _wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
-        """A layer in fairseq's wrappers."""
-        if cfg.checkpoint_activations:
-            layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
-        return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
+        return wrapped(SyntaxEncoderLayer(cfg, self.options, return_fc=self.return_fc), cfg)
 
     @property
     def _numbered_layers(self) -> dict[int, nn.Module]:
@@ -119,7 +121,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     @property
     def syntax_features(self) -> tuple[str, ...]:
         """The features that the encoder needs of any batch, each once."""
-        of_embeddings = self.embed_tokens.labels if isinstance(self.embed_tokens, InfusedEmbedding) else ()
+        of_embeddings = self.embed_tokens.features if isinstance(self.embed_tokens, InfusedEmbedding) else ()
         of_mixing = ("word", "head") if self.tree_mixing is not None else ()
         return tuple(dict.fromkeys((*self.bias_builder.features, *of_embeddings, *of_mixing)))
 
@@ -141,6 +143,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     ) -> dict[str, Any]:
         """As fairseq's encoder, on ``(batch, n)`` tokens, with syntax.
 
+        Under ``--feature-keys`` the output has ``feature_keys``, too, in the shape of ``encoder_out``.
+
         Args:
             src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
                 may be ``None`` where nothing needs any.
@@ -151,11 +155,14 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Raises:
             ValueError: a feature is missing.
         """
-        features = SyntaxBatch.of(src_syntax)
+        features = self.label_vocabulary.renumber(SyntaxBatch.of(src_syntax))
         features.require(self.syntax_features, part="the model's encoder")
         predictions = predictions and bool(self.label_features) and {*self.label_features} <= features.keys()
-        if isinstance(self.embed_tokens, InfusedEmbedding) and token_embeddings is None:
-            token_embeddings = self.embed_tokens(src_tokens, features)
+        of_features: Tensor | None = None
+        if isinstance(self.embed_tokens, InfusedEmbedding):
+            of_features = self.embed_tokens.of_features(features)
+            if token_embeddings is None:
+                token_embeddings = self.embed_tokens(src_tokens, of_features)
         descendants = self._descendants(features, predictions)
         padding = src_tokens.eq(self.padding_idx)
         has_padding = bool(padding.any())  # once a pass; fairseq asks the device in each layer
@@ -190,6 +197,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             out["syntax_predictions"] = self._predict(x, features, run, descendants)
         elif self.predictor is not None and self.training:
             x = keep_parameters_in_graph(x, self.predictor)
+        if self.feature_keys is not None and of_features is not None:
+            out[FEATURE_KEYS] = [self.feature_keys(self.embed_scale * of_features).transpose(0, 1)]
         if run.statistics is not None:
             self.gate_statistics.end_pass(run.statistics)
         return out | {
@@ -201,6 +210,13 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             "src_tokens": [],
             "src_lengths": [(~padding).sum(dim=1, keepdim=True, dtype=torch.int32)],
         }
+
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """As fairseq's, with the part of keys that comes from features, ``(n, batch, embed_dim)``."""
+        keys = {
+            name: [k.index_select(1, new_order) for k in v] for name, v in encoder_out.items() if name == FEATURE_KEYS
+        }
+        return super().reorder_encoder_out(encoder_out, new_order) | keys
 
     def _descendants(self, features: SyntaxBatch, predictions: bool) -> Descendants | None:
         """Descendants that layers read, if there are some; corrupted, where their distances are predicted."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fairseq.distributed import fsdp_wrap
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import Tensor, nn
 
@@ -12,6 +14,13 @@ from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules.biases import BatchBiases
 from fairseq_syntax.modules.gate_norm import RunningStatistics
+
+
+def wrapped(layer: nn.Module, cfg: Any) -> nn.Module:
+    """Return a layer in fairseq's wrappers."""
+    if cfg.checkpoint_activations:
+        layer = checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations)
+    return fsdp_wrap(layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap)
 
 
 class SyntaxEncoderLayer(TransformerEncoderLayerBase):

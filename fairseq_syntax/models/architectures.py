@@ -52,6 +52,12 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     "gated_syntax_transformer": {},
     #: No syntax, no features: fairseq's Transformer with a learned bias by relative position, a control.
     "relative_position_transformer": {"syntax_masks": "none", "position_bias": True},
+    #: No syntax: learned biases by relative position and word boundaries, what flat trees tell, a control.
+    "word_position_transformer": {
+        "syntax_masks": "word",
+        "syntax_combination": "product",
+        "position_bias": True,
+    },
     #: Learned biases by relative position and by the place in both trees, in all heads and layers (docs/results.md).
     "tree_bias_transformer": {
         "syntax_masks": "tree_path,tree_height",

@@ -34,10 +34,7 @@ class SyntaxRobertaEncoder(RobertaEncoder):
     def build_encoder(self, args: Any, dictionary: Any, embed_tokens: nn.Embedding) -> SyntaxTransformerEncoder:
         cfg = SyntaxRobertaConfig.from_namespace(args)
         if cfg.syntax.embeddings.names:
-            labels, embed_dim = cfg.syntax.embeddings.labels, cfg.encoder.embed_dim
-            embed_tokens = InfusedEmbedding(embed_tokens, labels=labels, embed_dim=embed_dim, merge="sum")
-            for table in embed_tokens.tables.values():
-                nn.init.zeros_(table)  # a pre-trained model begins as it is
+            embed_tokens = cfg.syntax.embeddings.join(embed_tokens, cfg.encoder.embed_dim)
         encoder = SyntaxTransformerEncoder(cfg, dictionary, embed_tokens, cfg.syntax)
         encoder.apply(init_bert_params)
         return encoder

@@ -53,6 +53,8 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
                 "--feature-merge concatenate: expected sum, since RoBERTa's masked LM shares the embeddings of tokens, "
                 "which would be narrower"
             )
+        if self.syntax.embeddings.keys:
+            raise ValueError("--feature-keys: expected a translation model; RoBERTa has no cross-attention")
 
     @property
     def recorded_options(self) -> dict[str, Any]:

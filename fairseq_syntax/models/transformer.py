@@ -14,9 +14,9 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
+from fairseq_syntax.models.decoder import FeatureKeyDecoder
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig, add_arguments
-from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.trace import SyntaxTrace
 
 logger = logging.getLogger(__name__)
@@ -51,10 +51,14 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
                 embed_tokens = cls.build_embedding(cfg, src_dict, embed_dim - options.dim)
                 nn.init.normal_(embed_tokens.weight, std=embed_dim**-0.5)  # as if features were part of it
                 nn.init.zeros_(embed_tokens.weight[embed_tokens.padding_idx])
-            embed_tokens = InfusedEmbedding(
-                embed_tokens, labels=options.labels, embed_dim=embed_dim, merge=options.merge
-            )
+            embed_tokens = options.join(embed_tokens, embed_dim)
         return SyntaxTransformerEncoder(cfg, src_dict, embed_tokens, cfg.syntax)
+
+    @classmethod
+    def build_decoder(cls, cfg: SyntaxTransformerConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> nn.Module:
+        if cfg.syntax.embeddings.keys:
+            return FeatureKeyDecoder(cfg, tgt_dict, embed_tokens)
+        return super().build_decoder(cfg, tgt_dict, embed_tokens)
 
     def forward(
         self,

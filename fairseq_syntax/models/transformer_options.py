@@ -73,6 +73,9 @@ class SyntaxTransformerConfig(TransformerConfig):
         if self.encoder.xformers_att_config is not None:
             raise ValueError("--encoder-xformers-att-config: syntax attention cannot be computed by xFormers")
         embeddings = self.syntax.embeddings
+        for name in ("no_cross_attention", "cross_self_attention"):
+            if embeddings.keys and getattr(self, name):
+                raise ValueError(f"--feature-keys: expected without --{name.replace('_', '-')}")
         if not embeddings.names or embeddings.merge != "concatenate":
             return
         if self.share_all_embeddings or self.merge_src_tgt_embed or self.encoder.embed_path:
@@ -87,7 +90,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             )
 
     def fill_label_vocabulary(self, label_vocabulary: Callable[[str], Sequence[str]] | None) -> None:
-        """Fills in the labels of embedded features that the options leave open.
+        """Fills in the labels that weights depend on and that the options leave open.
 
         Args:
             label_vocabulary: gives those of a feature, from number 0; ``None``: nothing does.
@@ -95,8 +98,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         Raises:
             ValueError: a label has white space in it; or nothing gives labels.
         """
-        embeddings = self.syntax.embeddings
-        missing = [name for name in embeddings.names if name not in embeddings.labels]
+        missing = [name for name in self.syntax.labelled if name not in self.syntax.labels]
         if missing:
             if label_vocabulary is None:
                 raise ValueError(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from fairseq_syntax.modules.dependency import first_subwords, head_positions
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.options import NONE, check_names, names_in, option
 from syntax_data.features import FEATURES
 
 #: Features that number labels, so that each number can have an embedding.
 LABELLED = tuple(name for name, feature in FEATURES.items() if feature.labels is not None)
+
+#: Heads that are more words away share an embedding.
+_FARTHEST_HEAD = 5
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,15 @@ class FeatureEmbeddingOptions:
         help="how they join: concatenated, so that embeddings of tokens are the narrower, or added at full width",
     )
     dim: int = option(20, name="feature_embed_dim", at_least=1, help="their width, if they are concatenated")
+    supertags: bool = option(
+        False,
+        help="these features make a supertag of each word: its own, its head's, and the side and distance of its head",
+    )
+    keys: bool = option(
+        False,
+        name="feature_keys",
+        help="keys of the decoder's cross-attention have these embeddings, too; values have not",
+    )
     upos_labels: str | None = option(
         None,
         name="upos_labels",
@@ -42,12 +55,20 @@ class FeatureEmbeddingOptions:
     deprel_labels: str | None = option(
         None,
         name="deprel_labels",
-        help="dependency relations that have an embedding, likewise; default: the data-bin's",
+        help="dependency relations that have an embedding, or edges (tree_edge), likewise; default: the data-bin's",
+    )
+    category_labels: str | None = option(
+        None,
+        name="category_labels",
+        help="categories of constituents that have an embedding, likewise; default: the data-bin's",
     )
 
     def __post_init__(self) -> None:
         check_names("--feature-embeddings", self.written, LABELLED)
-        for option_name, written in (("upos", self.upos_labels), ("deprel", self.deprel_labels)):
+        for flag, given in (("--supertags", self.supertags), ("--feature-keys", self.keys)):
+            if given and not self.names:
+                raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
+        for option_name, written in self._written_labels.items():
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
                 raise ValueError(f"--{option_name}-labels: expected </s> and then labels, each once, found {written!r}")
@@ -58,59 +79,105 @@ class FeatureEmbeddingOptions:
         return tuple(names_in(self.written, LABELLED))
 
     @property
+    def _written_labels(self) -> dict[str, str | None]:
+        return {name: getattr(self, f"{name}_labels") for name in LABELLED if FEATURES[name].labels == ()}
+
+    @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of each feature whose labels are known, in the order of indices."""
-        known = {"upos": self.upos_labels, "deprel": self.deprel_labels}
-        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in self.names}
+        """The labels of each embedded feature whose labels are known, in the order of indices."""
+        return self.labels_of(self.names)
+
+    def labels_of(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The labels of some features, embedded or not, those whose labels are known."""
+        known = self._written_labels
+        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in names}
         return {name: labels for name, labels in found.items() if labels}
+
+    def join(self, tokens: nn.Embedding, embed_dim: int) -> InfusedEmbedding:
+        """Return embeddings of tokens with those of features, `embed_dim` wide."""
+        return InfusedEmbedding(
+            tokens, labels=self.labels, embed_dim=embed_dim, merge=self.merge, supertags=self.supertags
+        )
 
 
 class InfusedEmbedding(nn.Embedding):
-    """Embeddings of tokens, and of the features over them: [e; Σ f], or e + Σ f (Sundararaman et al., §4.1).
+    """Embeddings of tokens, and of the features over them: [e; t], or e + t (Sundararaman et al., §4.1).
 
-    A label that the model does not know, and a position without a parse, have f = 0 for that feature.
+    t is the sum of the features' embeddings, t_i = Σ_f u_f[f_i]. With supertags it has those of the word's head and its
+    place, too: t_i = Σ_f (u_f[f_i] + u'_f[f_head]) + s[head - word], -5 to 5 words away, farther ones as 5; a root has
+    s[0] alone. All subwords of a word have one head.
+
+    A label that the model does not know, whose number is one beyond the labels', and a position without a parse have 0
+    in t. Under ``sum`` all tables are 0 at first: a new model begins with tokens and positions alone, a pre-trained one
+    as it is. Under ``concatenate`` they are drawn as embeddings of tokens are.
 
     Args:
-        tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of f. Their weight is shared with
+        tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of t. Their weight is shared with
             `tokens`.
         labels: the labels of each feature, in the order of their indices.
         embed_dim: width of the output.
         merge: ``concatenate`` or ``sum``.
+        supertags: t has the head's features.
     """
 
-    def __init__(self, tokens: nn.Embedding, *, labels: Mapping[str, Sequence[str]], embed_dim: int, merge: str):
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        *,
+        labels: Mapping[str, Sequence[str]],
+        embed_dim: int,
+        merge: str,
+        supertags: bool = False,
+    ):
         width = tokens.embedding_dim
         super().__init__(tokens.num_embeddings, width, padding_idx=tokens.padding_idx, _weight=tokens.weight.detach())
         self.weight = tokens.weight
         self.embedding_dim = embed_dim
         self.labels = {name: tuple(of_feature) for name, of_feature in labels.items()}
         self.merge = merge
-        feature_dim = embed_dim if merge == "sum" else embed_dim - width
-        self.tables = nn.ParameterDict(
-            {name: torch.randn(len(known), feature_dim) * embed_dim**-0.5 for name, known in self.labels.items()}
-        )
-        self._indices: dict[str, Tensor] = {}
+        #: The width of t.
+        self.feature_dim = embed_dim if merge == "sum" else embed_dim - width
+        rows = {name: len(known) for name, known in self.labels.items()}
+        self.tables = self._new_tables(rows)
+        #: Of the head's features, and of its place.
+        self.supertags = self._new_tables({**rows, "head": 2 * _FARTHEST_HEAD + 1}) if supertags else None
 
-    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Set the order of labels in other data; the model finds its own by name."""
-        for name, known in self.labels.items():
-            indices = {label: index for index, label in enumerate(known)}
-            self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
+    def _new_tables(self, rows: Mapping[str, int]) -> nn.ParameterDict:
+        if self.merge == "sum":
+            return nn.ParameterDict({name: torch.zeros(n, self.feature_dim) for name, n in rows.items()})
+        scale = self.embedding_dim**-0.5
+        return nn.ParameterDict({name: torch.randn(n, self.feature_dim) * scale for name, n in rows.items()})
 
-    def forward(self, tokens: Tensor, features: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Embed tokens and features, ``(batch, n)`` each: ``(batch, n, embed_dim)``."""
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that it needs."""
+        return (*self.labels, *(("word", "head") if self.supertags is not None else ()))
+
+    def forward(self, tokens: Tensor, of_features: Tensor | None = None) -> Tensor:
+        """Embed tokens, ``(batch, n)``, and join t of :meth:`of_features`: ``(batch, n, embed_dim)``."""
         embedded = super().forward(tokens)
-        if features is None:
+        if of_features is None:
             raise ValueError("embeddings of features need features")
-        of_features = sum(self._embed(name, features[name]) for name in self.labels)
-        assert isinstance(of_features, Tensor)
         if self.merge == "sum":
             return embedded + of_features
         return torch.cat([embedded, of_features.to(embedded.dtype)], dim=2)
 
-    def _embed(self, name: str, values: Tensor) -> Tensor:
-        table = F.pad(self.tables[name], (0, 0, 0, 1))  # the last row is for unknown labels
-        if (indices := self._indices.get(name)) is not None:
-            indices = self._indices[name] = indices.to(values.device)
-            values = torch.where(values < 0, values, indices[values.clamp(min=0)])
-        return F.embedding(torch.where(values < 0, len(table) - 1, values), table)
+    def of_features(self, features: Mapping[str, Tensor]) -> Tensor:
+        """Return t, ``(batch, n, feature_dim)``, of features, ``(batch, n)`` each."""
+        numbers = {name: features[name] for name in self.labels}
+        embedded = [_rows(self.tables[name], of_word) for name, of_word in numbers.items()]
+        if self.supertags is not None:
+            word, head = features["word"], features["head"]
+            position = head_positions(word, head, first_subwords(word))
+            of_heads = {
+                name: torch.where(head > 0, of_word.gather(1, position), UNKNOWN) for name, of_word in numbers.items()
+            }
+            place = (head - 1 - word).clamp(-_FARTHEST_HEAD, _FARTHEST_HEAD).masked_fill(head == 0, 0)
+            of_heads["head"] = torch.where(head < 0, UNKNOWN, place + _FARTHEST_HEAD)
+            embedded += [_rows(self.supertags[name], of_head) for name, of_head in of_heads.items()]
+        return sum(embedded[1:], start=embedded[0])
+
+
+def _rows(table: Tensor, numbers: Tensor) -> Tensor:
+    """Rows of a table by their numbers, the number of rows at most; 0 where there is none."""
+    return F.embedding(torch.where(numbers < 0, len(table), numbers), F.pad(table, (0, 0, 0, 1)))

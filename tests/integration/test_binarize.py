@@ -14,7 +14,7 @@ from syntax_data.data_bin.writing import staging_folder
 from syntax_data.features import INFINITE
 
 TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
-FEATURES = ["word", "distance", "head", "deprel", "upos", "case", "position"]
+FEATURES = ["word", "distance", "head", "deprel", "upos", "category", "case", "position"]
 
 
 def test_features_signature_and_report(tmp_path, capsys):
@@ -23,7 +23,7 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert rows(tmp_path, "distance") == [[1, 0, 2, 1, 1, INFINITE, INFINITE], [INFINITE], []]
     assert rows(tmp_path, "head") == [[2, 0, 0, 4, 2, 4, 0], [0], [2, 0, 0]]
     signed = signature(tmp_path)
-    assert signed["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"]}
+    assert signed["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"], "category": ["</s>", "NP", "PRN"]}
     split = signed["splits"]["train"]
     assert split["features"] == FEATURES
     assert split["parser"]["conllu"]["name"] == "a parser 1.0"
@@ -41,6 +41,18 @@ def test_features_signature_and_report(tmp_path, capsys):
         "no_parse": {"trees": {"not_stated": 1}, "conllu": {}},
     }  # fmt: skip
     assert "trees: 2 parsed (66.67%), without a parse: 1 not_stated" in capsys.readouterr().out
+
+
+def test_words_without_any_parse_are_those_of_the_subwords(tmp_path):
+    features = "--features=word,position"
+    run(write(tmp_path, trees=None, conllu=None), features)
+    assert rows(tmp_path, "word") == [[0, 1, 1, 2, 3, 4, 5], [0], [0, 1, 2]]
+    split = signature(tmp_path)["splits"]["train"]
+    assert (split["features"], split["parser"], split["counts"]["no_parse"]) == (["word", "position"], {}, {})
+    binarize.main(["-s", "en", "-t", "de", "--destdir", f"{tmp_path}/bin", "--verify"])
+    for more in ([f"--trainparse={tmp_path}/parses", features], ["--features=word,head"], []):
+        with pytest.raises(SystemExit, match=r"expected parses in .*, found neither"):
+            run(tmp_path, *more)
 
 
 def test_the_name_of_a_parser_is_for_parses_without_a_record(tmp_path, capsys):
@@ -237,7 +249,8 @@ def test_labels_case_and_position(tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "LINES_AT_ONCE", 1)
     run(write(tmp_path, text="he do@@ n@@ 't\nGo\n", trees=None, conllu=RICH))
     upos = ["</s>", "PRON", "AUX", "PART", "VERB"]
-    assert signature(tmp_path)["labels"] == {"upos": upos, "deprel": ["</s>", "nsubj", "aux", "root"]}
+    relations = ["</s>", "nsubj", "aux", "root"]
+    assert signature(tmp_path)["labels"] == {"upos": upos, "deprel": relations, "category": ["</s>"]}
     assert rows(tmp_path, "upos") == [[1, 2, 3, 3, 0], [4, 0]]
     assert rows(tmp_path, "deprel") == [[1, 2, 3, 3, 0], [3, 0]]
     assert rows(tmp_path, "case") == [[2, 1, 1, 1, 0], [1, 0]]  # as the parser saw the words
@@ -293,7 +306,7 @@ def test_neither_workers_nor_controls_change_other_features(tmp_path, monkeypatc
     text, trees, conllu = map("".join, zip(*(random_line(Random(i)) for i in range(200)), strict=True))
     write(tmp_path, text=text, trees=trees, conllu=conllu)
     run(tmp_path)
-    own = {feature: rows(tmp_path, feature) for feature in FEATURES if feature != "deprel"}
+    own = {feature: rows(tmp_path, feature) for feature in FEATURES if feature not in ("deprel", "category")}
     options = ["--control", control] if control else []
     run(tmp_path, *options)
     before = contents(tmp_path)

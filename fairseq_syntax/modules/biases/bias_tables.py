@@ -1,6 +1,7 @@
 """Learned biases: a table with one number for each head and bucket of pairs of positions.
 
-Buckets are of relative positions (no syntax), paths in the dependency tree, and heights of common constituents.
+Buckets are of relative positions and word boundaries (no syntax), paths in the dependency tree, and heights of common
+constituents.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
 from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
-from fairseq_syntax.modules.dependency import ancestors, common_ancestors
+from fairseq_syntax.modules.dependency import ancestors, common_ancestors, is_eos
 from fairseq_syntax.modules.numerics import at_least_float32
 from syntax_data.features import INFINITE
 
@@ -61,9 +62,13 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
     for other, more in zip(others, of_others, strict=True):
         sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
         columns = columns * other.shape[1] + more
-    # On a CPU taking columns has a faster gradient than F.embedding or one-hot vectors.
-    bias = sums.index_select(1, columns.flatten()).view(len(sums), *columns.shape).transpose(0, 1)
-    return AttentionBias(bias=bias)
+    return AttentionBias(bias=columns_of(sums, columns))
+
+
+def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
+    """Return columns of a table, ``(batch, heads, n, n)``, by their numbers, ``(batch, n, n)``."""
+    # On a CPU this has a faster gradient than F.embedding or one-hot vectors.
+    return table.index_select(1, numbers.flatten()).view(len(table), *numbers.shape).transpose(0, 1)
 
 
 class TableBias(SyntaxBias):
@@ -94,6 +99,29 @@ class RelativePosition(TableBias):
         distance = offset.abs()
         wide = torch.stack([distance >= least for least in _WIDE]).sum(dim=0)  # nothing is sent to a GPU
         return Buckets(_FARTHEST + offset.sign() * (distance.clamp(max=_LARGEST_OWN) + wide))
+
+
+@register_syntax_bias("word")
+class WordBoundary(TableBias):
+    """A learned bias by word boundaries and the side, no syntax.
+
+    It has what the biases of flat trees tell (``--control flat``), and needs no parse: a control, which a parse must be
+    better than. Buckets of a j to the left: 0 in the same word; 1 in the sentence's first word; 2 in another word; 3 of
+    ``</s>``, as i. To the right 4 more: 5 if i is in the first word, 7 if j is ``</s>``. 8 is the position itself.
+    """
+
+    features = ("word",)
+    buckets = 9
+
+    def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
+        (word,) = features
+        n = word.shape[1]
+        of_first, of_eos = (at.unsqueeze(2) | at.unsqueeze(1) for at in (word == 0, is_eos(word)))
+        kind = torch.where(of_first, 1, 2).masked_fill_(of_eos, 3)
+        kind.masked_fill_(word.unsqueeze(2) == word.unsqueeze(1), 0)
+        number = kind + 4 * torch.ones(n, n, dtype=torch.long, device=word.device).triu(1)
+        number.diagonal(dim1=1, dim2=2).fill_(8)
+        return Buckets(number)
 
 
 @register_syntax_bias("tree_path")

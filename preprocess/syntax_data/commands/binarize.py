@@ -11,7 +11,7 @@ For each split, PREFIX.LANG is the subword text that fairseq-preprocess read, wh
 PARSE.LANG.trees (one bracketed tree a line) and PARSE.LANG.conllu (CoNLL-U, one sentence a line of the text), either or
 both, are its parses; brackets.py and conllu.py in syntax_data/trees/ say how a line has no parse. If
 fairseq-syntax-parse wrote them, PARSE.LANG.parse.json names the parser, and the hashes that tell whether parses or text
-changed since.
+changed since. Without parses, --features word,case,position come from the subwords alone.
 
 With --only-source, as in fairseq-preprocess, no name has a language: PREFIX is the text itself, and its parses are
 PARSE.trees and PARSE.conllu.
@@ -127,7 +127,8 @@ def get_parser() -> argparse.ArgumentParser:
         help="for comparisons, instead of the parser's trees and heads write right-branching, left-branching, random "
         "or flat ones over the same words; shuffled: those of another sentence of the split with as many words; "
         "noise:P: P percent of the heads and brackets are random wrong ones; random-tags: the parser's, with the parts "
-        "of speech in random order; no-parse: none. @2 after random, shuffled, noise:P or random-tags draws others "
+        "of speech in random order; dummy-tags: the parser's, with a random part of speech, relation and category for "
+        "each word form; no-parse: none. @2 after random, shuffled, noise:P, random-tags or dummy-tags draws others "
         "(default: the parser's trees)",
     )
     parser.add_argument(
@@ -189,17 +190,18 @@ def _find_split(
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
-    if not parses:
+    wanted = args.features.split(",") if args.features else []
+    of_text = bool(wanted) and all(name in FEATURES and FEATURES[name].source is None for name in wanted)
+    if not parses and not (of_text and parse_prefix == text_prefix):
         message = f"expected parses in {' or '.join(paths.values())}, found neither; --trainparse, --validparse and "
         raise InputError(prefix, None, f"{message}--testparse name other paths")
     possible = [name for name, feature in FEATURES.items() if feature.source in (None, *parses)]
-    wanted = args.features.split(",") if args.features else possible
     for feature in wanted:
         if feature not in FEATURES:
             raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
         if feature not in possible:
             raise InputError(f"{prefix}.{FEATURES[feature].source}", None, f"expected parses for {feature}, found none")
-    features = [name for name in possible if name in wanted]
+    features = [name for name in possible if name in (wanted or possible)]
     return Split(text, prefix, parses, features, tokens, vocabulary)
 
 

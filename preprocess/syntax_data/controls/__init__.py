@@ -12,11 +12,14 @@ control               instead of a sentence's tree and heads                    
 ``shuffled``          the tree and the heads of another sentence with as many words               others.py
 ``noise:P``           P percent of the brackets and of the heads are random wrong ones            noise.py
 ``random-tags``       the same; the parts of speech of the line's words in random order           tags.py
+``dummy-tags``        the same; a random part of speech, relation and category for each word form  tags.py
 ``no-parse``          nothing: a sentence without a parse                                         control.py
 ====================  ==========================================================================  =================
 
-Words stay, and so do their parts of speech, but for ``random-tags``. A random draw depends on the sentence's text and
-on the number after an ``@`` at the end of the control (``random@2``): another number, other draws.
+Words stay, and so do their parts of speech, relations and categories, but for ``random-tags``, ``dummy-tags``, and
+``shuffled``, whose relations and categories are the other sentence's. A random draw depends on the sentence's text,
+under ``dummy-tags`` on the word's form, and on the number after an ``@`` at the end of the control (``random@2``):
+another number, other draws.
 """
 
 from syntax_data.controls.control import KINDS, Control

@@ -10,11 +10,11 @@ from random import Random
 from syntax_data.controls.from_length import FROM_LENGTH, control_heads, control_trees
 from syntax_data.controls.noise import noisy_heads, noisy_tree
 from syntax_data.controls.shuffled import SentencePool
-from syntax_data.controls.tags import random_tags
+from syntax_data.controls.tags import dummy_categories, dummy_tags, random_tags
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 #: The kinds of controls; ``noise`` has its percentage after a colon.
-KINDS = (*FROM_LENGTH, "shuffled", "noise", "random-tags", "no-parse")
+KINDS = (*FROM_LENGTH, "shuffled", "noise", "random-tags", "dummy-tags", "no-parse")
 
 _SPELLED = re.compile(r"(?P<kind>[a-z-]+)(:(?P<percent>[0-9]{1,3}))?(@(?P<seed>[0-9]{1,9}))?")
 
@@ -45,7 +45,7 @@ class Control:
         """
         spelled = _SPELLED.fullmatch(text)
         if spelled is None or (kind := spelled["kind"]) not in KINDS:
-            kinds = ", ".join([*FROM_LENGTH, "shuffled", "noise:PERCENT", "random-tags"])
+            kinds = ", ".join([*FROM_LENGTH, "shuffled", "noise:PERCENT", "random-tags", "dummy-tags"])
             raise ValueError(f"--control: expected {kinds} or no-parse, and perhaps @SEED behind it, found {text!r}")
         if (kind == "noise") != (spelled["percent"] is not None) or int(spelled["percent"] or 0) > 100:
             expected = "a percentage, an integer from 0 to 100, after noise: and no other control"
@@ -56,6 +56,11 @@ class Control:
         """As :meth:`read` reads it."""
         percent = f":{self.percent}" if self.kind == "noise" else ""
         return f"{self.kind}{percent}{f'@{self.seed}' if self.seed else ''}"
+
+    @property
+    def draws_categories(self) -> bool:
+        """Its trees have categories of their own; under other controls words keep theirs, as they do relations."""
+        return self.kind in ("shuffled", "dummy-tags")
 
     def parses(
         self, trees: Trees, dependencies: Dependencies, *, text: str, pool: SentencePool | None
@@ -78,6 +83,8 @@ class Control:
             made = pool.parses(own_trees, own, seed)
         elif self.kind == "random-tags":
             made = own_trees, own and random_tags(own, seed)
+        elif self.kind == "dummy-tags":
+            made = own_trees and dummy_categories(own_trees, self.seed), own and dummy_tags(own, self.seed)
         elif self.kind == "noise":
             marks, draws = Random(seed), Random(f"{seed} brackets")
             share = self.percent / 100

@@ -1,7 +1,7 @@
 """``shuffled``: the tree and the heads of another sentence with as many words.
 
-Both are of the same other line, whole, with all its sentences. Relations (DEPREL) come with the heads, everything else
-of CoNLL-U stays with the word. The other line never has the same words, case aside.
+Both are of the same other line, whole, with all its sentences. Relations (DEPREL) come with the heads and categories
+with the tree, everything else of CoNLL-U stays with the word. The other line never has the same words, case aside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from heapq import heappush, heappushpop
 from itertools import chain
 from random import Random
 
+from syntax_data.trees.categories import with_categories, word_categories
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree
 
 #: Lines of each length that are kept to draw from.
@@ -33,6 +34,7 @@ class Shape:
     Attributes:
         words: a hash of the line's words.
         trees: of each tree the first word and the end of each bracket, one after another.
+        categories: of the words.
         heads: as :class:`DependencyTree` has them.
         deprel: likewise.
         sentences: likewise.
@@ -40,6 +42,7 @@ class Shape:
 
     words: int
     trees: list[array[int]] | None
+    categories: list[str]
     heads: array[int] | None
     deprel: list[str]
     sentences: int
@@ -61,6 +64,7 @@ class SentencePool:
             shape = Shape(
                 words=_hash("".join(words).casefold()),
                 trees=None if trees is None else [array("I", chain(*tree.brackets())) for tree in trees],
+                categories=[*map(sys.intern, word_categories(trees or ()))],
                 heads=None if dependencies is None else array("I", dependencies.heads),
                 deprel=[] if dependencies is None else [*map(sys.intern, dependencies.deprel)],
                 sentences=0 if dependencies is None else dependencies.sentences,
@@ -91,6 +95,7 @@ class SentencePool:
             for bounds in shape.trees:  # the first bracket is the whole sentence
                 brackets = dict.fromkeys(zip(bounds[::2], bounds[1::2], strict=True), "X")
                 trees.append(Tree.from_brackets([next(rest) for _ in range(bounds[1])], brackets))
+            trees = with_categories(trees, shape.categories)
         if dependencies and shape.heads:
             dependencies = dependencies.with_heads([*shape.heads], deprel=shape.deprel, sentences=shape.sentences)
         return trees, dependencies

@@ -10,6 +10,7 @@ head      0 if the subword's word is a root, else 1 + the index of its head's wo
           ``</s>``
 deprel    number of the label of the word's dependency relation to its head                    labels
 upos      number of the label of the word's universal part of speech                           labels
+category  number of the label of the constituent right above the word's part of speech         labels
 case      case of the word's first letter                                                      surface
 position  the subword's place in its word                                                      surface
 ========  ===================================================================================  ============
@@ -37,7 +38,7 @@ import numpy as np
 from syntax_data.features.dependencies import Head
 from syntax_data.features.distance import Distance
 from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
-from syntax_data.features.labels import WordLabel
+from syntax_data.features.labels import Category, WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
 
@@ -52,6 +53,7 @@ FEATURES: dict[str, Feature] = {
         Head(),
         WordLabel("deprel", lambda tree: tree.deprel),
         WordLabel("upos", lambda tree: tree.upos),
+        Category(),
         Case(),
         Position(),
     )

@@ -15,6 +15,7 @@ from syntax_data.text.alignment import AlignmentError, Subwords, align
 from syntax_data.text.subwords import SUBWORDS, read_markers
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
+from syntax_data.trees.categories import word_categories
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES
 from syntax_data.trees.tree import NoParse, trace_hint
 
@@ -76,6 +77,7 @@ def align_sentence(
                 hint = trace_hint(parse) if kind == TREES.name else ""
                 parse, aligned.mismatches[kind] = NoParse("mismatch"), AlignmentError(f"{error}{hint}")
         aligned.parses[kind] = parse
+    labelled = aligned.trees
     if settings.control:
         control = Control.read(settings.control)
         of_symbols = {i for symbol in symbols for i in symbol}
@@ -84,6 +86,8 @@ def align_sentence(
         trees, dependencies = control.parses(aligned.trees, aligned.dependencies, text=plain, pool=pool)
         drawn = {TREES.name: trees, CONLLU.name: dependencies}
         aligned.parses = {kind: drawn[kind] for kind in aligned.parses}
-    if isinstance(aligned.trees, list):
+        labelled = aligned.trees if control.draws_categories else labelled
+    if isinstance(aligned.trees, list) and isinstance(labelled, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
+        aligned.categories = word_categories(labelled)
     return aligned

@@ -1,4 +1,4 @@
-"""``deprel`` and ``upos``: labels of the word's relation and part of speech.
+"""``deprel``, ``upos`` and ``category``: labels of the word's relation, part of speech and constituent.
 
 Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``, and a symbol.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from syntax_data.features.feature import Feature, Rows, Wrong
 from syntax_data.features.sentence import AlignedSentence
-from syntax_data.trees.formats import CONLLU
+from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import DependencyTree
 
 
@@ -53,3 +53,18 @@ class WordLabel(LabelFeature):
             return []
         labels = self.of_words(sentence.dependencies)
         return [*(number(labels[word]) for word in sentence.word_of), 0]
+
+
+class Category(LabelFeature):
+    """Categories of the constituents right above the words' parts of speech.
+
+    See :func:`syntax_data.trees.categories.word_categories`.
+    """
+
+    name = "category"
+    source = TREES.name
+    labels = ()
+
+    def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
+        categories = sentence.categories
+        return [] if categories is None else [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]

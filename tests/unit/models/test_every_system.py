@@ -17,19 +17,27 @@ from fairseq_syntax.modules.biases import bias_names
 from fairseq_syntax.modules.gates import COMBINATIONS
 from fairseq_syntax.modules.syntax_batch import SPECIAL
 from fairseq_syntax.modules.trace import SyntaxTrace
+from fairseq_syntax.testing import LABELS
 from pairwise import pairwise
 from small import alone, encode
 from systems import ROBERTAS, SUPERVISED, SYSTEMS
 
 GATED = "gated_syntax_transformer"
 
+#: Edges with values.
+EDGES = {"tree_edge_values": True, "deprel_labels": " ".join(LABELS)}
+
 #: Variants by name: architecture and options.
 LEARNED = {
     "position bias alone": ("relative_position_transformer", {}),
+    "words and position, product": ("word_position_transformer", {}),
     "trees and position, product": ("tree_bias_transformer", {}),
     "position, pure": (GATED, {"syntax_masks": "position", "syntax_combination": "pure"}),
     "trees, gate": (GATED, {"syntax_masks": "tree_path,tree_height"}),
     "all tables": (GATED, {"syntax_masks": "position,tree_path,tree_height", "syntax_combination": "average"}),
+    "trees and edges, product": ("tree_bias_transformer", {"syntax_masks": "tree_path,tree_height,tree_edge", **EDGES}),
+    "supertags": ("tree_bias_transformer", systems.SUPERTAGS),
+    "keys": ("relative_position_transformer", {**systems.SUPERTAGS, "feature_keys": True}),
     "two heads": (GATED, {"syntax_masks": "position,tree_path", "syntax_heads": 2, "position_bias": True}),
 }
 VARIANTS = {
@@ -38,8 +46,10 @@ VARIANTS = {
     "pure": (GATED, {"syntax_combination": "pure", "syntax_dropout": 0.5}),
     "product": (GATED, {"syntax_combination": "product", "position_bias": True}),
     **LEARNED,
+    "edges, gate": (GATED, {"syntax_masks": "tree_edge,slr", **EDGES}),
 }
 ALL = {**VARIANTS, **{system: (system, {}) for system in ROBERTAS}}
+ALL["supertags_roberta"] = ("gated_syntax_roberta", systems.SUPERTAGS)
 
 every_system = pytest.mark.parametrize("system", [*SYSTEMS, *ROBERTAS])
 every_variant = pytest.mark.parametrize("variant", ALL)
@@ -56,11 +66,6 @@ def shut_gates(net):
         gate.fc2.bias.data.fill_(-1e4)
 
 
-def no_tables(net):
-    for table in net.encoder.embed_tokens.tables.values():
-        table.data.zero_()
-
-
 def no_mixture(net):
     net.encoder.tree_mixing.weight.data.zero_()
 
@@ -75,7 +80,7 @@ NEUTRAL = [
     ("pascal_transformer", {"parent_ignoring": 1.0}, as_it_is),  # in training
     ("sla_transformer", {"sla_distance": 30}, as_it_is),
     ("sg_net_transformer", {"fusion_weight": 1.0}, as_it_is),
-    ("syntax_infused_transformer", {}, no_tables),
+    ("syntax_infused_transformer", {"awake": False}, as_it_is),
     ("lisa_transformer", {"syntax_combination": "gate", "gate_batch_norm": False}, shut_gates),
     ("seprem_transformer", {}, no_mixture),
     *((system, {**options, "awake": False}, as_it_is) for system, options in LEARNED.values()),  # tables of zeros
@@ -105,8 +110,9 @@ def test_a_neutral_setting_equals_stock(setting, training, left_pad, normalize_b
 
 #: Variants in which a sentence without a parse has no syntax; on top, masks that need no parse give it none.
 OF_PARSES = {
-    **{v: VARIANTS[v] for v in VARIANTS if v in systems.PARSED or v in ("average", "pure", "trees, gate")},
+    **{v: VARIANTS[v] for v in (*systems.PARSED, "average", "pure", "trees, gate", "edges, gate")},
     "syntax_infused_transformer": ("syntax_infused_transformer", {"feature_embeddings": "upos"}),
+    "supertags": ("gated_syntax_transformer", systems.SUPERTAGS),
     "position on top": ("sg_net_transformer", {"syntax_masks": "sdoi,position"}),
     "lisa on top": ("sg_net_transformer", {"syntax_masks": "lisa,sdoi"}),
 }
@@ -281,7 +287,7 @@ def test_missing_features_are_named_and_labels_are_not_missed(system):
 )  # fmt: skip
 def test_every_mask_trains_under_every_combination_and_with_another(mask, combination, other):
     options = {"syntax_masks": f"{mask},{other}" if other else mask, "syntax_combination": combination, "slr": "hard"}
-    net = small.model(**options, syntax_layers="1,top").train()
+    net = small.model(**options, syntax_layers="1,top", **EDGES).train()
     found = systems.loss(net, systems.batch(), predictions=True)
     found.backward()
     assert found.isfinite()
@@ -326,6 +332,7 @@ REACHES = [
     ("sg_net_transformer", "syntax_masks", "none"),
     ("syntax_infused_transformer", "feature_embeddings", "upos"),
     ("syntax_infused_transformer", "feature_merge", "concatenate"),
+    ("syntax_infused_transformer", "supertags", True),
     ("lisa_transformer", "lisa_hidden_dim", 3),
     ("lisa_transformer", "lisa_teacher_forcing", False),
     ("lisa_transformer", "syntax_layers", "2"),
@@ -364,6 +371,7 @@ def gate(masks: int, d: int = 512, hidden: int = 64, heads: int = 8) -> int:
 ADDED = {
     "gated_syntax_transformer": 6 * gate(1),
     "relative_position_transformer": 6 * 8 * 45,
+    "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
     "distance_transformer": 0,
     "pascal_transformer": 0,

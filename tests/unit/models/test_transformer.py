@@ -110,6 +110,9 @@ INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge
         ({**INFUSED, "upos_labels": "</s> A A"}, "--upos-labels: expected </s> and then labels, each once"),
         ({**INFUSED, "upos_labels": None}, "--upos-labels: expected labels, or --task syntax_translation"),
         ({"syntax_masks": "lisa", "syntax_combination": "product"}, "--syntax-combination product: expected without"),
+        ({"supertags": True}, "--supertags: expected with --feature-embeddings, found none"),
+        ({**systems.SUPERTAGS, "feature_keys": True, "no_cross_attention": True}, "expected without --no-cross-att"),
+        ({**systems.SUPERTAGS, "feature_keys": True, "cross_self_attention": True}, "without --cross-self-attention"),
         ({"distance_prediction": True}, "--distance-prediction: expected with --tree-mixing"),
     ],
     ids=str,
@@ -178,6 +181,7 @@ def test_command_line_declares_every_option_with_help():
 OWN = {
     "gated_syntax_transformer": "",
     "relative_position_transformer": "syntax_masks position_bias",
+    "word_position_transformer": "syntax_masks syntax_combination position_bias",
     "tree_bias_transformer": "syntax_masks syntax_combination position_bias",
     "distance_transformer": "syntax_masks syntax_combination syntax_layers",
     "pascal_transformer": "syntax_masks syntax_combination syntax_layers",

@@ -17,6 +17,7 @@ from syntax_data.controls import KINDS, Control, SentencePool, control_heads, co
 from syntax_data.controls.noise import noisy_heads, noisy_tree
 from syntax_data.controls.shuffled import MOST, NO_OTHER
 from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.categories import word_categories
 from syntax_data.trees.conllu import format_conllu, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree, sentence_sizes
 
@@ -94,8 +95,9 @@ def test_laws(sizes, seed, control):
         within = heads.heads[first:end]
         assert within.count(0) == 1
         assert all(head == 0 or first < head <= end for head in within)
+    assert (heads.tokens, heads.sentences) == (real.tokens, len(sizes))
     order = sorted if control.kind == "random-tags" else list
-    assert (heads.tokens, order(heads.upos), heads.sentences) == (real.tokens, order(real.upos), len(sizes))
+    assert (order(heads.upos) == order(real.upos)) == (control.kind != "dummy-tags")
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from(ALL))
@@ -135,6 +137,22 @@ def test_random_tags_come_in_another_order_and_the_parses_stay():
         assert (made, heads.heads, heads.deprel) == (trees, real.heads, real.deprel)
         assert sorted(heads.upos) == sorted(real.upos)
     assert len({tuple(of.upos) for of in (real, *(heads for _, heads in found))}) == 3
+
+
+def test_dummy_tags_are_one_for_each_form_and_the_parses_stay():
+    forms = [f"w{i % 300}" for i in range(900)]
+    own = [Tree("S", [Tree("NP", forms[:2]), *forms[2:]])], DependencyTree(forms, [0, *range(1, 900)])
+    found = []
+    for text, name in (("a", "dummy-tags"), ("b", "dummy-tags"), ("a", "dummy-tags@1")):
+        (tree,), heads = Control.read(name).parses(*own, text=text, pool=None)
+        assert (brackets(tree), heads.heads) == (brackets(own[0][0]), own[1].heads)
+        found.append([heads.upos, heads.deprel, word_categories([tree])])
+    assert found[0] == found[1]
+    for labels, other, count in zip(found[0], found[2], (17, 37, 26), strict=True):
+        assert labels[:300] == labels[300:600] == labels[600:]
+        assert labels != other
+        assert len({*labels}) == count
+        assert max(Counter(labels[:300]).values()) < 3 * 300 / count
 
 
 def test_random_heads_fit_the_random_tree():
@@ -215,9 +233,10 @@ def test_shuffled_takes_the_other_line_whole():
     pool = SentencePool()
     pool.add(1, *own)
     columns = [["_"] * 3 + ["U"] + ["_"] * 3 + [label] + ["_"] * 2 for label in ("root", "obj", "det")]
-    pool.add(2, [Tree("S", ["x", Tree("N", ["z", "y"])])], DependencyTree(list("xzy"), [0, 3, 1], columns))
+    tree = Tree("S", [Tree("N", [Tree("T", ["x"])]), Tree("N-1", ["z", "y"])])
+    pool.add(2, [tree], DependencyTree(list("xzy"), [0, 3, 1], columns))
     trees, heads = Control.read("shuffled").parses(*own, text="", pool=pool)
-    assert [bracketed(tree) for tree in trees] == ["(X a (X b c))"]
+    assert [bracketed(tree) for tree in trees] == ["(X (N (X a)) (X (N (X b)) (N (X c))))"]
     assert (heads.tokens, heads.heads, heads.sentences, heads.depth) == (list("abc"), [0, 3, 1], 1, 3)
     assert heads.deprel == ["root", "obj", "det"]
     assert heads.upos == ["_"] * 3
@@ -250,6 +269,7 @@ NAMES = {
     "noise:20": Control("noise", percent=20),
     "noise:100@7": Control("noise", percent=100, seed=7),
     "random@2": Control("random", seed=2),
+    "dummy-tags@3": Control("dummy-tags", seed=3),
 }
 
 
@@ -265,7 +285,7 @@ def test_names(text, control):
     [
         (
             ["", "Flat", "tree", "flat@", "flat@x", "noise:0.2", "flat,random"],
-            "right-branching, .*random-tags or no-parse",
+            "right-branching, .*random-tags, dummy-tags or no-parse",
         ),
         (["noise", "noise:101", "flat:3"], "a percentage, an integer from 0 to 100, after"),
     ],

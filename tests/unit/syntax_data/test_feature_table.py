@@ -15,10 +15,12 @@ from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.features.feature import Rows
 from syntax_data.text.subwords import subword_reader
 from syntax_data.text.symbols import SymbolPattern
+from syntax_data.trees.brackets import parse_brackets
+from syntax_data.trees.categories import word_categories
 from syntax_data.trees.tree import DependencyTree, NoParse
 
 subword_nmt, sentencepiece, byte_bpe = map(subword_reader, ("subword_nmt", "sentencepiece", "byte_bpe"))
-LABELS = ("</s>", "a", "b")
+LABELS = ("</s>", "a", "b", "N", "T", "U")
 SETTINGS = Settings()
 WITH_SYMBOLS = Settings(symbols="<t>")
 
@@ -32,7 +34,7 @@ def sentence(random: Random, words: int, settings: Settings = SETTINGS):
     leaves = tree.leaves()
     subwords = [s for leaf in leaves for s in random.choice([[leaf], [f"{leaf[0]}@@", leaf[1:]]])]
     heads = [random.randint(1, i) if i else 0 for i in range(words)]
-    columns = [[*"___", random.choice(LABELS[1:]), *"___", random.choice(LABELS[1:]), *"__"] for _ in range(words)]
+    columns = [[*"___", random.choice(LABELS[1:3]), *"___", random.choice(LABELS[1:3]), *"__"] for _ in range(words)]
     parses = {"trees": [tree], "conllu": DependencyTree(leaves, heads, columns)}
     for at in range(len(subwords), -1, -1) if settings.symbols else ():
         if not subwords[:at] or not subwords[at - 1].endswith("@@"):
@@ -89,6 +91,30 @@ def test_without_their_parse_features_have_no_values():
     assert not of_another_text.mismatches
 
 
+@pytest.mark.parametrize(
+    ("trees", "expected"),
+    [
+        ("(ROOT (S (NP-SBJ-1 (PRP He)) (VP (VBZ saw) (NP=2 (DT the) (NN dog))) (. .)))", "NP VP NP NP S"),
+        ("(S He (VP runs))", "S S"),  # VP might be a part of speech
+        ("(NN dog) (S (S (NP (NP (NNS cats)))) (X and) us)", "NN NP S S"),
+        ("( (NP=3 a b) (-LRB- c d) e)", "NP NP -LRB- -LRB- _"),
+    ],
+)
+def test_a_category_is_that_of_the_constituent_above_the_part_of_speech(trees, expected):
+    assert word_categories(parse_brackets(trees, path="x", line=1)) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("control", "expected"),
+    [(None, [1, 1, 1, 2, 0]), ("flat", [1, 1, 1, 2, 0]), ("noise:100", [1, 1, 1, 2, 0]), ("no-parse", [])],
+)
+def test_words_keep_their_categories_under_other_trees(control, expected):
+    subwords = subword_nmt(["the", "d@@", "og", "barks"])
+    (tree,) = parse_brackets("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", path="x", line=1)
+    made = align_sentence("the d@@ og barks", subwords, {"trees": [tree]}, settings=Settings(control=control))
+    assert FEATURES["category"].of(made, ["</s>", "NP", "VP"].index) == expected
+
+
 MASKS = {
     "slr": lambda f: SyntacticLocalRange(form="hard").log_mask(f["distance"]),
     "sdoi": lambda f: SyntacticDependencyOfInterest().log_mask(f["word"], f["head"]),
@@ -106,7 +132,7 @@ def test_symbols_leave_the_other_words_as_they_are(seed):
     expected, found = all_values(plain), all_values(made)
     of_symbols = {i for symbol in made.symbols for i in symbol}
     others = [i for i in range(len(found["word"])) if i not in of_symbols]
-    for name in ("distance", "deprel", "upos", "case", "position"):
+    for name in ("distance", "deprel", "upos", "category", "case", "position"):
         assert [found[name][i] for i in others] == expected[name], name
     number = dict(zip((found["word"][i] for i in others), expected["word"], strict=True))
     assert [number[found["word"][i]] for i in others] == expected["word"]
@@ -114,7 +140,9 @@ def test_symbols_leave_the_other_words_as_they_are(seed):
     for symbol in made.symbols:
         (word,) = {found["word"][i] for i in symbol}
         assert word not in number
-        assert {found[name][i] for name in ("head", "deprel", "upos", "case", "position") for i in symbol} == {0}
+        assert {
+            found[name][i] for name in ("head", "deprel", "upos", "category", "case", "position") for i in symbol
+        } == {0}
     for name, mask in MASKS.items():
         whole, without = (mask({k: torch.tensor([v]) for k, v in f.items()})[0] for f in (found, expected))
         assert torch.equal(whole[others][:, others], without), name

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from syntax_data.trees.categories import category
 from syntax_data.trees.tree import Tree
 
 #: Instead of a label or head that a sentence or word does not have.
@@ -31,11 +32,7 @@ def top_constituents(trees: Sequence[Tree]) -> str | None:
         node = node.children[0]
     if isinstance(node, str):
         return None
-    return " ".join("_" if isinstance(child, str) else _category(child.label) for child in node.children)
-
-
-def _category(label: str) -> str:
-    return label if label.startswith("-") else label.split("-")[0].split("=")[0]
+    return " ".join("_" if isinstance(child, str) else category(child.label) for child in node.children)
 
 
 def balanced_classes(values: np.ndarray, most: int, train: np.ndarray) -> tuple[np.ndarray, list[str]]:

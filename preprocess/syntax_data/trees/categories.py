@@ -1,0 +1,54 @@
+"""Categories: labels of constituents, one for each word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from syntax_data.trees.tree import Tree
+
+
+def category(label: str) -> str:
+    """A constituent's label without functions and indices: ``NP`` of ``NP-SBJ-1`` and ``NP=2``; ``_`` if empty."""
+    return label if label.startswith("-") else label.split("-")[0].split("=")[0] or "_"
+
+
+def word_categories(trees: Sequence[Tree]) -> list[str]:
+    """The category of the constituent right above each word's part of speech.
+
+    A part of speech is a node over this one word and nothing else; a word without one has the constituent that it is a
+    child of. So ``He`` and ``runs`` have NP and VP in (S (NP (PRP He)) (VP (VBZ runs))), and both have S in
+    (S He runs).
+    """
+    found = []
+    for tree in trees:
+        above: list[Tree] = []
+        for node, step in tree.walk():
+            if isinstance(node, str):
+                is_tag = len(above[-1].children) == 1 and len(above) > 1
+                found.append(category(above[-2 if is_tag else -1].label))
+            elif step > 0:
+                above.append(node)
+            else:
+                above.pop()
+    return found
+
+
+def with_categories(trees: Sequence[Tree], categories: Iterable[str]) -> list[Tree]:
+    """The same trees whose words have these categories: each word is below a unary chain of its own."""
+    rest = iter(categories)
+    return [_with_categories(tree, rest) for tree in trees]
+
+
+def _with_categories(tree: Tree, categories: Iterator[str]) -> Tree:
+    stack = [Tree("", [])]
+    for node, step in tree.walk():
+        if isinstance(node, str):
+            stack[-1].children.append(Tree(next(categories), [Tree("X", [node])]))
+        elif step > 0:
+            stack.append(Tree(node.label, []))
+        else:
+            node = stack.pop()
+            stack[-1].children.append(node)
+    (root,) = stack[0].children
+    assert isinstance(root, Tree)
+    return root

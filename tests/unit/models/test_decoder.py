@@ -1,0 +1,66 @@
+"""The decoder whose cross-attention has features of the source in its keys."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from fairseq.models.transformer import TransformerDecoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
+
+import systems
+from fairseq_syntax.models.decoder import FeatureKeyDecoder
+
+SYSTEM = "tree_bias_transformer"
+KEYS = {**systems.SUPERTAGS, "feature_keys": True}
+
+
+def test_without_the_option_it_is_fairseqs():
+    decoder = systems.model(SYSTEM, **systems.SUPERTAGS).decoder
+    assert type(decoder) is TransformerDecoderBase
+    assert type(decoder.layers[0]) is TransformerDecoderLayerBase
+    keys = systems.model(SYSTEM, **KEYS).decoder
+    assert type(keys) is FeatureKeyDecoder
+    assert {name: p.shape for name, p in keys.named_parameters()} == {n: p.shape for n, p in decoder.named_parameters()}
+
+
+def test_keys_have_features_and_values_have_none():
+    """K = W_K (H + W t), V = W_V H, as one layer's attention computes them in generation and caches them."""
+    net = systems.model(SYSTEM, **KEYS).eval()
+    net_input, state = systems.batch(), {}
+    out = net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"])
+    net.decoder(net_input["prev_output_tokens"][:, :1], encoder_out=out, incremental_state=state)
+    attention = net.decoder.layers[0].encoder_attn
+    cached = attention._get_input_buffer(state)
+    h, t = out["encoder_out"][0], net.encoder.embed_tokens.of_features(net_input["src_syntax"]).transpose(0, 1)
+    keys = attention.k_proj.weight @ (h + 32**0.5 * t @ net.encoder.feature_keys.weight.T).unsqueeze(3)
+    values = attention.v_proj.weight @ h.unsqueeze(3)
+    for name, expected, projection in (
+        ("prev_key", keys, attention.k_proj),
+        ("prev_value", values, attention.v_proj),
+    ):
+        found = cached[name].permute(2, 0, 1, 3).flatten(2)  # of heads, (batch, heads, n, head_dim)
+        torch.testing.assert_close(found, expected.squeeze(3) + projection.bias, rtol=1e-4, atol=1e-5)
+    without = attention.k_proj(torch.cat([h, torch.zeros_like(h)], dim=2))
+    assert (without - keys.squeeze(3) - attention.k_proj.bias).abs().amax(dim=(0, 2))[:3].min() > 0.1
+
+
+@pytest.mark.parametrize("precision", ["float32", "autocast"])
+def test_generation_step_by_step_with_reordered_beams_equals_one_pass(precision):
+    net = systems.model(SYSTEM, **KEYS, decoder_layers=2).eval()
+    net_input = systems.batch()
+    beams = torch.arange(4).repeat_interleave(2)  # two a sentence
+    order = torch.tensor([1, 0, 2, 2, 7, 6])  # the third sentence has ended
+    tokens = torch.randint(5, 40, (8, 5), generator=torch.Generator().manual_seed(1))
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"), torch.no_grad():
+        out = net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"])
+        out = net.encoder.reorder_encoder_out(out, beams)
+        left = net.encoder.reorder_encoder_out(out, order)
+        expected, _ = net.decoder(tokens[order], encoder_out=left)
+        state = {}
+        for step in range(1, 4):
+            net.decoder(tokens[:, :step], encoder_out=out, incremental_state=state)
+        net.decoder.reorder_incremental_state_scripting(state, order)
+        for step in (4, 5):
+            logits, _ = net.decoder(tokens[order][:, :step], encoder_out=left, incremental_state=state)
+            tolerance = 1e-5 if precision == "float32" else 0.1
+            torch.testing.assert_close(logits[:, -1], expected[:, step - 1], rtol=tolerance, atol=tolerance)
