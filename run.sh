@@ -30,7 +30,8 @@ set_up() {  # for the extras of the package that are named
     # An installation that is changed while programs run would break them: only if there is something new.
     local installed="$venv/.is-installed" has="$venv/.has-$1"
     if [ ! -e "$installed" ] ||
-        [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess -newer "$installed" -name '*.*' -print -quit)" ]; then
+        [ -n "$(find setup.py pyproject.toml fairseq_syntax preprocess examples/experiments/syntax_experiments \
+            -newer "$installed" -name '*.*' ! -path '*/__pycache__/*' -print -quit)" ]; then
         echo "Installing into $venv: this package [$1] …"
         rm -rf build  # pip would install modules from it that are no longer there
         "$venv/bin/pip" install --quiet --no-build-isolation ".[$1]"

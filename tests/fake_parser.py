@@ -1,4 +1,4 @@
-"""A parser of another package: each word depends on the one before, and its columns name the call that parsed it."""
+"""A parser of another package: each word depends on the one before, its columns name the call, and its tag is X."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FakeParser(Parser):
             raise RuntimeError("told to fail")
         if not words:
             return NoParse("empty")
-        columns = [["_"] * 7 + [call, "_", "_"] for _ in words]
+        columns = [[*"___X___", call, "_", "_"] for _ in words]
         tree = DependencyTree(words, list(range(len(words))), columns)
         return self.hook(line, Parse(dependencies=tree, trees=[Tree("S", [Tree(call, [word]) for word in words])]))
 

@@ -65,7 +65,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     net = small.model(system, **{**SYSTEMS.get(system, {}), **ROBERTAS.get(system, {}), **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
-        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.weight$", name):
+        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+)\.(weight|vectors)$", name):
             parameter.data.normal_(generator=generator)
         elif awake and re.search(r"\.(tables|supertags|feature_keys)\.", name):
             parameter.data.normal_(std=parameter.shape[1] ** -0.5, generator=generator)
@@ -126,7 +126,7 @@ def batch(*, left_pad: bool = True, seed: int = 7, system: str = "") -> dict[str
 def pairs(*, seed: int = 7) -> dict[str, Any]:
     """Two pairs of sentences, one of whose second sentence has no parse, and one without any; as RoBERTa reads them."""
     random = Random(seed)
-    lengths = ((1, 6), (5, 8), (4, 3), (6, 2))
+    lengths = ((1, 6), (5, 8), (5, 3), (6, 2))
     sentences = [[features(random, words, words + 2) for words in pair] for pair in lengths]
     for sentence in (sentences[2][1], *sentences[3]):
         sentence |= {name: [] for name, feature in FEATURES.items() if feature.source}

@@ -5,6 +5,10 @@
 writes raw/rte/train.input0, .input1 and .label, a line an example. The files are as their authors publish them: GLUE's
 and SICK's tables, HANS's and SNLI's with their trees (.input0.trees, .input1.trees), and SemEval-2010 task 8, whose
 marked text is in train.input0.marked. Rows of SNLI and MNLI without a label that its annotators agree on are left out.
+
+    python examples/understanding/read_task.py sst2 dev.tsv --trees stanfordSentimentTreebank --output raw/sst/valid
+
+also writes raw/sst/valid.input0.trees: the treebank's trees of the sentences, or of the phrases in GLUE's training set.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from dataclasses import dataclass
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import atomic_write
+from syntax_data.trees.brackets import format_brackets
+from syntax_data.trees.tree import NoParse, Tree
 
 #: An example: the lines of its files, by their endings.
 Row = dict[str, str]
@@ -100,6 +106,53 @@ class SemEval:
             next(lines, None)  # the comment
 
 
+class SentimentTrees:
+    """Binary trees of the Stanford Sentiment Treebank, and those of all phrases in them, in lower case as in GLUE.
+
+    Args:
+        folder: with SOStr.txt, the words of each sentence, and STree.txt, the parents of words and constituents.
+
+    Raises:
+        InputError: the parents are not those of a tree over the words.
+    """
+
+    def __init__(self, folder: str):
+        self._trees: dict[str, Tree] = {}
+        path = os.path.join(folder, "STree.txt")
+        sentences = numbered_lines(os.path.join(folder, "SOStr.txt"))
+        for (number, words), (_, parents) in zip(sentences, numbered_lines(path), strict=True):
+            try:
+                tree = _tree(
+                    words.lower().replace("\\/", "/").split("|"), [int(parent) for parent in parents.split("|")]
+                )
+            except (ValueError, IndexError):
+                message = f"expected the parents of a tree over {short_repr(words)}, found {short_repr(parents)}"
+                raise InputError(path, number, message) from None
+            for node, step in tree.walk():
+                if step > 0 and isinstance(node, Tree):
+                    self._trees.setdefault(" ".join(node.leaves()), node)
+
+    def of(self, phrase: str) -> str:
+        """Return the tree of a phrase in brackets; ``(()) not_in_the_treebank`` without one."""
+        tree = self._trees.get(" ".join(phrase.split()))
+        return format_brackets(NoParse("not_in_the_treebank") if tree is None else [tree]).rstrip("\n")
+
+
+def _tree(words: list[str], parents: list[int]) -> Tree:
+    """Build a tree from the parents of words, and then of constituents, from 1; the root's is 0."""
+    nodes = [Tree("X", [word]) for word in words] + [Tree("X", []) for _ in parents[len(words) :]]
+    children = set()
+    for node in range(len(words)):  # parents get their children from left to right
+        while node not in children and parents[node]:
+            children.add(node)
+            nodes[parents[node] - 1].children.append(nodes[node])
+            node = parents[node] - 1
+    root = nodes[parents.index(0)]
+    if root.leaves() != words:
+        raise ValueError("expected a root above all words, in their order")
+    return root
+
+
 def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file, from 1, without their ends; a byte order mark is left out."""
     with open(path, encoding="utf-8-sig", newline="\n") as file:
@@ -132,8 +185,11 @@ def convert(args: argparse.Namespace) -> None:
     markers = args.markers.split(",")
     if len(markers) != 2 or not all(map(str.strip, markers)):
         raise ValueError(f"--markers: expected two, separated by a comma, found {args.markers!r}")
+    if args.trees is not None and args.task != "sst2":
+        raise ValueError(f"--trees: expected the task sst2, whose trees they are, found {args.task}")
+    trees = None if args.trees is None else SentimentTrees(args.trees)
     os.makedirs(os.path.dirname(args.output) or ".", exist_ok=True)
-    written = skipped = 0
+    written = skipped = without_tree = 0
     with ExitStack() as stack:
         files = {}
         for number, row in TASKS[args.task].rows(args.file, tuple(markers)):
@@ -143,6 +199,9 @@ def convert(args: argparse.Namespace) -> None:
             if empty := [ending for ending, value in row.items() if not value or len(value.splitlines()) > 1]:
                 message = f"expected one line of text as {empty[0]}, found {short_repr(row[empty[0]])}"
                 raise InputError(args.file, number, message)
+            if trees is not None:
+                row["input0.trees"] = trees.of(row["input0"])
+                without_tree += row["input0.trees"].startswith("(())")
             for ending, value in row.items():
                 if ending not in files:
                     temporary = stack.enter_context(atomic_write(f"{args.output}.{ending}"))
@@ -152,6 +211,8 @@ def convert(args: argparse.Namespace) -> None:
         if not files:
             raise InputError(args.file, None, "expected examples, found none")
     print(f"{args.output}: {written} examples; without a label that annotators agree on, and left out: {skipped}")
+    if trees is not None:
+        print(f"{args.output}.input0.trees: without a tree: {without_tree}")
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -160,6 +221,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("task", choices=TASKS, metavar="TASK", help=f"one of {', '.join(TASKS)}")
     parser.add_argument("file", metavar="FILE", help="a split, as it is published")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="beginning of the names of what is written")
+    parser.add_argument("--trees", metavar="DIR", help="for sst2: the folder with SOStr.txt and STree.txt")
     parser.add_argument(
         "--markers",
         default="[unused0],[unused1]",

@@ -112,7 +112,7 @@ def answer(args: Namespace) -> None:
 
 def _write(path: str, content: dict[str, Any]) -> None:
     with atomic_write(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
+        json.dump(content, file, ensure_ascii=False, indent=1, allow_nan=False)
         file.write("\n")
 
 

@@ -15,6 +15,7 @@ deleted, and its callers change.
 | rdrop | R-Drop repeats half of a batch | on import |
 | tensorboard_remark | a remark in front of every command | while fairseq is imported |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
+| validation_on_train | ``--valid-subset valid,train`` takes epochs from the training | on import |
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |
 | resumption | a resumed training has other batches | by the task, as batches are made |
 | upsampling | ``train``, ``train1`` do not train together | by the task, as a split is loaded |
@@ -40,6 +41,7 @@ def install() -> None:
         rdrop,
         scores_of_processes,
         valid_subsets,
+        validation_on_train,
     )
 
     help.list_all_options_in_help()
@@ -51,3 +53,4 @@ def install() -> None:
     amp_unscaling.unscale_once()
     nan_detector.inspect_nested_outputs()
     valid_subsets.compare_names_of_sets()
+    validation_on_train.iterate_apart()

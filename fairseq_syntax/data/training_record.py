@@ -14,6 +14,9 @@ from syntax_data.data_bin.paths import TokenFiles, possible_pairs, signature_pat
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features import FEATURES
 
+#: Of ``</s>``, and of words whose label is not known.
+_NO_LABELS = {"</s>", "_"}
+
 
 @dataclass(frozen=True)
 class DataBins:
@@ -49,12 +52,12 @@ class DataBins:
                     yield path, Signature.read(path)
                     break
 
-    def recorded_split(self) -> tuple[str | None, SplitSignature | None]:
-        """Return the path of the first signature, and its record of training data."""
+    def recorded_split(self) -> tuple[str, SplitSignature | None]:
+        """Return the path of the first signature, even if there is none, and its record of training data."""
         for path, signature in self.signatures():
             splits = signature.splits
             return path, splits.get("train") or next(iter(splits.values()), None)
-        return None, None
+        return signature_path(self.folders[0], possible_pairs(*self.languages)[0], self.languages[0]), None
 
 
 def label_vocabulary(
@@ -69,7 +72,7 @@ def label_vocabulary(
         needed: labels must be there; otherwise those of parses that no data-bin has are left out.
 
     Raises:
-        ValueError: labels are missing; or shards of an input number them differently.
+        ValueError: needed labels are missing, or ``_`` alone; or shards of an input number them differently.
     """
     known = {name: FEATURES[name].labels for name in features}
     found: dict[str, Sequence[str]] = {name: labels for name, labels in known.items() if labels}
@@ -77,9 +80,10 @@ def label_vocabulary(
         of_texts = [labels for text in texts if (labels := _labels_of_parses(text, name))]
         if of_texts:
             found[name] = list(dict.fromkeys(label for labels in of_texts for label in labels))
-        elif needed:
+        if needed and not set(found.get(name, ())) - _NO_LABELS:
             path = next((path for text in texts for path, _ in text.signatures()), texts[0].folders[0])
-            raise ValueError(f"{path}: expected a signature with the labels of {name}, which the model needs")
+            message = f"{path}: expected a signature with the labels of {name}, which the model needs, found none"
+            raise ValueError(f"{message} (the parses have only _ for it)" if name in found else message)
     return found
 
 

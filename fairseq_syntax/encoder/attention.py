@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -64,9 +63,7 @@ class SyntaxAttention(MultiheadAttention):
         own = {mask.name: mask.build_layer_module(**sizes) for mask in masks}
         self.bias_names = tuple(own)
         self.experts = nn.ModuleDict({name: module for name, module in own.items() if module is not None})
-        tables = [module for module in own.values() if type(module) is BiasTable]
-        columns = math.prod(table.weight.shape[1] + 1 for table in tables)
-        self._joins_tables = self.combination == "product" and len(tables) == len(own) and columns <= _MOST_COLUMNS
+        self._joined = _names_to_join(self.experts) if self.combination == "product" else ()
         self.position_bias: BiasTable | None = None
         if options.position_bias:
             self.position_bias = RelativePosition().build_layer_module(**{**sizes, "heads": self.num_heads})
@@ -136,11 +133,13 @@ class SyntaxAttention(MultiheadAttention):
         """The batch's biases, with this layer's parameters."""
         if not self.experts:
             return syntax
-        if self._joins_tables:
-            tables: Any = [*self.experts.values()]
-            return syntax.with_biases([sum_of_tables(tables, syntax.biases)])
-        biases = zip(self.bias_names, syntax.biases, strict=True)
-        return syntax.with_biases([self.experts[n](b, x) if n in self.experts else b for n, b in biases])
+        shared = dict(zip(self.bias_names, syntax.biases, strict=True))
+        joined: list[Any] = []
+        if self._joined:
+            tables: Any = [self.experts[name] for name in self._joined]
+            joined = [sum_of_tables(tables, [shared.pop(name) for name in self._joined])]
+        own = [self.experts[name](b, x) if name in self.experts else b for name, b in shared.items()]
+        return syntax.with_biases([*joined, *own])
 
     def _mixture(self, biases: BatchBiases, weights: Tensor, *, needs_weights: bool) -> ExpertMixture:
         dropout = self._active(self.dropout_module)
@@ -190,3 +189,15 @@ class SyntaxAttention(MultiheadAttention):
             weight, bias = torch.cat([p.weight for p in projections]), torch.cat([p.bias for p in projections])
             parts = F.linear(x, weight, bias).view(n, batch, 3, *shape).unbind(dim=2)
         return tuple(part.permute(1, 2, 0, 3) for part in parts)
+
+
+def _names_to_join(modules: nn.ModuleDict) -> tuple[str, ...]:
+    """Names of the tables, the smallest first, whose sum one table has that is not too large; none, if of one."""
+    tables = [(module.weight.shape[1] + 1, name) for name, module in modules.items() if type(module) is BiasTable]
+    names: list[str] = []
+    columns = 1
+    for of_table, name in sorted(tables):
+        columns *= of_table
+        if columns <= _MOST_COLUMNS:
+            names.append(name)
+    return tuple(names) if len(names) > 1 else ()

@@ -20,6 +20,7 @@ from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
+from fairseq_syntax.modules.labels import LabelVocabulary
 from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -49,6 +50,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
     ):
         self._numbers = itertools.count(1)  # of the layers, in the order in which super() builds them
         self.options = options
+        self.label_vocabulary = LabelVocabulary(options.labels)
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         del self._numbers
         embed_dim: int = embed_tokens.embedding_dim
@@ -153,7 +155,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         Raises:
             ValueError: a feature is missing.
         """
-        features = SyntaxBatch.of(src_syntax)
+        features = self.label_vocabulary.renumber(SyntaxBatch.of(src_syntax))
         features.require(self.syntax_features, part="the model's encoder")
         predictions = predictions and bool(self.label_features) and {*self.label_features} <= features.keys()
         of_features: Tensor | None = None

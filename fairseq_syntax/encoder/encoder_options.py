@@ -9,7 +9,7 @@ from typing import Any
 
 from fairseq_syntax.modules.attention import CHOICES, DROPOUT_ON
 from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
-from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions
+from fairseq_syntax.modules.embedding import LABELLED, FeatureEmbeddingOptions
 from fairseq_syntax.modules.fusion import FusionOptions
 from fairseq_syntax.modules.gates import COMBINATIONS, GATED
 from fairseq_syntax.modules.heads import PredictionOptions
@@ -61,6 +61,7 @@ class SyntaxEncoderOptions:
 
     Attributes:
         biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
+            They get the labels that `embeddings` have of their features.
         gate, embeddings, mixing, fusion, predictions: options of gates, embeddings of features, mixtures that layers
             read, the join of the layer on top, and predictions from the encoder's output.
         encoder_layers: the number of the encoder's layers, before pruning.
@@ -168,6 +169,8 @@ class SyntaxEncoderOptions:
         if not self.biases:
             names = names_in(self.masks, bias_names())
             object.__setattr__(self, "biases", tuple(bias_type(name)() for name in names if name in bias_names()))
+        labels = self.labels
+        object.__setattr__(self, "biases", tuple(bias.with_labels(labels) for bias in self.biases))
 
     def _check(self) -> None:
         """Raises :class:`ValueError` for options that exclude each other, or do not fit the encoder."""
@@ -195,6 +198,17 @@ class SyntaxEncoderOptions:
     def mask_names(self) -> list[str]:
         """Names of the syntax masks, in the order of the gates, which is not the user's."""
         return [bias.name for bias in self.biases]
+
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """Features on whose labels weights depend: of embeddings, and of biases."""
+        of_biases = (name for bias in self.biases for name in bias.features if name in LABELLED)
+        return tuple(dict.fromkeys((*self.embeddings.names, *of_biases)))
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The labels of :attr:`labelled` that are known, in the order of the model's numbers."""
+        return self.embeddings.labels_of(self.labelled)
 
     @property
     def gated(self) -> bool:
@@ -238,7 +252,7 @@ class SyntaxEncoderOptions:
         return self.chosen_layers if self.biases or self.position_bias else set()
 
     def with_labels(self, labels: Mapping[str, Sequence[str]]) -> SyntaxEncoderOptions:
-        """Return the options with the labels, from number 0, of embedded features.
+        """Return the options with the labels, from number 0, of features.
 
         Raises:
             ValueError: a label has white space in it, which the option could not hold.
@@ -287,7 +301,7 @@ class SyntaxEncoderOptions:
                 found["fusion_weight"] = self.fusion.weight
         if self.embeddings.names:
             found["feature_merge"] = self.embeddings.merge
-            found |= {f"{name}_labels": " ".join(labels) for name, labels in self.embeddings.labels.items()}
+        found |= {f"{name}_labels": " ".join(labels) for name, labels in self.labels.items()}
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation
             found["tree_mixing_plain"] = self.mixing.plain

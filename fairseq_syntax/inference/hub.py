@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import tarfile
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 from fairseq import file_utils, hub_utils, utils
+from fairseq.data import encoders
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
@@ -20,6 +22,7 @@ from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import naming
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
+from fairseq_syntax.inference.forced_decoding import score_targets
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
 from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.transformer_options import add_arguments
@@ -84,6 +87,49 @@ class SyntaxHubInterface(GeneratorHubInterface):
             if length > longest:
                 raise SentenceTooLong(f"sentence {n}: expected at most {longest} subwords with </s>, found {length}")
         return cast(ParsedBatch | list[Tensor], batch)
+
+    def score(self, batch: ParsedBatch | list[Tensor], translations: Sequence[str]) -> list[Tensor]:
+        """Return log p of each subword of given translations and of ``</s>`` (forced decoding), each ``(n,)``.
+
+        The logarithm is natural; the sum is that of the whole translation.
+
+        Args:
+            batch: source sentences, the result of :meth:`read`.
+            translations: one of each, in words as the training data had before its subwords.
+
+        Raises:
+            SentenceTooLong: a translation is longer than the model can read.
+            ValueError: there is another number of translations, or one has a line break inside.
+        """
+        if len(translations) != len(batch):
+            raise ValueError(f"expected {len(batch)} translations, one of each sentence, found {len(translations)}")
+        with self._one_thread:
+            dataset = self.task.build_dataset_for_inference(batch, [len(ids) for ids in batch])
+            targets = list(enumerate(self.read_translations(translations)))
+            limits = {"max_tokens": self.cfg.dataset.max_tokens, "max_sentences": self.cfg.dataset.batch_size}
+            return score_targets(self.task, self.models, dataset, targets, **limits)
+
+    def read_translations(self, translations: Sequence[str]) -> list[Tensor]:
+        """Tokenise given translations, and split them into subwords; return their ids, ``</s>`` the last.
+
+        Raises:
+            SentenceTooLong: a translation is longer than the model can read.
+            ValueError: one has a line break inside.
+        """
+        cfg = copy.deepcopy(self.cfg.tokenizer)
+        if "source_lang" in (cfg or {}):
+            with open_dict(cfg):
+                cfg.source_lang = self.task.cfg.target_lang
+        tokenizer, most = encoders.build_tokenizer(cfg), self.max_positions[1]
+        found = []
+        for n, line in enumerate(one_line_each(translations), start=1):
+            subwords = self.apply_bpe(tokenizer.encode(line) if tokenizer else line)
+            found.append(self.tgt_dict.encode_line(subwords, add_if_not_exist=False).long())
+            if len(found[-1]) > most:
+                raise SentenceTooLong(
+                    f"translation {n}: expected at most {most} subwords with </s>, found {len(found[-1])}"
+                )
+        return found
 
     def analyse(
         self, batch: ParsedBatch | list[Tensor], contents: Sequence[str] = CONTENTS

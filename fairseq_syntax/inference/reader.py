@@ -153,14 +153,20 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
             that of the translation task.
 
     Raises:
+        InputError: there is no signature, and the options name no source of the parses that are needed.
         ValueError: neither options nor signature name a source of parses, or it is not there; or the signature lacks
             the labels of a feature.
     """
     texts = texts or [DataBins.of_translation(cfg)]
     path, split = texts[0].recorded_split()
     settings = Settings(**split.settings) if split else Settings()
+    wanted = sorted(features)
+    kinds = parse_kinds(wanted)
     if split is None:
-        logger.warning("%s has no signature of features: subwords are taken for %s's", cfg.data, settings.subwords)
+        message = "expected the signature of the training data, which records its parser and its subwords, found none"
+        if kinds and cfg.parser is None and cfg.input_parses is None:
+            raise InputError(path, None, f"{message}: give the folder of the training data, or --parser NAME")
+        logger.warning("%s: %s: subwords are taken for %s's", path, message, settings.subwords)
     control = Control.read(settings.control) if settings.control else None
     if control and control.kind == "shuffled" and cfg.parser != "none":
         raise ValueError(
@@ -168,8 +174,6 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
             "new text has none: binarize it as a test split with this control, for fairseq-generate "
             "or fairseq-syntax-predict; --parser none leaves parses out"
         )
-    wanted = sorted(features)
-    kinds = parse_kinds(wanted)
     unparsed = cfg.parser == "none" and cfg.input_parses is None
     labels = {} if unparsed else label_vocabulary(texts, wanted, needed=True)
     source: ParseSource

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
-from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.gates import Gate
 from fairseq_syntax.modules.trace import SyntaxTrace
 
@@ -97,14 +96,12 @@ class SyntaxModel(BaseFairseqModel):
 
     @property
     def feature_labels(self) -> Mapping[str, Sequence[str]]:
-        """Labels that the model knows, of features with embeddings, in the order of its numbers."""
-        embedding = self.syntax_encoder.embed_tokens
-        return embedding.labels if isinstance(embedding, InfusedEmbedding) else {}
+        """Labels that the model knows, of features whose labels it reads, in the order of its numbers."""
+        return self.syntax_encoder.label_vocabulary.labels
 
     def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
         """Sets the labels that features number in the batches to come, which may come from other data."""
-        if isinstance(self.syntax_encoder.embed_tokens, InfusedEmbedding):
-            self.syntax_encoder.embed_tokens.set_label_vocabulary(labels)
+        self.syntax_encoder.label_vocabulary.set_order(labels)
 
     @property
     def _warmup_epochs(self) -> int:

@@ -90,7 +90,7 @@ class SyntaxTransformerConfig(TransformerConfig):
             )
 
     def fill_label_vocabulary(self, label_vocabulary: Callable[[str], Sequence[str]] | None) -> None:
-        """Fills in the labels of embedded features that the options leave open.
+        """Fills in the labels that weights depend on and that the options leave open.
 
         Args:
             label_vocabulary: gives those of a feature, from number 0; ``None``: nothing does.
@@ -98,8 +98,7 @@ class SyntaxTransformerConfig(TransformerConfig):
         Raises:
             ValueError: a label has white space in it; or nothing gives labels.
         """
-        embeddings = self.syntax.embeddings
-        missing = [name for name in embeddings.names if name not in embeddings.labels]
+        missing = [name for name in self.syntax.labelled if name not in self.syntax.labels]
         if missing:
             if label_vocabulary is None:
                 raise ValueError(

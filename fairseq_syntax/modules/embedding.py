@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -55,7 +55,7 @@ class FeatureEmbeddingOptions:
     deprel_labels: str | None = option(
         None,
         name="deprel_labels",
-        help="dependency relations that have an embedding, likewise; default: the data-bin's",
+        help="dependency relations that have an embedding, or edges (tree_edge), likewise; default: the data-bin's",
     )
     category_labels: str | None = option(
         None,
@@ -84,9 +84,13 @@ class FeatureEmbeddingOptions:
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The labels of each feature whose labels are known, in the order of indices."""
+        """The labels of each embedded feature whose labels are known, in the order of indices."""
+        return self.labels_of(self.names)
+
+    def labels_of(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The labels of some features, embedded or not, those whose labels are known."""
         known = self._written_labels
-        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in self.names}
+        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in names}
         return {name: labels for name, labels in found.items() if labels}
 
     def join(self, tokens: nn.Embedding, embed_dim: int) -> InfusedEmbedding:
@@ -103,9 +107,9 @@ class InfusedEmbedding(nn.Embedding):
     place, too: t_i = Σ_f (u_f[f_i] + u'_f[f_head]) + s[head - word], -5 to 5 words away, farther ones as 5; a root has
     s[0] alone. All subwords of a word have one head.
 
-    A label that the model does not know, and a position without a parse, have 0 in t. Under ``sum`` all tables are 0 at
-    first: a new model begins with tokens and positions alone, a pre-trained one as it is. Under ``concatenate`` they
-    are drawn as embeddings of tokens are.
+    A label that the model does not know, whose number is one beyond the labels', and a position without a parse have 0
+    in t. Under ``sum`` all tables are 0 at first: a new model begins with tokens and positions alone, a pre-trained one
+    as it is. Under ``concatenate`` they are drawn as embeddings of tokens are.
 
     Args:
         tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of t. Their weight is shared with
@@ -137,7 +141,6 @@ class InfusedEmbedding(nn.Embedding):
         self.tables = self._new_tables(rows)
         #: Of the head's features, and of its place.
         self.supertags = self._new_tables({**rows, "head": 2 * _FARTHEST_HEAD + 1}) if supertags else None
-        self._indices: dict[str, Tensor] = {}
 
     def _new_tables(self, rows: Mapping[str, int]) -> nn.ParameterDict:
         if self.merge == "sum":
@@ -150,12 +153,6 @@ class InfusedEmbedding(nn.Embedding):
         """The features that it needs."""
         return (*self.labels, *(("word", "head") if self.supertags is not None else ()))
 
-    def set_label_vocabulary(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Set the order of labels in other data; the model finds its own by name."""
-        for name, known in self.labels.items():
-            indices = {label: index for index, label in enumerate(known)}
-            self._indices[name] = torch.tensor([indices.get(label, UNKNOWN) for label in labels.get(name, known)])
-
     def forward(self, tokens: Tensor, of_features: Tensor | None = None) -> Tensor:
         """Embed tokens, ``(batch, n)``, and join t of :meth:`of_features`: ``(batch, n, embed_dim)``."""
         embedded = super().forward(tokens)
@@ -167,7 +164,7 @@ class InfusedEmbedding(nn.Embedding):
 
     def of_features(self, features: Mapping[str, Tensor]) -> Tensor:
         """Return t, ``(batch, n, feature_dim)``, of features, ``(batch, n)`` each."""
-        numbers = {name: self._numbers(name, features[name]) for name in self.labels}
+        numbers = {name: features[name] for name in self.labels}
         embedded = [_rows(self.tables[name], of_word) for name, of_word in numbers.items()]
         if self.supertags is not None:
             word, head = features["word"], features["head"]
@@ -180,14 +177,7 @@ class InfusedEmbedding(nn.Embedding):
             embedded += [_rows(self.supertags[name], of_head) for name, of_head in of_heads.items()]
         return sum(embedded[1:], start=embedded[0])
 
-    def _numbers(self, name: str, values: Tensor) -> Tensor:
-        """The model's numbers of labels; :data:`UNKNOWN` where it does not know one."""
-        if (indices := self._indices.get(name)) is None:
-            return values
-        indices = self._indices[name] = indices.to(values.device)
-        return torch.where(values < 0, values, indices[values.clamp(min=0)])
-
 
 def _rows(table: Tensor, numbers: Tensor) -> Tensor:
-    """Rows of a table by their numbers; 0 where one is :data:`UNKNOWN`."""
+    """Rows of a table by their numbers, the number of rows at most; 0 where there is none."""
     return F.embedding(torch.where(numbers < 0, len(table), numbers), F.pad(table, (0, 0, 0, 1)))

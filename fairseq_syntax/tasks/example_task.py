@@ -43,9 +43,14 @@ class ExampleTask(SyntaxTask):
     """
 
     criterion_of_parses = "masked_lm_with_syntax, which pre-trains,"
+    kind_of_model = "a model with classification heads, such as tree_bias_roberta"
     #: Line i of each text makes example i.
     lines_correspond: ClassVar[bool] = True
     dictionary: Dictionary
+
+    @staticmethod
+    def takes(model: type) -> bool:
+        return hasattr(model, "register_classification_head")
 
     @property
     def folders(self) -> Sequence[str]:
@@ -95,6 +100,16 @@ class ExampleTask(SyntaxTask):
             InputError: a split has no labels to train or validate on.
         """
         super().begin_epoch(epoch, model)
+        self._check_labelled()
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """As the base's, also in fairseq-validate, which begins no epoch."""
+        if "target" not in sample:
+            self._check_labelled()
+        return super().valid_step(sample, model, criterion)
+
+    def _check_labelled(self) -> None:
+        """Raise :class:`InputError` for a loaded split without labels."""
         for split, dataset in self.datasets.items():
             if len(dataset) and "target" not in dataset[0]:
                 message = f"expected labels for training and validation, found none in {split} "

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairseq import utils
 from fairseq.data import NestedDictionaryDataset, TokenBlockDataset
+from fairseq.models import FairseqEncoderModel
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
@@ -32,6 +33,11 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
     """
 
     criterion_of_parses = "masked_lm_with_syntax"
+    kind_of_model = "an encoder, such as tree_bias_roberta"
+
+    @staticmethod
+    def takes(model: type) -> bool:
+        return issubclass(model, FairseqEncoderModel)
 
     @property
     def texts(self) -> Sequence[DataBins]:

@@ -42,7 +42,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
     """fairseq's ``sentence_prediction``, whose batches also have the models' features.
 
     A checkpoint records the names of its labels in the order of its outputs, as the model's option ``label_names``.
-    Labels of other data, which may number them differently, are found by name.
+    Labels of other data, which may number them differently, are found by name; data without labels needs no dictionary
+    of them.
     """
 
     def __init__(self, cfg: SyntaxSentencePredictionConfig, data_dictionary: Dictionary, label_dictionary: Dictionary):
@@ -53,6 +54,14 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         self._takes_label_sets = False
         #: Numbers of the symbols whose states a model's heads read.
         self._markers: dict[str, int] = {}
+
+    @classmethod
+    def load_dictionary(cls, filename: str) -> Dictionary:
+        """As fairseq's; an empty one of labels where there is no file."""
+        if os.path.basename(os.path.dirname(filename)) == "label" and not os.path.exists(filename):
+            return Dictionary()
+        dictionary: Dictionary = super().load_dictionary(filename)
+        return dictionary
 
     @property
     def folders(self) -> Sequence[str]:
@@ -76,11 +85,14 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         """As fairseq's.
 
         Raises:
+            FileNotFoundError: neither the data nor a checkpoint has names of labels.
             ValueError: there are more labels than ``--num-classes``; or the data has a label that the checkpoint lacks.
         """
         recorded: Optional[str] = getattr(cfg, "label_names", None) if from_checkpoint else None
         if recorded and not self.cfg.regression_target:
             self._use_labels(recorded.split())
+        if not (self.label_names or self.cfg.regression_target):
+            raise FileNotFoundError(f"{self._label_file('dict.txt')}: expected the names of the labels, found none")
         if len(self.label_names) > self.cfg.num_classes:
             raise ValueError(
                 f"--num-classes: expected at least {len(self.label_names)}, the number of labels in "
@@ -210,6 +222,8 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         labels, symbols = DataBins((os.path.join(self.cfg.data, "label"),)), self.label_dictionary
         parts = list(labels.parts(labels.folders[0], split, combine=combine))
         for part in parts:
+            if not self._names_in_data:
+                raise InputError(part.prefix, None, f"expected the names of its labels, found no {part.dictionary}")
             tokens = MmapValues(part.prefix)
             lines -= len(tokens.lengths)
             values = tokens.between(0, len(tokens.lengths))

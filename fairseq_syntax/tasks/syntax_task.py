@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.tasks import FairseqTask
 from omegaconf import II
@@ -64,6 +65,8 @@ class SyntaxTask(FairseqTask):
 
     #: A criterion with losses of predicted parses.
     criterion_of_parses: ClassVar[str]
+    #: The models that it trains, for messages.
+    kind_of_model: ClassVar[str]
 
     def __init__(self, cfg: Any, *args: Any, **kwargs: Any):
         super().__init__(cfg, *args, **kwargs)
@@ -96,7 +99,22 @@ class SyntaxTask(FairseqTask):
         """Places of the sentences of new text, in the order of an example's tokens; none: it is not read so."""
         return ()
 
+    @staticmethod
+    def takes(model: type) -> bool:
+        """Return if the task trains models of a class."""
+        raise NotImplementedError
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> nn.Module:
+        """As fairseq's, of a model that the task takes.
+
+        Raises:
+            ValueError: the architecture is of another kind of model.
+        """
+        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+        found = ARCH_MODEL_REGISTRY.get(name)  # fairseq refuses others
+        if found and not self.takes(found):
+            expected = f"{self.kind_of_model}, for --task {self.cfg._name}"
+            raise ValueError(f"--arch {name}: expected {expected}, found a {found.__name__}")
         model: nn.Module = super().build_model(cfg, from_checkpoint)
         if syntax := syntax_of(model):
             syntax.check_backend(self.cfg.ddp_backend)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
     """fairseq's translation task, whose batches also have the models' features."""
 
     criterion_of_parses = "label_smoothed_cross_entropy_with_syntax"
+    kind_of_model = "an encoder-decoder, such as tree_bias_transformer"
 
     def __init__(self, cfg: SyntaxTranslationConfig, src_dict: Any, tgt_dict: Any):
         super().__init__(cfg, src_dict, tgt_dict)
@@ -39,6 +41,10 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> SyntaxHubInterface:
         """See :meth:`fairseq_syntax.models.transformer.SyntaxTransformerModel.from_pretrained`."""
         return from_pretrained(cls, *args, **kwargs)
+
+    @staticmethod
+    def takes(model: type) -> bool:
+        return issubclass(model, FairseqEncoderDecoderModel)
 
     @property
     def texts(self) -> Sequence[DataBins]:

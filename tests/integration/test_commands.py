@@ -61,6 +61,9 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
             *model, "--output", out / "x.json", "--parses", trained.parses, "--gen-subset=test", "--tasks=depth",
             "--repeats=1", "--layers=2",
         ],
+        "contrast": [
+            *model, "--source", text, "--right", translations, "--wrong", text, "--parser=none", "--output", out / "x",
+        ],
         "average-checkpoints": ["--inputs", trained.checkpoint, "--output", out / "x.pt"],
         "experiment": ["quickstart", "-n", "--work", out],
         "squad": ["prepare", "--input", out / "questions", "--split=x", "--output-dir", out, "--bpe=none"],

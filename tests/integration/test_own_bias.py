@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 
 import numpy as np
 
 import commands
 from fairseq_syntax.modules.biases import bias_names
-from places import EXAMPLES
+from places import EXAMPLES, EXPERIMENTS
 
 USER_DIR = EXAMPLES / "own_bias/own_bias"
 RUN = ["--user-dir", str(USER_DIR), "--task", "syntax_translation"]
@@ -42,7 +44,9 @@ def test_a_bias_of_ones_own_trains_and_generates(data_bin, tmp_path):
     assert "--neighbours-siblings, --no-neighbours-siblings a word also sees the other children" in " ".join(words)
     dump = ["fairseq-syntax-dump", str(data_bin), "--path", "run/checkpoint_best.pt", "--output", "test.npz", "--cpu"]
     average = ["fairseq-syntax-average-checkpoints", "--inputs", *["run/checkpoint_best.pt"] * 2, "--output", "mean.pt"]
-    for command in (dump, average):
+    shutil.copy(tmp_path / "run/checkpoint_best.pt", tmp_path / "run/checkpoint.pt")
+    loss = [sys.executable, str(EXPERIMENTS / "measures/loss.py"), "run", str(data_bin)]
+    for command in (dump, average, loss):
         assert UNKNOWN_HERE in run(*command, cwd=tmp_path, expected=1)
         run(*command, "--user-dir", str(USER_DIR), cwd=tmp_path)
     assert np.load(tmp_path / "test.npz")["masks"].tolist() == ["slr", "neighbours"]

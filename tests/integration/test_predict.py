@@ -124,10 +124,16 @@ def test_labels_of_another_folder_are_found_by_name(trained, tmp_path):
     example_bins.tokens(other / "label", "valid", gold(data, "label"), ["yes", "no"])
     assert predict(other, checkpoint, tmp_path / "y.tsv") == expected
     assert (tmp_path / "x.tsv").read_text() == (tmp_path / "y.tsv").read_text()
-    for path in other.glob("label/valid.*"):
-        path.unlink()
+    (other / "label/dict.txt").unlink()
+    assert re.search(
+        r"label/valid: expected the names of its labels, found no .*label/dict\.txt",
+        refused(other, f"--path={checkpoint}", f"--output={tmp_path}/y.tsv", "--gen-subset=valid"),
+    )
+    shutil.rmtree(other / "label")
     found = predict(other, checkpoint, tmp_path / "unlabelled.tsv")
     assert (found.predicted, found.gold) == (expected.predicted, None)
+    with pytest.raises(FileNotFoundError, match=r"label/dict\.txt: expected the names of the labels, found none"):
+        commands.train(other, tmp_path, *SIZES, *KINDS["label"][1], model=[])
 
 
 def test_two_systems_are_compared(trained, tmp_path, capsys):

@@ -104,6 +104,9 @@ def test_scores_of_files(tmp_path, squad_file, capsys):
     n_best.write_text(json.dumps({k: {"diff": d, "answers": [{"text": t, "score": 0}]} for k, (d, t) in lists.items()}))
     best = run(capsys, "score", "--input", squad_file, "--best", n_best)
     assert best == {"best_exact": 75, "best_exact_thresh": -1, "best_f1": 75, "best_f1_thresh": -1}
+    n_best.write_text(json.dumps({k: {"diff": 4.0, "answers": [{"text": "no", "score": 0}]} for k in lists}))
+    best = run(capsys, "score", "--input", squad_file, "--best", n_best)
+    assert best == {"best_exact": 25, "best_exact_thresh": 3, "best_f1": 25, "best_f1_thresh": 3}
 
 
 @pytest.mark.parametrize(

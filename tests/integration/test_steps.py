@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import commands
+from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import EXPERIMENTS
 from syntax_data.errors import InputError
 from syntax_experiments import make
+from syntax_experiments.corpora import contrastive_pairs
 
 
 def test_a_lock_is_held_by_a_command_that_outlives_the_process(tmp_path):
@@ -46,16 +50,22 @@ PARTS = {"every second": [0, 2, 4], "all others": [1, 3, 5], "one": [3]}
 
 
 @pytest.fixture
-def measure(trained, capsys, monkeypatch, tmp_path):
-    """Return the lines that the script prints of the fixture's model."""
-    shutil.copy(trained.checkpoint, tmp_path / "checkpoint.pt")
+def script(capsys, monkeypatch):
+    """Return the lines that a script of measures/ prints."""
 
-    def printed(*arguments: object) -> list:
-        monkeypatch.setattr(sys, "argv", ["loss.py", str(tmp_path), str(trained.data), *map(str, arguments)])
-        runpy.run_path(str(EXPERIMENTS / "measures/loss.py"), run_name="__main__")
+    def printed(name: str, *arguments: object) -> list:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        runpy.run_path(str(EXPERIMENTS / "measures" / name), run_name="__main__")
         return [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] in "{123456789"]
 
     return printed
+
+
+@pytest.fixture
+def measure(trained, script, tmp_path):
+    """Return the lines that the script prints of the fixture's model."""
+    shutil.copy(trained.checkpoint, tmp_path / "checkpoint.pt")
+    return partial(script, "loss.py", tmp_path, trained.data)
 
 
 def test_losses_are_those_that_fairseq_gives_references(trained, measure, tmp_path):
@@ -83,3 +93,55 @@ def test_several_subsets_count_as_one(measure):
     assert both[0]["sentences"]["loss, valid and test"] == expected
     bits, tokens = (sum(column) for column in zip(*expected, strict=True))
     assert both[1]["loss, valid and test"] == pytest.approx(bits / tokens, abs=1e-4)
+
+
+def test_contrastive_accuracy_is_that_of_forced_decoding(
+    trained, measure, script, tmp_path, monkeypatch, corpus, fake_parser
+):
+    right = (corpus / "bpe/test.tgt").read_text().splitlines()
+    swapped = [" ".join([b, a, *rest]) for a, b, *rest in (re.split("(?<!@@) ", line) for line in right)]
+    files = ["--train", corpus / "train.tgt", "--target", corpus / "test.tgt", "--codes", corpus / "codes.tgt"]
+    rules = {
+        "order": lambda text: re.sub(r"(\S+) (\S+)", r"\2 \1", text, count=1),
+        "agreement": lambda text: f"{text} .",
+    }
+    monkeypatch.setattr(
+        contrastive_pairs, "german_pairs", lambda text, _: [(c, rule(text)) for c, rule in rules.items()]
+    )
+    sentences, found = script("contrastive.py", tmp_path, trained.data, *files, "--sentences")
+    model = SyntaxTransformerModel.from_pretrained(str(tmp_path), "checkpoint.pt", str(trained.data))
+    batch = model.read(trained.subwords)
+    scores = [[float(of.sum()) for of in model.score(batch, lines)] for lines in (right, swapped)]
+    preferred = sum(one > other for one, other in zip(*scores, strict=True))
+    assert 0 < preferred < len(right)
+    assert found["accuracy, order"] == pytest.approx(100 * preferred / len(right))
+    mean = (found["accuracy, order"] + found["accuracy, agreement"]) / 2
+    numerators, denominators = map(sum, zip(*sentences["sentences"]["contrastive accuracy"], strict=True))
+    assert found["contrastive accuracy"] == pytest.approx(mean) == pytest.approx(numerators / denominators)
+    monkeypatch.setattr(contrastive_pairs, "german_pairs", lambda *_: [])
+    assert script("contrastive.py", tmp_path, trained.data, *files) == [{"contrastive pairs": 0}]
+
+
+def test_f1_of_function_words_by_hand(script, tmp_path):
+    texts = {"hypotheses": "Ein Hund im Park.\nein ein\n", "references": "ein Hund in dem Park\nein Ball\n"}
+    files = [tmp_path / name for name in texts]
+    for file, text in zip(files, texts.values(), strict=True):
+        file.write_text(text)
+    sentences, found = script("function_words.py", *files, "--sentences")
+    assert sentences["sentences"] == {"function words F1": [[200, 5], [200, 3]], "other words F1": [[400, 4], [0, 1]]}
+    assert found == {"function words F1": 50, "other words F1": 80}
+    (tmp_path / "words").write_text("katze\n")
+    found = script("function_words.py", *files, "--words", tmp_path / "words")
+    assert [*found[0]] == ["other words F1"], "there is no cat"
+    (tmp_path / "words").write_text("hund\n")
+    found = script("function_words.py", *files, "--words", tmp_path / "words")
+    assert found == [{"function words F1": 100, "other words F1": pytest.approx(600 / 11)}]
+
+
+def test_a_model_is_tested_on_random_trees(trained, measure, script, plain_data_bin, tmp_path):
+    data = commands.copy(plain_data_bin, tmp_path / "random")
+    commands.binarize(trained.parses.parent, data, "--control=random@1")
+    (of_own, _), (of_random, _) = measure("--sentences"), script("loss.py", tmp_path, data, "--sentences")
+    own, random = (of["sentences"]["loss, test"] for of in (of_own, of_random))
+    assert [tokens for _, tokens in own] == [tokens for _, tokens in random]
+    assert sum(one != other for one, other in zip(own, random, strict=True)) > len(own) / 2

@@ -17,12 +17,14 @@ import commands
 from fairseq_syntax.commands.average_checkpoints import main as average
 from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from syntax_data.errors import InputError
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
-#: Options of a system without an architecture of its own.
+#: Options of systems without an architecture of their own.
+EDGES = ["--syntax-masks=tree_path,tree_height,tree_edge", "--tree-edge-values", "--tree-edge-dropout=0.1"]
 SUPERTAGS = ["--feature-embeddings=upos,deprel,category", "--feature-merge=sum", "--supertags", "--feature-keys"]
 #: But the gated one, which has tests of its own.
-OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "supertags"]
+OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges", "supertags"]
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
@@ -32,6 +34,8 @@ every_system = pytest.mark.parametrize("system", OTHERS)
 def architecture(system: str) -> list[str]:
     sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
+    if system == "edges":
+        return ["--arch", "tree_bias_transformer_tiny", *sizes, *shared, *EDGES]
     if system == "supertags":
         return ["--arch", "syntax_infused_transformer_tiny", *sizes, *shared, *SUPERTAGS]
     return ["--arch", f"{system}_tiny", *sizes, *shared]
@@ -131,7 +135,8 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     dump([str(data_bin), *options])
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
-    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", "supertags", *OF_POSITIONS}
+    learned = [*OF_POSITIONS, "edges"]
+    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", "supertags", *learned}
     layers = [3] if system == "sg_net_transformer" else [1, 2] if system in both else [1]
     assert found["layers"].tolist() == layers
     attention = found["3/attention"]
@@ -140,9 +145,13 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
     assert ("3/masks" in found.files) == (system in with_masks)
     assert ("3/gates" in found.files) == (system == "sla_transformer")
-    assert ("3/biases" in found.files) == (system in OF_POSITIONS)
-    if system in OF_POSITIONS:
-        of_trees = {"tree_bias_transformer": ["tree_height", "tree_path"], "word_position_transformer": ["word"]}
+    assert ("3/biases" in found.files) == (system in learned)
+    if system in learned:
+        of_trees = {
+            "tree_bias_transformer": ["tree_height", "tree_path"],
+            "word_position_transformer": ["word"],
+            "edges": ["tree_edge", "tree_height", "tree_path"],
+        }
         assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
@@ -221,27 +230,42 @@ def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(co
     assert "valid: predictions of parses are not scored" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("system", "feature", "column", "others"),
+    [
+        ("syntax_infused_transformer", "upos", 3, "case,position"),
+        ("edges", "deprel", 7, "word,head,distance"),
+    ],
+)
 def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_counted(
-    made, corpus, data_bin, plain_data_bin, tmp_path, caplog
+    system, feature, column, others, made, corpus, data_bin, plain_data_bin, tmp_path, caplog
 ):
-    path = made("syntax_infused_transformer")
+    path = made(system)
     expected = commands.generate_scored(data_bin, path)
     shutil.copy(corpus / "test.src.trees", tmp_path)
-    # The first sentence has a part of speech of its own, so that all others have other numbers.
+    # The first sentence has a label of its own, so that all others have other numbers.
     rows = (corpus / "test.src.conllu").read_text().split("\n")
     first = next(i for i, row in enumerate(rows) if row[:1].isdigit())
     fields = rows[first].split("\t")
-    rows[first] = "\t".join([*fields[:3], "NEW", *fields[4:]])
+    rows[first] = "\t".join([*fields[:column], "NEW", *fields[column + 1 :]])
     (tmp_path / "test.src.conllu").write_text("\n".join(rows))
     data = commands.copy(plain_data_bin, tmp_path / "data")
-    test = f"--testpref={corpus}/bpe/test", f"--testparse={tmp_path}/test", "--features=upos,case,position"
+    test = f"--testpref={corpus}/bpe/test", f"--testparse={tmp_path}/test", f"--features={feature},{others}"
     commands.binarize_parses(*test, f"--destdir={data}")
-    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"]["upos"] for d in (data_bin, data)]
+    labels = [json.loads((d / "syntax.src-tgt.src.json").read_text())["labels"][feature] for d in (data_bin, data)]
     assert labels[0] != labels[1]
     found = commands.generate_scored(data, path)
-    assert "test: subwords with a label of upos that the model does not know: NEW (" in caplog.text
+    assert f"test: subwords with a label of {feature} that the model does not know: NEW (" in caplog.text
     differing = [number for number in expected if abs(found[number][0] - expected[number][0]) > 1e-4]
     assert differing in ([], [0])
+
+
+def test_a_training_does_not_go_on_with_labels_of_edges_in_another_order(made, data_bin, tmp_path):
+    path = made("edges")
+    end, *labels = torch.load(path, weights_only=True)["cfg"]["model"].deprel_labels.split()
+    other = f"--deprel-labels={' '.join([end, *reversed(labels)])}"
+    with pytest.raises(InputError, match=rf"--deprel-labels: expected {end} {' '.join(labels)}, as this training"):
+        train(data_bin, tmp_path, "edges", "--max-epoch=3", f"--restore-file={path}", other)
 
 
 def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path:

@@ -98,14 +98,19 @@ def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
 
 
-@pytest.mark.parametrize("way", ["classes", "options"])
-def test_labels_are_needed_to_train(folders, tmp_path, way):
+@pytest.mark.parametrize("way", ["classes", "a number", "options"])
+def test_labels_are_needed_to_train_and_validate(folders, tmp_path, way):
     data = tmp_path / "data"
     shutil.copytree(folders / WAYS[way][0], data / WAYS[way][0], symlinks=True)
     for path in (data / WAYS[way][0] / "label").glob("valid.*"):
         path.unlink()
-    with pytest.raises(InputError, match=r"label: expected labels for training and validation, found none in valid"):
+    message = r"label: expected labels for training and validation, found none in valid"
+    with pytest.raises(InputError, match=message):
         train(data, tmp_path, way, "--max-epoch=1")
+    train(folders, tmp_path, way, "--max-update=1")
+    options = [option for option in WAYS[way][1] if option.startswith(("--task", "--criterion"))]
+    with pytest.raises(InputError, match=message):
+        commands.validate(data / WAYS[way][0], tmp_path / "checkpoint_last.pt", *options)
 
 
 @pytest.mark.parametrize("way", ["classes", "options", "masked blocks"])

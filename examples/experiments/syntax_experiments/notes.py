@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import pandas as pd
 
-from syntax_experiments.metric_names import NEVER_TRAINED, OF_LABELS
+from syntax_experiments.metric_names import NEVER_TRAINED, OF_LABELS, number
 from syntax_experiments.results import Results
-from syntax_experiments.significance import ADJUSTMENT, ALPHA, OF_TRANSLATIONS
+from syntax_experiments.significance import ADJUSTMENT, ALPHA, OF_TRANSLATIONS, POWER
 
 
-def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.DataFrame, first: str) -> list[str]:
-    """Return notes, one a line; `differences` in the metric `first` are counted.
+def make_notes(
+    results: Results, settings: Mapping[str, Any], differences: pd.DataFrame, compared: Sequence[str]
+) -> list[str]:
+    """Return notes, one a line; `differences` in the first metric `compared` are counted.
 
     See :func:`syntax_experiments.tables.table_settings` and :class:`syntax_experiments.tables.Tables`.
     """
-    table = results.table
-    of_first = differences[(differences["metric"] == first) & (differences["subset"] == "")]
-    count = of_first[of_first["test"].isin(["", settings["tests"][0]])]["p"].notna().sum()
+    table, first = results.table, compared[0]
+    whole = differences[(differences["subset"] == "") & differences["test"].isin(["", settings["tests"][0]])]
+    count = whole[whole["metric"] == first]["p"].notna().sum()
+    powers = whole.dropna(subset=["detectable"]).groupby("metric")["detectable"].median()
+    found = [f"{number(powers[metric], metric)} in {metric}" for metric in compared if metric in powers]
     reasons = [why for why in differences["why"].unique() if why]
     papers = settings["published"] or any(of["published"] for of in settings["systems"].values())
     notes = {
@@ -28,6 +32,12 @@ def make_notes(results: Results, settings: Mapping[str, Any], differences: pd.Da
         "Δ: mean difference over the seeds that both have, with its 95% confidence interval (not adjusted); p: "
         f"paired t-test over seeds (SciPy {version('scipy')}), adjusted by {ADJUSTMENT} for all differences in a "
         f"metric on a test set ({count} in {first}).": count,
+        f"A difference of {', '.join(found)} has {POWER:.0%} power (t-test over seeds, median of the comparisons): "
+        "smaller ones have less.": found,
+        "Primary comparisons were named in the recipe before anything was trained; their p is adjusted by Holm's "
+        "method for them alone. All others are exploratory.": settings["primary"],
+        "within ±: yes where the 90% interval is within the smallest difference that matters (two one-sided tests at "
+        "5%). Where it is not, no significant difference is not the same as no difference.": settings["equivalence"],
         f"Without an interval: {'; '.join(reasons)}.": reasons,
         "Seeds and sentences resampled: mean difference over the seeds that both have, with the interval and p of a "
         "bootstrap of seeds and sentences together; p is not adjusted.": len(results.sentences),
@@ -114,8 +124,8 @@ def _is_of_labels(table: pd.DataFrame) -> bool:
 def _software(table: pd.DataFrame, words: str) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for listed in [*table["versions"].unique(), *(f"code {code}" for code in sorted(table["code"].unique()) if code)]:
-        for package, _, number in (of.partition(" ") for of in listed.split(", ") if of):
-            found.setdefault(package, {})[number] = None
+        for package, _, of_package in (of.partition(" ") for of in listed.split(", ") if of):
+            found.setdefault(package, {})[of_package] = None
     versions = ", ".join(f"{package} {' and '.join(numbers)}" for package, numbers in found.items())
     devices = " and ".join(sorted(filter(None, table["device"].unique())))
     costs = f"Words/s ({words}, in a training's fastest epoch) and hours of training on: {devices}."

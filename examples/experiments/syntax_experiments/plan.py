@@ -16,7 +16,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -123,7 +123,8 @@ def make_plan(recipe: Recipe, *, partial: bool = False) -> Plan:
     subsets = Target("subsets", settings | recipe.texts, sources, "subsets of the test sets")
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= _scores(recipe, runs, prepared.text, subsets)
-    for name, measurement in _measurements(recipe, runs, subsets).items():
+    shared = {"subsets": subsets, "text": prepared.text, "subwords": prepared.subwords}
+    for name, measurement in _measurements(recipe, runs, shared).items():
         if not partial or is_made(measurement.path):  # its model may be gone
             inputs[name] = measurement
     inputs |= _comparisons(recipe, runs, prepared.text)
@@ -335,7 +336,8 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
         priority=1000 * (len(seeds) - seeds.index(seed)) - list(recipe.systems).index(name),
         **cost,
     )
-    inputs = {"model": model, "data": data}
+    tested = prepared.data(replace(system, control=system.test_control or system.control), seed)
+    inputs = {"model": model, "data": tested}
     here = {"system": name, "seed": seed, **local}  # another recipe may call the system otherwise
     if recipe.classifies:
         settings = {"tests": recipe.tests, **recipe.texts}
@@ -401,16 +403,16 @@ def _scores(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: Target
     return found
 
 
-def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], subsets: Target) -> _Targets:
+def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], shared: _Targets) -> _Targets:
     found = {}
     for of, asked in recipe.measurements.items():
         settings, here = _command(recipe, asked, f"measurements.{of}")
         for (name, seed), run in runs.items():
             inputs = {"model": run.inputs["model"], "data": run.inputs["data"]}
-            inputs |= {"subsets": subsets} if "{subsets}" in asked else {}
+            inputs |= {what: target for what, target in {**shared, "run": run}.items() if f"{{{what}}}" in asked}
             cost: dict[str, Any] = {"threads": run.threads, "gpus": run.gpus, "priority": run.priority}
             label = f"{of} of {run.inputs['model'].label}"
-            local = {"command": here}
+            local = {**run.inputs["model"].local, "command": here}
             found[f"measurement {name} {seed} {of}"] = Target("measurements", settings, inputs, label, local, **cost)
     return found
 
@@ -430,10 +432,12 @@ def _comparisons(recipe: Recipe, runs: Mapping[tuple[str, int], Target], text: T
 def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: _Prepared, partial: bool) -> Target:
     inputs = {f"run {name} {seed}": run for (name, seed), run in runs.items()}
     inputs |= {"text": prepared.text, **prepared.first_parses}
+    local: dict[str, Any] = {}
     for name in recipe.pictures.of if recipe.pictures else []:
-        first = next((run.inputs for (of, _), run in runs.items() if of == name), None)
-        if first is not None and (not partial or is_made(first["model"].path)):
-            inputs |= {f"model {name}": first["model"], f"data {name}": first["data"]}
+        first = next((run for (of, _), run in runs.items() if of == name), None)
+        if first is not None and (not partial or is_made(first.inputs["model"].path)):
+            inputs |= {f"{what} {name}": first.inputs[what] for what in ("model", "data")}
+            local[name] = first.local
     settings = {
         "title": recipe.title or recipe.name,
         "labels": recipe.full_labels,
@@ -441,4 +445,4 @@ def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: 
         "score": changed(recipe.score),
         "tests": recipe.tests,
     } | recipe.texts
-    return Target("pictures", settings, inputs, f"pictures of {recipe.name}")
+    return Target("pictures", settings, inputs, f"pictures of {recipe.name}", local)

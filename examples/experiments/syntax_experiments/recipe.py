@@ -200,9 +200,12 @@ class Subwords:
 class System:
     """A row of the table: an architecture, trained on parses or a control of them.
 
+    `test_control`: a control of the parses under which the trained model is tested. A system that differs from another
+    one in it alone is that system's model, not trained again.
+
     `parser` ``none``: data without features; ``words``: with those that need no parse. An option ``user-dir``
     (``{here}`` in it is the folder of the recipe's file) replaces fairseq_syntax, which its code has to import.
-    ``{seed}`` in `control`, as in ``random@{seed}``: each seed has a control of its own.
+    ``{seed}`` in a control, as in ``random@{seed}``: each seed has a control of its own.
     """
 
     architecture: str
@@ -211,13 +214,14 @@ class System:
     options: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] = field(default_factory=dict)
     control: str | None = None
+    test_control: str | None = None
     parser: str | None = None
     seeds: list[int] | None = None
     published: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.control is not None:
-            Control.read(self.control.replace("{seed}", "1"))
+        for control in filter(None, (self.control, self.test_control)):
+            Control.read(control.replace("{seed}", "1"))
 
 
 @dataclass(frozen=True)
@@ -272,6 +276,26 @@ class TableOf:
 
 
 @dataclass(frozen=True)
+class Primary:
+    """The comparisons that decide, named before anything is trained: by system the baselines, in one metric.
+
+    p is adjusted for these alone, by Holm's method. All others are exploratory.
+    """
+
+    metric: str
+    comparisons: dict[str, list[str]]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Systems and their baselines."""
+        return [(system, baseline) for system, of in self.comparisons.items() for baseline in of]
+
+    def __post_init__(self) -> None:
+        if not self.pairs or any(system == baseline for system, baseline in self.pairs):
+            raise ValueError(f"comparisons: expected systems with other ones as baselines, found {self.comparisons}")
+
+
+@dataclass(frozen=True)
 class Pictures:
     """A page of pictures by fairseq-syntax-analyze.
 
@@ -309,12 +333,17 @@ class Recipe:
     `task`: what is learned. ``sentence_prediction``: a label of each line of text, or pair of lines; `source` is its
     language, and there is no `target`. `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
-    ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{subsets}`` a folder with TEST.json, a JSON object of the
-    line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the recipe's file. Its last line of output
-    is a number, which becomes a column of that name, or a JSON object of them, each a column. The content of files
-    among the command's words counts. `keep_epochs`: models keep ``checkpoints/checkpointN.pt`` of every epoch N.
+    ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{user_dir}`` its code (``fairseq_syntax``, or the system's
+    ``user-dir``), ``{run}`` a folder with TEST.txt, its translations, ``{text}`` and ``{subwords}`` folders with
+    SPLIT.LANGUAGE (and TEST.reference, and the merges or the model of subwords), ``{subsets}`` a folder with
+    TEST.json, a JSON object of the line numbers (from 0) of each of `subsets`, and ``{here}`` the folder of the
+    recipe's file. Its last line of output is a number, which becomes a column of that name, or a JSON object of
+    them, each a column. The content of files among the command's words counts. `keep_epochs`: models keep
+    ``checkpoints/checkpointN.pt`` of every epoch N.
     `compared`: metrics whose differences the tables show, the most important first: names of scores or measurements,
-    ``valid_loss``; by default BLEU and the validation loss. `published` and `bounds`: more rows by label, with what
+    ``valid_loss``; by default BLEU and the validation loss. `primary`: the comparisons that decide. `equivalence`:
+    by metric the smallest difference that matters; where the 90% interval is within it, on both sides of 0, there is no
+    difference. `published` and `bounds`: more rows by label, with what
     others report, and what is possible, by metric.
     """
 
@@ -341,6 +370,8 @@ class Recipe:
     baselines: list[str] = field(default_factory=list)
     tables: dict[str, TableOf] = field(default_factory=dict)
     compared: list[str] = field(default_factory=list)
+    primary: Primary | None = None
+    equivalence: dict[str, float] = field(default_factory=dict)
     pictures: Pictures | None = None
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     bounds: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -408,6 +439,9 @@ class Recipe:
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds: expected some, each once, found {self.seeds}")
+        for metric, bound in self.equivalence.items():
+            if bound <= 0:
+                raise ValueError(f"equivalence.{metric}: expected a difference above 0, found {bound}")
         if self.average is not None and self.average < 1:
             raise ValueError(f"average: expected a number of epochs, found {self.average}")
         of_labels: dict[str, str] = {}
@@ -420,8 +454,9 @@ class Recipe:
         self._check_task()
         self._check_names()
         for name, command in self.measurements.items():
-            if "{model}" not in command:
-                raise ValueError(f"measurements.{name}: expected a command with {{model}}, found {short_repr(command)}")
+            if "{model}" not in command and "{run}" not in command:
+                expected = "expected a command with {model} or {run}"
+                raise ValueError(f"measurements.{name}: {expected}, found {short_repr(command)}")
             if "{subsets}" in command and not self.subsets:
                 raise ValueError(f"measurements.{name}: expected subsets, which {{subsets}} stands for, found none")
         for name, parser in self.parsers.items():
@@ -457,11 +492,15 @@ class Recipe:
         """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
         metrics = OF_LABELS if self.classifies else self.score.names
+        of_primary = [name for pair in self.primary.pairs for name in pair] if self.primary else []
+        decided = {"compared": self.compared, "equivalence": self.equivalence}
+        decided |= {"primary.metric": [self.primary.metric]} if self.primary else {}
         known: dict[str, tuple[Iterable[str], Iterable[str]]] = {
             "pictures": (self.pictures.names if self.pictures else [], self.systems),
             "tables": (of_tables, self.systems),
+            "primary.comparisons": (of_primary, self.systems),
             # A measurement's columns are its own.
-            "compared": ([] if self.measurements else self.compared, (*metrics, LOSS)),
+            **({} if self.measurements else {key: (names, (*metrics, LOSS)) for key, names in decided.items()}),
             "select": (self.select, self.corpus.splits),
         }
         for key, (names, among) in known.items():

@@ -66,6 +66,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
         score=replace(recipe.score, metrics={}, bootstrap=10, randomisation=10, ignored_label=None),
         baselines=[*kept][:1],
         tables={},
+        primary=None,
         pictures=recipe.pictures and Pictures(sentences=[1], of=[*kept][-1:]),
         threads=Threads(text=1, parse=1, train=1),
     )
@@ -105,7 +106,8 @@ def _systems(recipe: Recipe, number: int) -> dict[str, System]:
     """N systems, of as many kinds as possible; the first two with two seeds."""
     kinds: dict[Any, str] = {}
     for name, system in recipe.systems.items():
-        kinds.setdefault((system.architecture, system.control, system.parser, system.options.get("user-dir")), name)
+        controls = system.control, system.test_control
+        kinds.setdefault((system.architecture, *controls, system.parser, system.options.get("user-dir")), name)
     parsed = [name for name in kinds.values() if recipe.systems[name].parser != "none"]
     controlled = [name for name in parsed if recipe.systems[name].control]
     first = [*list(kinds.values())[:1], *parsed[:1], *controlled[:1]]

@@ -12,7 +12,7 @@ import argparse
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,15 @@ from syntax_experiments.metric_names import (
 from syntax_experiments.notes import make_notes
 from syntax_experiments.recipe import Recipe, read_recipe
 from syntax_experiments.results import Results, read_results
-from syntax_experiments.significance import ALPHA, WITHIN, adjust, over_seeds, over_seeds_and_sentences
+from syntax_experiments.significance import (
+    ALPHA,
+    WITHIN,
+    OverSeeds,
+    adjust,
+    holm,
+    over_seeds,
+    over_seeds_and_sentences,
+)
 
 _SHOWN_COSTS = ("parameters", "words_per_second", "hours")
 _PART = ["test", "subset", "metric"]
@@ -60,6 +68,12 @@ def table_settings(recipe: Recipe) -> dict[str, Any]:
         "published": recipe.published,
         "compared": recipe.compared,
         "bounds": recipe.bounds,
+        "primary": recipe.primary
+        and {
+            "metric": recipe.primary.metric,
+            "pairs": [[*pair, " − ".join(recipe.full_labels[name] for name in pair)] for pair in recipe.primary.pairs],
+        },
+        "equivalence": recipe.equivalence,
         "measurements": recipe.measurements,
     }
 
@@ -95,9 +109,9 @@ class Tables:
 
     Attributes:
         means: ``mean, sd, n`` over seeds of each ``system, test, subset, metric``.
-        differences: ``difference, low, high, p, why, p_adjusted`` of each of them and each ``baseline``. p is adjusted
-            for all differences in a metric on a part of a test set, whichever table they are in: a reader who looks for
-            the smallest p looks at all of them.
+        differences: the fields of :class:`.OverSeeds` and ``p_adjusted`` of each of them and each ``baseline``. p is
+            adjusted for all differences in a metric on a part of a test set, whichever table they are in: a reader who
+            looks for the smallest p looks at all of them.
 
     Raises:
         ValueError: there are results of a system or a seed that the recipe has not, or there is nothing to compare.
@@ -158,20 +172,67 @@ class Tables:
     def markdown(self) -> str:
         """Return all sections, and notes at the end."""
         parts = [f"# {self.settings['title']}\n", _paragraph(self.settings["about"])]
+        parts += [grid.markdown() for grid in self.primary]
         for title, grids in self.sections.items():
-            parts += [f"## {title}\n" if title else "", _paragraph(self.settings["tables"][title]["about"])]
+            heading = f"{title} (exploratory)" if self.primary else title
+            parts += [f"## {heading.strip()}\n" if heading else "", _paragraph(self.settings["tables"][title]["about"])]
             parts += [grid.markdown() for grid in grids]
         parts.append("### Notes\n\n" + "".join(f"- {note}\n" for note in self.notes()))
         return "\n".join(part for part in parts if part)
 
     def latex(self) -> str:
         """Return all tables; the caption of the first has the notes."""
-        grids = [grid for of_section in self.sections.values() for grid in of_section]
+        grids = [*self.primary, *(grid for of_section in self.sections.values() for grid in of_section)]
         return "\n".join(grid.latex(() if i else self.notes()) for i, grid in enumerate(grids))
 
     def notes(self) -> list[str]:
         """Return notes on the numbers, one a line."""
-        return make_notes(self.results, self.settings, self.differences, self._compared[0])
+        return make_notes(self.results, self.settings, self.differences, self._compared)
+
+    @cached_property
+    def primary(self) -> list[Grid]:
+        """The table of the primary comparisons, if the recipe names some."""
+        if self.settings["primary"] is None:
+            return []
+        metric = self.settings["primary"]["metric"]
+        labels = {(system, baseline): label for system, baseline, label in self.settings["primary"]["pairs"]}
+        tested = {pair: of for pair in labels if (of := self._difference(metric, *pair)) is not None}
+        p = holm({pair: of.p for pair, of in tested.items() if of.p is not None})
+        bound = self.settings["equivalence"].get(metric)
+        rows = []
+        for pair, of in tested.items():
+            shown = [signed(n, metric) for n in (of.difference, of.low, of.high, of.low_90, of.high_90)]
+            cells = [f"{shown[0]} [{shown[1]}, {shown[2]}]", p_value(p[pair])] if pair in p else [shown[0], ""]
+            cells += [f"[{shown[3]}, {shown[4]}]" if pair in p else "", number(of.detectable, metric)]
+            rows.append([labels[pair], *cells, _conclusion(of, p.get(pair), bound)])
+        columns = ["comparison", f"Δ {short_name(metric)} [95%]", "p (Holm)", "[90%]", "80% power at", "conclusion"]
+        how = "seeds and sentences resampled" if self._by_sentence(metric) else "t-test over seeds"
+        return [Grid(f"Primary comparisons: {short_name(metric)}, {how}", pd.DataFrame(rows, columns=columns))]
+
+    def _difference(self, metric: str, system: str, baseline: str) -> OverSeeds | None:
+        """Return a difference over seeds and, where these have numbers, sentences; ``None`` without runs of both."""
+        if by_sentence := self._by_sentence(metric):
+            return self._over_sentences(metric, *(by_sentence.get(name, {}) for name in (system, baseline)))
+        table = self.results.table
+        here = table["test"].isin(["", self.settings["tests"][0]]) & (table["subset"] == "")
+        of_metric = table[here & (table["metric"] == metric)]
+        by_seed = [of_metric[of_metric["system"] == name].set_index("seed")["value"] for name in (system, baseline)]
+        return over_seeds(*(of.to_dict() for of in by_seed))
+
+    def _by_sentence(self, metric: str) -> dict[str, dict[int, Any]]:
+        """Return numerators and denominators of a metric, by system and seed."""
+        found: dict[str, dict[int, Any]] = {}
+        sentences = self.results.sentences
+        for (name, seed), of in sentences[sentences["metric"] == metric].groupby(["system", "seed"]):
+            found.setdefault(name, {})[seed] = of.sort_values("sentence")[["numerator", "denominator"]].to_numpy()
+        return found
+
+    def _over_sentences(self, metric: str, *sides: dict[int, Any]) -> OverSeeds | None:
+        try:
+            return over_seeds_and_sentences(*sides)
+        except ValueError:
+            message = f"expected the same sentences of all systems and seeds in {metric}, found others"
+            raise InputError(str(self.results.folder / "sentences.csv.xz"), None, message) from None
 
     def _main(self, names: Sequence[str], baselines: Sequence[str], test: str, *, with_papers: bool) -> Grid:
         """Return means, differences in the first metric compared, and costs."""
@@ -212,33 +273,33 @@ class Tables:
         columns: list[Column] = []
         for metric, subset in of:
             title = f"Δ {', '.join(filter(None, [short_name(metric), subset]))} [95%]"
-            for name, cell in ((title, "cell"), ("p", "p_cell"), *((name, name) for name in WITHIN.values())):
+            shown = [(title, "cell"), ("p", "p_cell"), *((name, name) for name in WITHIN.values())]
+            if (bound := self.settings["equivalence"].get(metric)) is not None:
+                cells = cells.assign(within=_within(cells, bound))
+                shown.append((f"within ±{bound:g}", "within"))
+            for name, cell in shown:
                 column = _pick(cells, cell, test, metric, subset)
-                columns += [(name, column)] if cell.endswith("cell") or column.notna().any() else []
+                columns += [(name, column)] if cell.endswith(("cell", "within")) or column.notna().any() else []
         part = ", by part" if of[0][1] else ""
         return self._grid(f"{test}{part}, against {self._labels[baseline]}", others, columns)
 
     def _resampled(self, names: Sequence[str], baselines: Sequence[str]) -> list[Grid]:
         """Return differences over seeds and sentences, where these have numbers."""
         grids = []
-        for metric, of_metric in self.results.sentences.groupby("metric", sort=False):
-            numbers: dict[str, dict[int, Any]] = {}
-            for (name, seed), of in of_metric.groupby(["system", "seed"]):
-                numbers.setdefault(name, {})[seed] = of.sort_values("sentence")[["numerator", "denominator"]].to_numpy()
+        for metric in self.results.sentences["metric"].unique():
+            numbers = self._by_sentence(metric)
             for baseline in [name for name in baselines if name in numbers]:
                 others = [name for name in names if name in numbers and name != baseline]
                 rows = []
                 for name in others:
-                    try:
-                        found = over_seeds_and_sentences(numbers[name], numbers[baseline])
-                    except ValueError:
-                        message = f"expected the same sentences of {name} and {baseline} in {metric}, found others"
-                        raise InputError(str(self.results.folder / "sentences.csv.xz"), None, message) from None
+                    found = self._over_sentences(metric, numbers[name], numbers[baseline])
                     rows += [{"system": name, "metric": metric, **asdict(found)}] if found else []
                 if rows:
                     cells = _with_cells(pd.DataFrame(rows).assign(p_adjusted=lambda of: of["p"])).set_index("system")
                     title = f"Seeds and sentences resampled, against {self._labels[baseline]}"
                     columns = [(f"Δ {metric} [95%]", cells["cell"]), ("p", cells["p_cell"])]
+                    if (bound := self.settings["equivalence"].get(metric)) is not None:
+                        columns.append((f"within ±{bound:g}", _within(cells, bound)))
                     grids.append(self._grid(title, others, columns))
         return grids
 
@@ -266,7 +327,7 @@ def _differences(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Da
         for system, baseline in pairs
         if (found := over_seeds(by_seed.get((system, *part), {}), by_seed.get((baseline, *part), {})))
     ]
-    frame = pd.DataFrame(rows, columns=["system", *_PART, "baseline", "difference", "low", "high", "p", "why"])
+    frame = pd.DataFrame(rows, columns=["system", *_PART, "baseline", *(of.name for of in fields(OverSeeds))])
     adjusted = [pd.Series(adjust(p.dropna().to_dict()), dtype=float) for _, p in frame.groupby(_PART)["p"]]
     return frame.assign(p_adjusted=pd.concat(adjusted) if adjusted else [])
 
@@ -286,6 +347,20 @@ def _within_seeds(comparisons: pd.DataFrame) -> pd.DataFrame:
     groups = comparisons.assign(subset="").groupby(keys)
     rows = [[*key, *(cell(seeds, test) for test in WITHIN)] for key, seeds in groups]
     return pd.DataFrame(rows, columns=[*keys, *WITHIN.values()])
+
+
+def _within(differences: pd.DataFrame, bound: float) -> pd.Series:
+    """Return whether 90% intervals are within a bound, ``yes`` or ``no``; empty without an interval."""
+    inside = (-bound < differences["low_90"]) & (differences["high_90"] < bound)
+    return inside.map({True: "yes", False: "no"}).where(differences["low_90"].notna(), "")
+
+
+def _conclusion(of: OverSeeds, p: float | None, bound: float | None) -> str:
+    """Return what a test shows; that there is no difference only where it is surely within the bound."""
+    within = bound is not None and of.is_within(bound)
+    if p is not None and p < ALPHA:
+        return f"a difference within ±{bound:g}" if within else "a difference"
+    return of.why or (f"no difference (within ±{bound:g})" if within else "undecided")
 
 
 def _mean(row: Any, runs: int) -> str:

@@ -12,6 +12,13 @@ Attention dropout then acts on A, once, or on each A_k, drawn apart. The mean is
 probability that an entry is dropped, its variance is A²·p/(1-p) in the first case and Σ (w_k·A_k)²·p/(1-p) in the
 second: less, but at least a K-th of it with K experts (Cauchy-Schwarz), and the same where one has all the weight.
 
+The output is A·v. Where expert k has vectors E of pairs of positions
+(:class:`~fairseq_syntax.modules.biases.PairValues`), its own attention sums these beside v:
+
+    o_i = Σ_j A[i, j]·v_j + Σ_k w_k ⊙ Σ_j dropout(A_k)[i, j]·E_k[r_k(i, j)].
+
+Dropout that acts on A takes the same entries from each A_k here.
+
 The first heads may have experts, the others have A = A_0. Without a global expert, there is no A_0 but for those. A
 bias by relative position, if a model has one for all experts, is part of x.
 """
@@ -86,8 +93,13 @@ class ExpertMixture:
 
     @property
     def has_only_biases(self) -> bool:
-        """Syntax experts have a bias and no factor."""
-        return all(bias.factor is None and bias.bias is not None for bias in self.biases.biases)
+        """Syntax experts have a bias, no factor and no values."""
+        return not self.has_values and all(b.factor is None and b.bias is not None for b in self.biases.biases)
+
+    @property
+    def has_values(self) -> bool:
+        """Syntax experts sum values of pairs of positions."""
+        return any(bias.values for bias in self.biases.biases)
 
     def split(self, size: int) -> list[ExpertMixture]:
         """The mixtures of groups of `size` sentences."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.modules.attention.interface import AttentionImplementation, AttentionResult, ExpertMixture
@@ -17,31 +20,56 @@ class ReferenceAttention(AttentionImplementation):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mixture: ExpertMixture) -> AttentionResult:
         x = scores(q, k, position=mixture.position)
+        if mixture.has_values:
+            return self._attend_with_values(x, v, mixture)
         weights = self.weights(x, mixture).type_as(v)
         output = torch.bmm(mixture.drop_mixture(weights).flatten(0, 1), v.flatten(0, 1))
         return AttentionResult(output.unflatten(0, v.shape[:2]), weights, x)
 
     def weights(self, x: Tensor, mixture: ExpertMixture) -> Tensor:
         """A of scores x, ``(batch, heads, n, n)`` both."""
-        mixed, padding = None, mixture.biases.padding_bias(x.dtype)
+        return self._mixed(self._experts(x, mixture) if mixture.heads else None, x, mixture)
+
+    def _experts(self, x: Tensor, mixture: ExpertMixture) -> Tensor:
+        """A_k of all experts after dropout that acts on them, ``(batch, heads with experts, experts, n, n)``."""
         has_global = mixture.has_global_expert
-        if mixture.heads:
-            experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.biases.expert_factors(with_global=has_global)
-            if factors is not None:
-                experts = experts * factors
-            # (batch, heads, experts, n, n)
-            experts = (experts + mixture.biases.expert_biases(x.dtype, with_global=has_global)).softmax(dim=-1)
-            if mixture.syntax_dropout is not None:
-                each = list(experts.unbind(dim=2))
-                for k in range(len(mixture.biases.biases)):
-                    each[has_global + k] = mixture.drop_syntax(each[has_global + k], k)
-                experts = torch.stack(each, dim=2)
-            mixed = mixture.mix(mixture.drop_experts(experts))
+        experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.biases.expert_factors(with_global=has_global)
+        if factors is not None:
+            experts = experts * factors
+        experts = (experts + mixture.biases.expert_biases(x.dtype, with_global=has_global)).softmax(dim=-1)
+        if mixture.syntax_dropout is not None:
+            each = list(experts.unbind(dim=2))
+            for k in range(len(mixture.biases.biases)):
+                each[has_global + k] = mixture.drop_syntax(each[has_global + k], k)
+            experts = torch.stack(each, dim=2)
+        return mixture.drop_experts(experts)
+
+    def _mixed(self, experts: Tensor | None, x: Tensor, mixture: ExpertMixture) -> Tensor:
+        """A of :meth:`_experts`, if there are any, and of the other heads."""
+        mixed, padding = None if experts is None else mixture.mix(experts), mixture.biases.padding_bias(x.dtype)
 
         def attend_globally(x: Tensor) -> Tensor:
             return mixture.drop_experts((x if padding is None else x + padding).softmax(dim=-1))
 
         return mixture.with_global_heads(mixed, x[:, mixture.heads :], attend_globally)
+
+    def _attend_with_values(self, x: Tensor, v: Tensor, mixture: ExpertMixture) -> AttentionResult:
+        """:meth:`attend` by scores x, where experts have values."""
+        experts = self._experts(x, mixture)
+        weights = self._mixed(experts, x, mixture)
+        kept = None  # by attention dropout, the same entries of A and all A_k
+        if mixture.dropout is not None and mixture.dropout_on == "mixture":
+            kept = mixture.dropout(torch.ones_like(weights))
+        dropped = weights if kept is None else weights * kept
+        output = torch.bmm(dropped.type_as(v).flatten(0, 1), v.flatten(0, 1)).unflatten(0, v.shape[:2])
+        sums = [
+            values.sum(experts[:, :, k] if kept is None else experts[:, :, k] * kept[:, : mixture.heads])
+            * mixture.weight(k)
+            for k, bias in enumerate(mixture.biases.biases, start=mixture.has_global_expert)
+            for values in bias.values
+        ]
+        added = F.pad(reduce(torch.add, sums), (0, 0, 0, 0, 0, v.shape[1] - mixture.heads))
+        return AttentionResult((output + added).type_as(v), weights.type_as(v), x)
 
 
 def scores(q: Tensor, k: Tensor, *, position: Tensor | None = None) -> Tensor:

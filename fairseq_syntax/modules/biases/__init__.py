@@ -10,7 +10,7 @@ empty, and a sentence without a parse is not masked at all.
 """
 
 from fairseq_syntax.modules.biases.batch import BatchBiases, BiasBuilder
-from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets
+from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets, PairValues
 from fairseq_syntax.modules.biases.bias_tables import (
     BiasTable,
     RelativePosition,
@@ -31,11 +31,12 @@ from fairseq_syntax.modules.biases.registry import (
 from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest
 from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention
 from fairseq_syntax.modules.biases.slr import SyntacticLocalRange
+from fairseq_syntax.modules.biases.tree_edge import TreeEdge
 from fairseq_syntax.modules.numerics import UNKNOWN
 
 __all__ = [
-    "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "ParentScaling",
+    "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "PairValues", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
-    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeHeight", "TreePath", "WordBoundary", "bias_names", "bias_options",
-    "bias_type", "register_syntax_bias", "sum_of_tables",
+    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeEdge", "TreeHeight", "TreePath", "WordBoundary", "bias_names",
+    "bias_options", "bias_type", "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

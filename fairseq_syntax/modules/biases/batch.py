@@ -94,11 +94,14 @@ class BatchBiases:
 
     @cached_property
     def product(self) -> BatchBiases:
-        """One bias instead of all: the sum of biases and the product of factors."""
+        """One bias instead of all: the sum of biases and the product of factors, with the values of all."""
         biases = [bias.bias for bias in self.biases if bias.bias is not None]
         factors = [bias.factor for bias in self.biases if bias.factor is not None]
-        product = AttentionBias(bias=reduce(torch.add, biases) if biases else None,
-                                factor=reduce(torch.mul, factors) if factors else None)  # fmt: skip
+        product = AttentionBias(
+            bias=reduce(torch.add, biases) if biases else None,
+            factor=reduce(torch.mul, factors) if factors else None,
+            values=[values for bias in self.biases for values in bias.values],
+        )
         return (self._parent or self)._of_products.with_biases([product])
 
     @cached_property
@@ -146,7 +149,7 @@ class BatchBiases:
         return self._cached(("factors", with_global), lambda: self._of_experts(factors, 1.0, with_global=with_global))
 
     def split(self, size: int) -> list[BatchBiases]:
-        """Biases, each an :class:`AttentionBias` without a factor, of groups of `size` sentences."""
+        """Biases, each an :class:`AttentionBias` without a factor and values, of groups of `size` sentences."""
 
         def compute() -> list[BatchBiases]:
             has_parse = self.has_parse.split(size)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +21,21 @@ class AttentionBias:
         bias: b, ``(batch, 1 or heads, n, n)``, float32, no row all -inf; ``None``: 0.
         factor: f, in such a shape, finite; ``None``: 1.
         prediction: scores ``(batch, 1 or heads, n, n)`` for an auxiliary loss, if the expert is supervised.
+        values: what the expert sums beside the values of attention.
     """
 
-    def __init__(self, *, bias: Tensor | None = None, factor: Tensor | None = None, prediction: Tensor | None = None):
+    def __init__(
+        self,
+        *,
+        bias: Tensor | None = None,
+        factor: Tensor | None = None,
+        prediction: Tensor | None = None,
+        values: Sequence[PairValues] = (),
+    ):
         self.bias = bias
         self.factor = factor
         self.prediction = prediction
+        self.values = tuple(values)
 
     @cached_property
     def normal_mask(self) -> Tensor:
@@ -53,12 +64,16 @@ class AttentionBias:
         return AttentionBias(
             bias=None if self.bias is None else torch.where(valid, self.bias, 0.0),
             factor=None if self.factor is None else torch.where(valid, self.factor, 1.0),
+            values=[PairValues(of_pairs.buckets.where(valid), of_pairs.vectors) for of_pairs in self.values],
         )
 
-    def map(self, function: Callable[[Tensor | None], Tensor | None]) -> AttentionBias:
-        """This bias with each of its tensors replaced."""
+    def map(self, function: Callable[[Any], Any]) -> AttentionBias:
+        """This bias with each of its tensors that may have a gradient replaced."""
         return AttentionBias(
-            bias=function(self.bias), factor=function(self.factor), prediction=function(self.prediction)
+            bias=function(self.bias),
+            factor=function(self.factor),
+            prediction=function(self.prediction),
+            values=[PairValues(of_pairs.buckets, function(of_pairs.vectors)) for of_pairs in self.values],
         )
 
 
@@ -75,3 +90,28 @@ class Buckets:
     def where(self, valid: Tensor) -> Buckets:
         """These where `valid`, ``(batch, 1, n, n)``, is true, and no bias elsewhere."""
         return Buckets(torch.where(valid.squeeze(1), self.numbers, UNKNOWN))
+
+
+@dataclass(frozen=True)
+class PairValues:
+    """Vectors of pairs of positions that attention adds to values (Shaw et al. 2018).
+
+    The expert's output is o_i = Σ_j A[i, j]·(v_j + E[r(i, j)]), their eq. (3), in all its heads.
+
+    Attributes:
+        buckets: r; nothing is added where there is no bucket.
+        vectors: E, ``(buckets, head_dim)``.
+    """
+
+    buckets: Buckets
+    vectors: Tensor
+
+    def sum(self, attention: Tensor) -> Tensor:
+        """Return Σ_j A[i, j]·E[r(i, j)], ``(batch, heads, n, head_dim)``, of A, ``(batch, heads, n, n)``.
+
+        A is first summed by bucket, so that no vector of a pair is stored.
+        """
+        vectors = F.pad(self.vectors, (0, 0, 1, 0))  # row 0: there is no bucket
+        columns = (self.buckets.numbers.long() + 1).unsqueeze(1).expand_as(attention)
+        by_bucket = attention.new_zeros(*attention.shape[:3], len(vectors)).scatter_add(3, columns, attention)
+        return by_bucket.to(vectors.dtype) @ vectors

@@ -62,9 +62,13 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
     for other, more in zip(others, of_others, strict=True):
         sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
         columns = columns * other.shape[1] + more
-    # On a CPU taking columns has a faster gradient than F.embedding or one-hot vectors.
-    bias = sums.index_select(1, columns.flatten()).view(len(sums), *columns.shape).transpose(0, 1)
-    return AttentionBias(bias=bias)
+    return AttentionBias(bias=columns_of(sums, columns))
+
+
+def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
+    """Return columns of a table, ``(batch, heads, n, n)``, by their numbers, ``(batch, n, n)``."""
+    # On a CPU this has a faster gradient than F.embedding or one-hot vectors.
+    return table.index_select(1, numbers.flatten()).view(len(table), *numbers.shape).transpose(0, 1)
 
 
 class TableBias(SyntaxBias):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast, dataclass_transform
 
 from torch import Tensor, nn
@@ -59,6 +59,10 @@ class SyntaxBias:
         returns the :class:`AttentionBias` of that layer for `heads` heads, each `head_dim` wide.
         """
         return None
+
+    def with_labels(self, labels: Mapping[str, Sequence[str]]) -> SyntaxBias:
+        """Return this bias with the labels of features, where they are known, in the order of the model's numbers."""
+        return self
 
     def effective_options(self) -> dict[str, Any]:
         """Options on which the meaning of trained weights depends, by name."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
+
+_RELATION = re.compile(r"(.+)\((?:e1,e2|e2,e1)\)")
 
 
 def accuracy(predicted: Sequence[object], right: Sequence[object]) -> float:
@@ -37,6 +40,23 @@ def micro_scores(
     hits = sum(p == r and r not in ignored for p, r in zip(predicted, right, strict=True))
     precision, recall = (hits / max(sum(label not in ignored for label in of), 1) for of in (predicted, right))
     return precision, recall, f1(precision, recall)
+
+
+def relation_macro_f1(predicted: Sequence[str], right: Sequence[str]) -> float | None:
+    """Macro F1 of the relations NAME(e1,e2) and NAME(e2,e1); ``None`` without one.
+
+    It is the mean F1 of the names that are right somewhere. Both directions have one name, and the wrong one is wrong.
+    Labels without a direction are no relations: the official score of SemEval-2010 task 8, with ``Other``.
+    """
+    of_predicted, of_right = _relations(predicted), _relations(right)
+    hits = _relations(r for p, r in zip(predicted, right, strict=True) if p == r)
+    of_each = [2 * hits[name] / (of_predicted[name] + number) for name, number in of_right.items()]
+    return sum(of_each) / len(of_each) if of_each else None
+
+
+def _relations(labels: Iterable[str]) -> Counter[str]:
+    """Count the names of relations."""
+    return Counter(match[1] for label in labels if (match := _RELATION.fullmatch(label)))
 
 
 def label_set_scores(predicted: Sequence[AbstractSet[str]], right: Sequence[AbstractSet[str]]) -> dict[str, float]:

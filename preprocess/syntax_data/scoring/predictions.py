@@ -23,6 +23,7 @@ from syntax_data.scoring.classification import (
     mcnemar,
     micro_scores,
     pearson,
+    relation_macro_f1,
     spearman,
 )
 from syntax_data.text.lines import read_lines
@@ -106,6 +107,8 @@ def scores(of: Predictions, kind: Kind, *, ignored: Iterable[str] = ()) -> dict[
     found = {"accuracy": accuracy(predicted, right)}
     if kind == "label":
         found["MCC"] = matthews(predicted, right)
+        if (of_relations := relation_macro_f1(predicted, right)) is not None:
+            found["macro F1"] = of_relations
     if names := frozenset(ignored):
         found.update(zip(("precision", "recall", "F1"), micro_scores(predicted, right, names), strict=True))
     return found

@@ -87,12 +87,13 @@ class Candidate:
 def best_threshold(candidates: Sequence[Candidate]) -> tuple[float, float]:
     """Return the δ with the best mean score, and this score in percent.
 
-    δ is one of the questions' diff, the lowest of equally good ones; −∞ where nothing is better than "" as all answers
-    (the official script prints 0).
+    δ is one of the questions' diff, the lowest of equally good ones; where nothing is better than "" as all answers, it
+    is the lowest diff − 1 (the official script prints 0).
     """
+    ordered = sorted(candidates, key=lambda candidate: candidate.diff)
     total = best = sum(candidate.empty for candidate in candidates)
-    threshold = -float("inf")
-    for diff, same in groupby(sorted(candidates, key=lambda c: c.diff), key=lambda c: c.diff):
+    threshold = ordered[0].diff - 1
+    for diff, same in groupby(ordered, key=lambda candidate: candidate.diff):
         total += sum(candidate.score - candidate.empty for candidate in same)
         if total > best + 1e-9:  # more than the sum's rounding
             best, threshold = total, diff

@@ -35,6 +35,7 @@ from fairseq.data import (
     token_block_dataset,
 )
 from fairseq.dataclass.configs import CheckpointConfig
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 from fairseq.nan_detector import NanDetector
 from fairseq.optim.amp_optimizer import AMPOptimizer
@@ -252,6 +253,39 @@ def test_valid_subsets(monkeypatch, tmp_path):
     monkeypatch.setattr(data_utils, "_find_extra_valid_paths", data_utils._find_extra_valid_paths.__wrapped__)
     with still_raises(ValueError, file="valid_subsets"):
         check(Namespace(dataset=named, task=Namespace(data=str(tmp_path))))
+
+
+def test_validation_on_train():
+    symbols = small.dictionary()
+
+    class Model:
+        max_positions = staticmethod(lambda: (9, 9))
+
+    def trained_epochs(get_valid_iterator):
+        """After validation inside of each epoch: the training's epoch and place in it, and the set's epoch."""
+        task = TranslationTask(TranslationConfig(), symbols, symbols)
+        task.datasets = {"train": pairs([4] * 24), "valid": pairs([4] * 24)}
+        of_set = []
+        task.datasets["train"].set_epoch = of_set.append
+        arguments = ["data", "--arch=transformer", "--batch-size=2", "--num-workers=0"]
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), arguments))
+        processes = {"data_parallel_world_size": 1, "data_parallel_rank": 0}
+        trainer = SimpleNamespace(task=task, cfg=cfg, model=Model, reset_dummy_batch=Mock(), **processes)
+        training = Trainer.get_train_iterator(trainer, epoch=1, load_dataset=False)
+        found = []
+        for _ in range(2):
+            batches = training.next_epoch_itr(shuffle=False)
+            next(batches)
+            for subset in ("train", "valid"):
+                validation = get_valid_iterator(trainer, subset).next_epoch_itr(shuffle=False, set_dataset_epoch=False)
+                list(validation)
+            found.append((training.epoch, training.iterations_in_epoch, of_set[-1]))
+            list(batches)
+        return found
+
+    expected = [(1, 1, 1), (2, 1, 2)]
+    assert trained_epochs(Trainer.get_valid_iterator) == expected
+    assert trained_epochs(Trainer.get_valid_iterator.__wrapped__) != expected, mended("validation_on_train")
 
 
 def test_upsampling():

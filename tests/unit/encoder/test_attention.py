@@ -19,6 +19,8 @@ from fairseq_syntax.modules.biases import (
     AttentionBias,
     BatchBiases,
     BiasBuilder,
+    Buckets,
+    PairValues,
     ParentScaling,
     PredictedParent,
     RelativePosition,
@@ -26,10 +28,11 @@ from fairseq_syntax.modules.biases import (
     SyntacticLocalRange,
     SyntaxAwareLocalAttention,
     SyntaxBias,
+    TreeEdge,
     TreeHeight,
     TreePath,
 )
-from fairseq_syntax.testing import random_features
+from fairseq_syntax.testing import LABELS, random_features, random_labels
 from pairwise import pairwise
 from syntax_data.features import INFINITE
 
@@ -66,6 +69,18 @@ class Slopes(SyntaxBias):
     def bias(self, word):
         slopes = torch.tensor([0.0, 0.5, 1.0, 2.0])[:, None, None]
         return AttentionBias(bias=(-slopes * offsets(word).abs()).expand(len(word), -1, -1, -1))
+
+
+class Opposite(SyntaxBias):
+    """The vector -1 of each pair."""
+
+    name = "opposite"
+    features = ("word",)
+
+    def bias(self, word):
+        numbers = torch.zeros(len(word), word.shape[1], word.shape[1], dtype=torch.long)
+        values = PairValues(Buckets(numbers), torch.full((1, 4), -1.0))
+        return AttentionBias(bias=torch.zeros(numbers.unsqueeze(1).shape), values=[values])
 
 
 def attention(masks=MASKS, **options) -> SyntaxAttention:
@@ -109,7 +124,8 @@ def built(masks, net_input, *, position: bool = False) -> BatchBiases:
 
 def padded_batch():
     random = Random(3)
-    return small.batch([random_features(random, 5, 7), random_features(random, 3, 4), 5])
+    sentences = [{**random_features(random, w, n), **random_labels(random, n)} for w, n in ((5, 7), (3, 4))]
+    return small.batch([*sentences, 5])
 
 
 def real(output: torch.Tensor, syntax: BatchBiases) -> torch.Tensor:
@@ -125,6 +141,9 @@ KINDS = {
     "relative position": [RelativePosition()],
     "learned": [SyntacticLocalRange(), RelativePosition(), TreeHeight(), TreePath()],
     "trees": [TreeHeight(), TreePath()],
+    "edges": [TreeEdge(labels=LABELS), TreePath(), TreeHeight()],
+    "values": [TreeEdge(labels=LABELS, values=True), TreePath()],
+    "values of kinds and labels": [Gaussian(), TreeEdge(labels=LABELS[:3], values=True, factored=True)],
     "shared": MASKS,
     "near words": [SyntaxAwareLocalAttention(distance=1)],
     "parent": [ParentScaling()],
@@ -204,9 +223,22 @@ def by_the_formula(net, x, masks, syntax):
             w = of_head if weights.dim() == 4 else of_head[:, None]  # (masks, n or 1)
             w = torch.cat([1 - w.sum(0, keepdim=True), w])
             mixed = sum(w[i][:, None] * (expert + padding).softmax(-1) for i, expert in enumerate(experts))
-            heads.append(mixed @ v[:, b, part])
+            output = mixed @ v[:, b, part]
+            for i in range(1, len(experts)):
+                own = w[i][:, None] * (experts[i] + padding).softmax(-1)
+                for values in values_of_expert(net, modifiers, i):
+                    numbers = values.buckets.numbers[b]
+                    pairs = values.vectors[numbers.clamp(min=0)] * (numbers >= 0)[:, :, None]  # (n, n, 4)
+                    output = output + (own[:, :, None] * pairs).sum(1)
+            heads.append(output)
         sentences.append(torch.cat(heads, dim=-1))
     return net.out_proj(torch.stack(sentences, dim=1))
+
+
+def values_of_expert(net, modifiers, i: int) -> list:
+    """What the syntax expert i, from 1, sums beside v; under the product the only one, for all."""
+    of_expert = modifiers if net.combination == "product" else modifiers[i - 1 : i]
+    return [values for modifier in of_expert for values in modifier.values]
 
 
 def weights_by_hand(net, x, masks, syntax):
@@ -417,6 +449,20 @@ def test_dropout_of_experts_has_the_derived_mean_and_variance(implementation, ha
         of_mixture = attention**2 * p / (1 - p)
         share = (expected / of_mixture)[of_mixture > 0]
         assert 0.999 / (2 + has_global_expert) < share.min() < share.max() < 1.001
+
+
+@pytest.mark.parametrize("dropout_on", ["mixture", "experts"])
+@pytest.mark.parametrize("combination", ["pure", "product"])
+def test_dropout_takes_the_same_entries_from_values_and_from_those_of_pairs(combination, dropout_on):
+    """Each pair's vector is that of all values, negative: nothing is left, unless one is dropped without the other."""
+    net = attention([Opposite()], combination=combination, dropout=0.5, dropout_on=dropout_on, syntax_dropout=0.5)
+    with torch.no_grad():
+        net.v_proj.weight.zero_()
+        net.v_proj.bias.fill_(1.0)
+        net.out_proj.bias.zero_()
+    syntax = built([Opposite()], small.batch([random_features(Random(1), 6, 7)]))
+    x = torch.randn(8, 1, 16)
+    assert net.train()(x, syntax)[0].abs().max() < 1e-6
 
 
 @pytest.mark.parametrize(

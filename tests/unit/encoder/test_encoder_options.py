@@ -48,7 +48,23 @@ def test_read_and_recorded_options_are_inverse():
     assert again == replace(read, masks="slr,sdoi")
     assert again.recorded() == read.recorded()
     unchosen = {o.key for o in encoder_options()} - read.recorded().keys()
-    assert unchosen == {key for key in unchosen if key.startswith(("sla_", "parent_", "lisa_"))}
+    assert unchosen == {key for key in unchosen if key.startswith(("sla_", "parent_", "lisa_", "tree_edge_"))}
+
+
+def test_labels_of_a_biass_features_are_recorded_and_weights_depend_on_them():
+    def read(**given):
+        return SyntaxEncoderOptions.read(Namespace(**given), encoder_layers=2, encoder_heads=4)
+
+    given = {"syntax_masks": "tree_edge", "tree_edge_values": True, "tree_edge_dropout": 0.1}
+    unlabelled = read(**given)
+    assert unlabelled.labelled == ("deprel",)
+    assert unlabelled.labels == {}
+    filled = unlabelled.with_labels({"deprel": ["</s>", "nsubj", "obj"]})
+    (bias,) = filled.biases
+    assert (bias.labels, bias.values, bias.dropout) == (("</s>", "nsubj", "obj"), True, 0.1)
+    assert read(**filled.recorded()) == replace(filled, layers="1,2")
+    assert filled.semantics("relu")["deprel_labels"] == "</s> nsubj obj"
+    assert "deprel_labels" not in read(syntax_masks="tree_path", deprel_labels="</s> nsubj").semantics("relu")
 
 
 def test_biases_may_be_given_as_objects():

@@ -289,7 +289,7 @@ OF_TABLE = {
     },
     **{"systems": {name: {"label": name, "group": "", "published": {}} for name in ACCURACY}, "subsets": []},
     **{"tables": {"": {"systems": [], "baselines": ["stock"], "about": ""}}, "published": {}, "compared": ["accuracy"]},
-    **{"bounds": {}, "measurements": {}},
+    **{"bounds": {}, "primary": None, "equivalence": {}, "measurements": {}},
 }
 MARKDOWN = """\
 ### test, against stock

@@ -53,6 +53,31 @@ def test_a_measurement_of_parts_depends_on_their_lines(tmp_path):
     assert keys(tmp_path, whole) == keys(tmp_path, whole.replace("9", "8"))
 
 
+def test_a_measurement_may_read_translations_text_and_subwords(tmp_path):
+    plain = planned(tmp_path, MEASURED)["measurement gated 1 size"]
+    for name, kind in (("run", "runs"), ("text", "text"), ("subwords", "subwords")):
+        found = planned(tmp_path, MEASURED.replace("{data}", f"{{data}} {{{name}}}/x"))["measurement gated 1 size"]
+        assert {**plain.inputs, name: found.inputs[name]} == found.inputs
+        assert found.inputs[name].kind == kind
+
+
+def test_a_measurement_is_told_the_code_of_its_system(tmp_path, monkeypatch):
+    asked = MEASURED.replace("{data}", "{data} --user-dir {user_dir}")
+    (tmp_path / "own").mkdir()
+    found = planned(
+        tmp_path, asked.replace("syntax_transformer}", 'syntax_transformer, options: {user-dir: "{here}/own"}}')
+    )
+    commands = []
+    monkeypatch.setattr(
+        measurements, "run", lambda *command, stdout, **_: commands.append(command) or stdout.write_text("1")
+    )
+    for system, expected in {"stock": "fairseq_syntax", "gated": str(tmp_path / "own")}.items():
+        of = {"model": Path("m"), "data": Path("d")}
+        step = step_in(tmp_path / system, {}, inputs=of, local=found[f"measurement {system} 1 size"].local)
+        measurements.measure(step)
+        assert commands[-1][2:] == ("m", "d", "--user-dir", expected)
+
+
 @pytest.mark.parametrize(
     ("printed", "expected"),
     [

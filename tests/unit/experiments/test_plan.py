@@ -113,6 +113,19 @@ def test_each_seed_may_have_a_control_of_its_own(plan_of):
     assert data[1].path != data[2].path
 
 
+def test_a_system_with_a_control_of_the_test_is_another_ones_model_on_other_parses(plan_of):
+    swapped = '{architecture: gated_syntax_transformer, test_control: "shuffled@{seed}"}'
+    plan = plan_of(f'seeds: [1, 2]\nsystems: {{swapped: {swapped}}}\nmeasurements: {{size: "wc {{model}} {{data}}"}}')
+    for seed in (1, 2):
+        trained, tested = plan.runs["gated", seed], plan.runs["swapped", seed]
+        assert trained.inputs["model"].path == tested.inputs["model"].path
+        assert trained.path != tested.path
+        assert tested.inputs["data"].settings["control"] == f"shuffled@{seed}"
+        assert plan.table.inputs[f"measurement swapped {seed} size"].inputs["data"] == tested.inputs["data"]
+    with pytest.raises(InputError, match=r"above\.yaml:2: systems\.swapped: .*expected .*found"):
+        plan_of("systems: {swapped: {architecture: x, test_control: none@x}}")
+
+
 def test_code_of_a_system_counts_by_its_content_and_not_by_where_it_is(tmp_path, plan_of):
     def run(folder: str, code: str):
         (tmp_path / folder).mkdir(exist_ok=True)

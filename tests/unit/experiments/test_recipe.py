@@ -55,6 +55,16 @@ def test_labels_that_can_stand_alone(tmp_path):
         ("baselines: [stock]", "baselines: [stick]", 1, "found 'stick'"),
         ("baselines: [stock]", "compared: [BELU]", 1, "compared: expected one of BLEU, chrF2, TER"),
         ("baselines: [stock]", "compared: [tokenised BLEU]", 1, "found 'tokenised BLEU'"),  # which nobody scores
+        (
+            "baselines: [stock]",
+            "primary: {metric: BELU, comparisons: {gated: [stock]}}",
+            1,
+            "primary.metric: expected one",
+        ),
+        ("baselines: [stock]", "primary: {metric: BLEU, comparisons: {gated: [stick]}}", 1, "found 'stick'"),
+        ("seeds: [1, 2]", "primary: {metric: BLEU, comparisons: {gated: [gated]}}", 10, "expected systems with other"),
+        ("baselines: [stock]", "equivalence: {BELU: 1}", 1, "equivalence: expected one of BLEU"),
+        ("seeds: [1, 2]", "equivalence: {BLEU: 0}", 1, "equivalence.BLEU: expected a difference above 0, found 0"),
         ("baselines: [stock]", "measurements: {size: wc}", 1, "measurements.size: expected a command with {model}"),
         ("baselines: [stock]", "measurements: {n: '{model} {subsets}'}", 1, "measurements.n: expected subsets"),
         ("seeds: [1, 2]", "score: {metrics: {BLEU: 'x {hypotheses}'}}", 10, "metrics.BLEU: expected another name"),

@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 from random import Random
 
+import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
 
+from scipy.stats import ttest_1samp
+
 from syntax_data.scoring.metrics import ScoreSettings
-from syntax_experiments.significance import adjust, compare, over_seeds, over_seeds_and_sentences
+from syntax_experiments.significance import (
+    adjust,
+    compare,
+    holm,
+    over_seeds,
+    over_seeds_and_sentences,
+    smallest_difference,
+)
 
 WORDS = [f"wort{number}" for number in range(50)]
 REFERENCES = [" ".join(Random(seed).choices(WORDS, k=9)) for seed in range(40)]
@@ -85,7 +95,50 @@ def test_seeds_and_sentences_resampled_together_by_hand():
     same = over_seeds_and_sentences({1: [[2, 1]], 2: [[2, 1]]}, {1: [[1, 1]], 2: [[1, 1]]}, samples=100)
     assert (same.low, same.high, same.p) == (1, 1, 2 / 100)
     with pytest.raises(ValueError, match="expected the same sentences"):
-        over_seeds_and_sentences(system, {1: [[4, 1], [3, 4]], 2: [[5, 1], [7, 4]]})
+        over_seeds_and_sentences(system, {1: [[4, 1]], 2: [[5, 1]]})
+
+
+def test_ratios_whose_denominators_differ_are_resampled():
+    # F1 of two sentences: 2 of 2 and 2 of 4, beside 1 of 2 and 2 of 2.
+    found = over_seeds_and_sentences({s: [[2, 2], [2, 4]] for s in (1, 2)}, {s: [[1, 2], [2, 2]] for s in (1, 2)})
+    assert found.difference == pytest.approx(4 / 6 - 3 / 4)
+    assert (found.low, found.high) == (pytest.approx(2 / 4 - 2 / 2), pytest.approx(2 / 2 - 1 / 2))
+
+
+@pytest.mark.parametrize(
+    ("sd", "seeds", "expected"),
+    [(0.0059, 3, 0.0193), (0.0059, 5, 0.0099), (0.386, 5, 0.649), (1, 10, 0.996), (1, 20, 0.660)],
+)
+def test_smallest_difference_with_80_percent_power(sd, seeds, expected):
+    assert smallest_difference(sd, seeds) == pytest.approx(expected, rel=5e-3)  # tables of power of the paired test
+
+
+@pytest.mark.parametrize("seeds", [2, 5])
+def test_power_by_simulation(seeds):
+    shift = smallest_difference(1.0, seeds)
+    p = ttest_1samp(np.random.default_rng(1).normal(shift, 1, (20_000, seeds)), 0.0, axis=1).pvalue
+    assert (p < 0.05).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_equivalence_is_that_of_two_one_sided_tests():
+    differences = [0.1, -0.2, 0.3, 0.1, -0.1]
+    found = over_seeds(dict(enumerate(differences)), dict.fromkeys(range(5), 0.0))
+    for bound in (0.05, 0.15, 0.22, 0.25, 0.5):
+        above = ttest_1samp(differences, -bound, alternative="greater").pvalue
+        below = ttest_1samp(differences, bound, alternative="less").pvalue
+        assert found.is_within(bound) == (max(above, below) < 0.05)
+    assert found.is_within(0.5)
+    assert not found.is_within(0.15)
+    assert over_seeds({1: 1.0}, {1: 1.0}).is_within(9) is None
+
+
+def test_holm_by_hand():
+    # Sorted 0.01, 0.02, 0.03, 0.5, times 4, 3, 2, 1: 0.04, 0.06, 0.06, 0.5; none below an earlier one.
+    assert holm({"a": 0.03, "b": 0.5, "c": 0.01, "d": 0.02}) == pytest.approx(
+        {"c": 0.04, "d": 0.06, "a": 0.06, "b": 0.5}
+    )
+    assert holm({"a": 0.6, "b": 0.7}) == {"a": 1, "b": 1}
+    assert holm({}) == {}
 
 
 def test_adjusted_p_by_hand():

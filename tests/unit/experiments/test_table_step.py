@@ -33,7 +33,7 @@ SETTINGS = {
     **{"recipe": "small", "title": "Small", "about": "", "seeds": {"tree": [3]}, "tests": ["test"]},
     **{"systems": {"tree": {"label": "a tree", "group": "", "published": {}}}, "subsets": ["long"]},
     **{"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "published": {}, "compared": []},
-    **{"bounds": {}, "measurements": {"the one": "wc", "the two": "wc -l"}},
+    **{"bounds": {}, "primary": None, "equivalence": {}, "measurements": {"the one": "wc", "the two": "wc -l"}},
 }
 
 

@@ -94,8 +94,9 @@ def test_a_systems_own_code_replaces_ours(tmp_path, commands):
     train(tmp_path / "ours")
     options = {"arch": "transformer", "user-dir": "{here}/own"}
     train(tmp_path / "own", {"options": {"user-dir": "/here/own"}}, options=options)
-    assert [words[words.index("--user-dir") + 1] for words in commands] == ["fairseq_syntax", "/here/own"]
-    assert commands[1].count("--user-dir") == 1
+    train(tmp_path / "mean", {"options": {"user-dir": "/here/own"}}, options=options, average=2)
+    assert [words[words.index("--user-dir") + 1] for words in commands] == ["fairseq_syntax", *["/here/own"] * 3]
+    assert [words.count("--user-dir") for words in commands] == [1] * 4
 
 
 @pytest.mark.parametrize("whole", [True, False])

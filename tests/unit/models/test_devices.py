@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 import systems
 from fairseq_syntax.modules.gate_norm import GateBatchNorm
-from fairseq_syntax.testing import CopiesOfDevice
+from fairseq_syntax.testing import LABELS, CopiesOfDevice
 from pairwise import pairwise
 from small import batch, model
 
@@ -67,6 +67,8 @@ def of_stock(arch, dtype, training, dropout):
     return step(arch, dtype, training, attention_dropout=dropout)[2:]
 
 
+EDGES = {"tree_edge_values": True, "tree_edge_dropout": 0.5, "deprel_labels": " ".join(LABELS)}
+
 #: Models by their options; each system, and variants of the gated one.
 MODELS = [
     *{**systems.SYSTEMS, **systems.ROBERTAS}.items(),
@@ -79,6 +81,8 @@ MODELS = [
             {"syntax_masks": "sdoi", "sdoi_subwords": "first", "syntax_combination": "average"},
             {"gate_batch_norm_statistics": "batch"},
             {"syntax_masks": "position,slr", "position_bias": True},
+            {"syntax_masks": "tree_edge,tree_path", "syntax_combination": "product", **EDGES},
+            {"syntax_masks": "tree_edge,slr", "tree_edge_factored": True, **EDGES},
             {"syntax_masks": "slr,sdoi", "syntax_heads": 2, "syntax_attention_dropout_on": "experts"},
         )
     ),

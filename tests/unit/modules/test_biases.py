@@ -14,15 +14,18 @@ import small
 from fairseq_syntax.modules.biases import (
     UNKNOWN,
     AttentionBias,
+    BatchBiases,
     BiasBuilder,
     BiasTable,
     Buckets,
+    PairValues,
     ParentScaling,
     RelativePosition,
     SyntacticDependencyOfInterest,
     SyntacticLocalRange,
     SyntaxAwareLocalAttention,
     SyntaxBias,
+    TreeEdge,
     TreeHeight,
     TreePath,
     WordBoundary,
@@ -31,7 +34,7 @@ from fairseq_syntax.modules.biases import (
     sum_of_tables,
 )
 from fairseq_syntax.options import option
-from fairseq_syntax.testing import random_features, random_tree
+from fairseq_syntax.testing import LABELS, random_features, random_labels, random_tree
 from syntax_data.features import INFINITE
 from syntax_data.features.distance import distance_feature, syntactic_distances
 from syntax_data.trees.tree import Tree
@@ -240,12 +243,123 @@ def test_one_lookup_finds_the_sum_of_tables(count):
     torch.testing.assert_close(found, expected)
 
 
+RELATIONS = ("</s>", "det", "nsubj", "root", "amod", "compound", "obj")
+#: The increase re@@ flects lower credit losses </s>
+EDGES = {
+    "word": torch.tensor([[0, 1, 2, 2, 3, 4, 5, 6]]),
+    "head": torch.tensor([[2, 3, 0, 0, 6, 6, 3, 0]]),
+    "deprel": torch.tensor([[1, 2, 3, 3, 4, 5, 6, 0]]),
+}
+
+
+def edges_drawn(rows: list[str], labels: int) -> torch.Tensor:
+    """Buckets of edges, (n, n), drawn as first letters of what j is to i and of a label of RELATIONS."""
+    kinds, initials = "hdsGC", [name[0] for name in RELATIONS]
+
+    def bucket(cell: str) -> int:
+        return UNKNOWN if cell == "." else kinds.index(cell[0]) * (labels + 1) + min(initials.index(cell[1]), labels)
+
+    return torch.tensor([[bucket(cell) for cell in row.split()] for row in rows])
+
+
+@pytest.mark.parametrize("labels", [len(RELATIONS), 2, 0])
+def test_golden_edges_of_a_tree_with_subwords_and_labels_that_the_model_does_not_know(labels):
+    """h, d, s: head, dependent, sibling; G, C: grandparent, grandchild."""
+    golden = [
+        ".  hd Gd Gd .  .  .  .",  # The: its head, and that one's
+        "dd .  hn hn .  .  so .",  # increase: losses has the same head
+        "Cd dn .  .  Ca Cc do .",  # re@@: no edge within its word
+        "Cd dn .  .  Ca Cc do .",  # flects: the root
+        ".  .  Ga Ga .  sc ha .",  # lower
+        ".  .  Gc Gc sa .  hc .",  # credit
+        ".  sn ho ho da dc .  .",  # losses
+        ".  .  .  .  .  .  .  .",  # </s>: a root, but no sibling
+    ]
+    found = TreeEdge(labels=RELATIONS[:labels]).bias(*EDGES.values()).numbers
+    assert torch.equal(found[0], edges_drawn(golden, labels))
+
+
+def test_kinds_of_edges_are_paths_of_one_or_two_steps():
+    """On random trees: steps up and down, as the buckets of tree_path number them on either side."""
+    random = Random(5)
+    of_paths = {(1, 0): 0, (0, 1): 1, (1, 1): 2, (2, 0): 3, (0, 2): 4}
+    seen = set()
+    for _ in range(30):
+        words = random.randint(1, 9)
+        features = {name: torch.tensor([row]) for name, row in random_features(random, words, words + 2).items()}
+        paths = TreePath().bias(features["word"], features["head"]).numbers[0]
+        steps = [[divmod(number % 25, 5) if number < 50 else None for number in row] for row in paths.tolist()]
+        found = TreeEdge().bias(features["word"], features["head"], torch.ones_like(features["word"])).numbers[0]
+        assert found.tolist() == [[of_paths.get(path, UNKNOWN) for path in row] for row in steps]
+        seen |= {*found.flatten().tolist()}
+    assert seen == {UNKNOWN, *range(5)}
+
+
+def edge_table(**options) -> torch.nn.Module:
+    """Of two heads and three labels, with numbers that are all different."""
+    edge = TreeEdge(labels=("</s>", "A"), values=True, **options)
+    table = edge.build_layer_module(heads=2, head_dim=4, embed_dim=8)
+    assert all(not parameter.any() for parameter in table.parameters())  # attention begins as without
+    with torch.no_grad():
+        table.weight.copy_(torch.arange(2.0 * table.weight.shape[1]).view_as(table.weight))
+        table.vectors.copy_(table.weight[:1] + torch.tensor([[0.0], [100.0], [200.0], [300.0]]))
+    return table
+
+
+def columns_found(table: torch.nn.Module) -> list[float]:
+    """Of each bucket the number in the first row of T, which is in all rows of E, too."""
+    bias = table(Buckets(torch.arange(15).view(1, 1, 15)))
+    (values,) = bias.values
+    of_buckets = bias.bias[0, 0, 0]
+    torch.testing.assert_close(values.vectors, of_buckets[:, None] + torch.tensor([0.0, 100.0, 200.0, 300.0]))
+    return of_buckets.tolist()
+
+
+def test_a_bias_and_a_vector_of_an_edge_are_of_its_kind_and_label_or_sums_of_both():
+    assert columns_found(edge_table()) == [*range(15)]
+    table = edge_table(factored=True)
+    with torch.no_grad():  # the rows of E are T's first, with another constant: here in labels alone
+        table.vectors.copy_(table.weight[:1])
+        table.vectors[:, 5:] += torch.tensor([[0.0], [100.0], [200.0], [300.0]])
+    assert columns_found(table) == [kind + 5 + label for kind in range(5) for label in range(3)]
+
+
+def test_dropout_of_labels_takes_them_as_unknown_ones_of_their_kind_in_training_alone():
+    unknown = [3 * kind + 2 for kind in range(5) for _ in range(3)]
+    table = edge_table(dropout=0.5)
+    torch.manual_seed(1)
+    draws = torch.tensor([columns_found(table.train()) for _ in range(400)])
+    dropped = draws == torch.tensor(unknown)
+    assert torch.equal(torch.where(dropped, -1, draws), torch.where(dropped, -1, torch.arange(15)))
+    known = torch.arange(15) % 3 != 2
+    assert dropped[:, ~known].all()
+    assert ((dropped[:, known].float().mean(dim=0) - 0.5).abs() < 0.1).all()
+    assert columns_found(table.eval()) == [*range(15)]
+    assert columns_found(edge_table(dropout=1.0)) == unknown
+
+
+def test_values_of_pairs_are_masked_and_replaced_with_their_bias():
+    vectors = torch.randn(3, 4, requires_grad=True)
+    values = PairValues(Buckets(torch.tensor([[[0, 1], [2, UNKNOWN]]])), vectors)
+    bias = AttentionBias(bias=torch.zeros(1, 1, 2, 2), values=[values])
+    attention = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])
+    found = values.sum(attention)[0, 0]
+    torch.testing.assert_close(found, torch.stack([0.25 * vectors[0] + 0.75 * vectors[1], 0.5 * vectors[2]]))
+    (masked,) = bias.where(torch.tensor([[[[True, False], [True, True]]]])).values
+    torch.testing.assert_close(masked.sum(attention)[0, 0, 0], 0.25 * vectors[0])
+    batch = BatchBiases([bias], torch.ones(1, 1, dtype=torch.bool))
+    (differentiable,) = batch.differentiable  # what activation checkpointing gives to layers
+    assert differentiable is vectors
+    (other,) = batch.with_differentiable([vectors.detach() + 1]).biases
+    torch.testing.assert_close(other.values[0].vectors, vectors + 1)
+
+
 #: Each kind, in each of its forms.
 ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
     *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), WordBoundary()),
-    *(TreePath(), TreeHeight()),
+    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS)),
 ]
 
 
@@ -260,7 +374,7 @@ def matrix(bias: AttentionBias | Buckets) -> tuple[torch.Tensor, float]:
 @pytest.mark.parametrize("kind", ALL, ids=str)
 def test_biases_do_not_depend_on_padding_and_are_neutral_there_and_without_a_parse(kind, left):
     random = Random(4)
-    lines = [random_features(random, words, words + 2) for words in (1, 4, 7)]
+    lines = [{**random_features(random, w, w + 2), **random_labels(random, w + 2)} for w in (1, 4, 7)]
     features = small.batch([*lines, 6], left_pad=left)["src_syntax"]  # the last one has no parse
     width = features["word"].shape[1]
     built = BiasBuilder([kind])(features)

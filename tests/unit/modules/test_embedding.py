@@ -8,6 +8,8 @@ from torch import nn
 
 from fairseq_syntax.modules.biases import UNKNOWN
 from fairseq_syntax.modules.embedding import FeatureEmbeddingOptions, InfusedEmbedding
+from fairseq_syntax.modules.labels import LabelVocabulary
+from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
 LABELS = {"upos": ["</s>", "DET", "NOUN", "VERB", "ADJ"], "case": ["</s>", "l", "c"], "position": ["</s>", *"OSME"]}
 #: The increase re@@ flects lower credit losses </s>
@@ -47,12 +49,17 @@ def test_features_are_summed_and_concatenated_by_hand():
 
 
 def test_labels_of_other_data_are_found_by_name_and_unknown_ones_have_no_embedding():
-    made = embedding()
-    made.set_label_vocabulary({"upos": ["</s>", "VERB", "X", "NOUN", "DET", "ADJ"]})
-    theirs = {**FEATURES, "upos": torch.tensor([[4, 3, 1, 1, 5, 3, 2, 0]])}  # the last word's is X
-    torch.testing.assert_close(joined(made, theirs)[0, :, 4], torch.cat([EXPECTED[:6], UNPARSED[6:]]))
-    made.set_label_vocabulary({})
-    torch.testing.assert_close(joined(made, FEATURES), joined(embedding(), FEATURES))
+    vocabulary = LabelVocabulary(LABELS)
+    vocabulary.set_order({"upos": ["</s>", "VERB", "X", "NOUN", "DET", "ADJ"]})
+    theirs = SyntaxBatch({**FEATURES, "upos": torch.tensor([[4, 3, 1, 1, 5, 3, 2, 0]])})  # the last word's is X
+    found = vocabulary.renumber(theirs)
+    assert found["upos"].tolist() == [[1, 2, 3, 3, 4, 2, 5, 0]]
+    torch.testing.assert_close(joined(embedding(), found)[0, :, 4], torch.cat([EXPECTED[:6], UNPARSED[6:]]))
+    unparsed = SyntaxBatch({**FEATURES, "upos": torch.full((1, 8), UNKNOWN)})
+    assert vocabulary.renumber(unparsed)["upos"].eq(UNKNOWN).all()
+    for same in ({}, LABELS):
+        vocabulary.set_order(same)
+        assert vocabulary.renumber(theirs) == theirs
 
 
 def test_a_supertag_adds_the_heads_labels_and_its_side_and_distance_by_hand():

@@ -59,7 +59,7 @@ def test_gates_are_of_dumps_or_else_of_the_last_validation(dump):
         *(["both", layer, head, gate] for layer in (1, 2, 4) for head, gate in ((1, 0.375), (2, 0.475))),
         ["heads", 1, 1, 0.4], ["heads", 1, 2, 0.6], ["mean", 1, 0, 0.6],
     ]  # fmt: skip
-    both, _, of_mean = picture_data.matrices_of_gates(table)
+    both, _, of_mean = picture_data.matrices_of(table, ["system", "bias"])
     assert (both.title, both.rows, both.columns) == ("both: slr", ["1", "2", "4"], ["1", "2"])
     np.testing.assert_allclose(both.values, [[0.375, 0.475]] * 3, rtol=1e-6)
     assert of_mean.columns == ["all"]

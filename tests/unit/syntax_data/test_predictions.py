@@ -17,6 +17,7 @@ from syntax_data.scoring.classification import (
     mcnemar,
     micro_scores,
     pearson,
+    relation_macro_f1,
     spearman,
 )
 from syntax_data.scoring.predictions import Predictions, compare, scores
@@ -61,6 +62,18 @@ def test_scores_without_a_label():
     assert micro_scores(predicted, right, ["none", "b"]) == pytest.approx((1 / 3, 1 / 2, 0.4))
     assert micro_scores(["none"], ["none"], ["none"]) == (0, 0, 0)
     assert accuracy(predicted, right) == 0.5
+
+
+def test_macro_f1_of_relations_with_directions():
+    """C and P are right 3 and 2 times and predicted 3 and 2 times; each is once exactly right."""
+    right = ["C(e1,e2)", "C(e2,e1)", "C(e1,e2)", "P(e1,e2)", "P(e2,e1)", "Other"]
+    predicted = ["C(e1,e2)", "C(e1,e2)", "Other", "P(e1,e2)", "C(e2,e1)", "P(e1,e2)"]
+    assert relation_macro_f1(predicted, right) == pytest.approx((2 / 6 + 2 / 4) / 2)
+    assert relation_macro_f1(predicted, ["Other", *right[1:]]) == pytest.approx((0 / 5 + 2 / 4) / 2)
+    assert relation_macro_f1(["D(e1,e2)", *predicted[1:]], right) == pytest.approx((0 / 5 + 2 / 4) / 2)
+    assert relation_macro_f1(predicted, ["no"] * 6) is None
+    given = Predictions(dict(enumerate(predicted)), dict(enumerate(right)))
+    assert scores(given, "label")["macro F1"] == pytest.approx(5 / 12)
 
 
 def test_scores_of_label_sets():

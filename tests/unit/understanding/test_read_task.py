@@ -87,6 +87,34 @@ def test_refused_with_file_and_line(tmp_path, task, text, message):
     assert not list((tmp_path / "out").iterdir())
 
 
+def read_sst(folder: Path, words: str, parents: str, phrases: list[str]) -> list[str]:
+    (folder / "SOStr.txt").write_text(words)
+    (folder / "STree.txt").write_text(parents)
+    (folder / "in").write_text("sentence\tlabel\n" + "".join(f"{phrase} \t1\n" for phrase in phrases))
+    read_task.main(["sst2", str(folder / "in"), "--trees", str(folder), "--output", str(folder / "out/train")])
+    return (folder / "out/train.input0.trees").read_text().splitlines()
+
+
+def test_trees_of_sentiment(tmp_path, capsys):
+    """The second sentence's constituents are numbered from the root down."""
+    phrases = ["it 's ( fun", "'s ( fun", "fun", "it fun", "and/or sad"]
+    found = read_sst(tmp_path, "Bad|and\\/or|sad\nIt|'s|(|fun\n", "5|4|4|5|0\n5|6|7|7|0|5|6\n", phrases)
+    assert found == [
+        "(X (X it) (X (X 's) (X (X -LRB-) (X fun))))",
+        "(X (X 's) (X (X -LRB-) (X fun)))",
+        "(X fun)",
+        "(()) not_in_the_treebank",
+        "(X (X and/or) (X sad))",
+    ]
+    assert "train.input0.trees: without a tree: 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("parents", ["5|4|4|5|6", "5|4|4|5", "4|5|4|5|0", "5|4|4|9|0", "5|4|4|4|0", "5|4|x|5|0", ""])
+def test_parents_that_make_no_tree_are_refused(tmp_path, parents):
+    with pytest.raises(SystemExit, match=r"STree\.txt:1: expected the parents of a tree over 'Bad\|and\|sad', found"):
+        read_sst(tmp_path, "Bad|and|sad\n", f"{parents}\n", ["sad"])
+
+
 PUBLISHED = {  # examples; labels
     "cola/in_domain_train.tsv": ("cola", 8551, 2),
     "rte/train.tsv": ("rte", 2490, 2),
@@ -105,7 +133,9 @@ def test_published_files(tmp_path, name):
     task, examples, labels = PUBLISHED[name]
     content = (Path(DATA or "") / "understanding" / name).read_bytes()
     (tmp_path / "in").write_bytes(gzip.decompress(content) if name.endswith(".gz") else content)
-    read_task.main([task, str(tmp_path / "in"), "--output", str(tmp_path / "train")])
+    trees = ["--trees", f"{DATA}/understanding/sst"] if task == "sst2" else []
+    read_task.main([task, str(tmp_path / "in"), "--output", str(tmp_path / "train"), *trees])
     lines = {path.name: path.read_text(encoding="utf-8").splitlines() for path in tmp_path.glob("train.*")}
     assert {len(of) for of in lines.values()} == {examples}
+    assert not any(tree.startswith("(())") for tree in lines.get("train.input0.trees", ()))
     assert labels in (None, len(set(lines["train.label"])))

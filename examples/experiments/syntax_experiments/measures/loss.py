@@ -1,6 +1,6 @@
 """Print the loss of references in bits a target token, without label smoothing.
 
-    python loss.py MODEL DATA [--subsets test] [--parts FILE] [--sentences]
+    python loss.py MODEL DATA [--user-dir DIR] [--subsets test] [--parts FILE] [--sentences]
 
 MODEL has ``checkpoint.pt``, DATA is its data-bin. No checkpoint is chosen by the loss of a test set, as by that of the
 validation set, and it varies far less from seed to seed than BLEU. Several subsets (``valid,test``) count as one.
@@ -24,10 +24,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL")
     parser.add_argument("data", metavar="DATA")
+    parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     parser.add_argument("--subsets", default="test", help="default: %(default)s")
     parser.add_argument("--parts", type=Path, metavar="FILE", help="JSON object: by name the lines, from 0")
     parser.add_argument("--sentences", action="store_true", help="first print [bits, tokens] of each, for the table")
     args = parser.parse_args()
+    utils.import_user_module(args)
     subsets = args.subsets.split(",")
     bits, tokens = losses(args.model / "checkpoint.pt", args.data, subsets)
     parts = json.loads(args.parts.read_text()) if args.parts else {" and ".join(subsets): range(len(bits))}

@@ -69,7 +69,7 @@ def matrices(
     """
     columns = min(columns, len(found))
     lines, names, numbers = math.ceil(len(found) / columns), style != "bare", style == "numbers"
-    rows, cells = max(m.values.shape for m in found)
+    rows, cells = (max(sizes) for sizes in zip(*(m.values.shape for m in found), strict=True))
     margin = 0.085 * min(max(len(label) for m in found for label in m.rows), 14) + 0.3
     width = max(4.5 / columns, (0.15 * cells + margin) * names)
     height = 0.24 * rows + 0.75 if numbers else width

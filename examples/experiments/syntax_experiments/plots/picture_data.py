@@ -191,13 +191,13 @@ def final_gates(dumps: Mapping[str, Sequence[Dump]], logged: Mapping[str, Sequen
     return over_seeds(rows, ["system", "bias", "layer", "head"])
 
 
-def matrices_of_gates(gates: DataFrame) -> list[Matrix]:
-    """A matrix (layers, heads) for each system and attention bias of `gates`."""
+def matrices_of(table: DataFrame, by: list[str]) -> list[Matrix]:
+    """A matrix (layers, heads) of means for each value of the columns `by`."""
     found = []
-    for (system, bias), rows in gates.groupby(["system", "bias"], sort=False):
-        table = rows.pivot(index="layer", columns="head", values="mean")
-        heads = [str(head or "all") for head in table]
-        found.append(Matrix(f"{system}: {bias}", [*map(str, table.index)], heads, table.to_numpy()))
+    for values, rows in table.groupby(by, sort=False):
+        means = rows.pivot(index="layer", columns="head", values="mean")
+        heads = [str(head or "all") for head in means]
+        found.append(Matrix(": ".join(map(str, values)), [*map(str, means.index)], heads, means.to_numpy()))
     return found
 
 

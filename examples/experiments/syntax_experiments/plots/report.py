@@ -43,7 +43,7 @@ def all_pictures(inputs: Inputs, args: argparse.Namespace) -> Iterator[Picture]:
     """Yield every picture that can be drawn."""
     look = looks(inputs.systems)
     if len(data := picture_data.final_gates(inputs.dumps, inputs.logged)):
-        key, gates = "gate (weight of the bias)", picture_data.matrices_of_gates(data)
+        key, gates = "gate (weight of the bias)", picture_data.matrices_of(data, ["system", "bias"])
         drawing = drawings.matrices(gates, key, columns=3, top=1.0, axes_of=("layer", "head"), style="numbers")
         yield Picture("gates-at-end", "Gates of heads", _GATES, data, drawing)
     if inputs.references:

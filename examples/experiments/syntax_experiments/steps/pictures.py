@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from syntax_experiments.make import Step, run
+from syntax_experiments.fairseq_options import with_user_dir
+from syntax_experiments.make import Step, options, run
 from syntax_experiments.recipe import Pictures, Scoring
 
 
@@ -42,7 +43,8 @@ def _dump(step: Step, name: str, label: str) -> list[str]:
     path = step.folder / f"{name}.npz"
     run(
         "fairseq-syntax-dump", step.inputs[f"data {name}"], "--path", step.inputs[f"model {name}"] / "checkpoint.pt",
-        "--gen-subset", "test", "--output", path, "--cpu", log=step.folder / "log",
+        "--gen-subset", "test", "--output", path, "--cpu", *options(with_user_dir({}, step.local.get(name, {}))),
+        log=step.folder / "log",
     )  # fmt: skip
     return ["--dump", f"{label}={path}"]
 

@@ -8,6 +8,7 @@ from syntax_data.scoring.predictions import Predictions, compare, scores
 from syntax_experiments.make import Step
 
 _SIGNATURES = {"accuracy": "examples that are right, in %", "MCC": "100 × Matthews' correlation (Gorodkin 2004)"}
+_OF_RELATIONS = "macro, of relations NAME(e1,e2) and NAME(e2,e1) as one, a wrong direction wrong (SemEval-2010 task 8)"
 
 
 def score(step: Step) -> None:
@@ -15,6 +16,8 @@ def score(step: Step) -> None:
     asked, found = step.settings["score"], []
     ignored = [] if asked["ignored_label"] is None else [asked["ignored_label"]]
     signatures = _SIGNATURES | {name: f"micro, without {', '.join(ignored)}" for name in ("precision", "recall", "F1")}
+    if asked["kind"] == "label":
+        signatures["macro F1"] = _OF_RELATIONS
     for test in step.settings["tests"]:
         whole = _read(step, "run", test)
         subsets = json.loads((step.inputs["subsets"] / f"{test}.json").read_text())

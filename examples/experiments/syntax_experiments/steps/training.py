@@ -70,7 +70,7 @@ def _choose(step: Step, checkpoints: Path, log: Path) -> None:
     if average := step.settings["average"]:
         run(
             "fairseq-syntax-average-checkpoints", "--inputs", checkpoints, "--num-epoch-checkpoints", str(average),
-            "--output", step.folder / "checkpoint.pt", log=log,
+            "--output", step.folder / "checkpoint.pt", *options(with_user_dir({}, step.local)), log=log,
         )  # fmt: skip
     else:
         os.replace(checkpoints / "checkpoint_best.pt", step.folder / "checkpoint.pt")
