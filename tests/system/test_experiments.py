@@ -15,7 +15,7 @@ from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
 
 #: Between them they have all kinds of steps; the others run nightly.
-ORDINARY = {"attachment", "multi30k_en_de", "multi30k_en_de_high", "wmt18_en_tr"}
+ORDINARY = {"attachment_pairs", "multi30k_en_de", "multi30k_en_de_high", "wmt18_en_tr"}
 
 
 @pytest.fixture(autouse=True)

@@ -81,7 +81,8 @@ def _corpus(recipe: Recipe) -> tuple[Corpus, dict[str, str]]:
     files = {name: part.get(name, "test") for name in splits}
     if recipe.classifies:
         texts = [*recipe.texts["inputs"], "label"]
-        options = f"--segments {len(texts) - 1} --train 300 --held-out 5"
+        segments = len(recipe.texts["inputs"])
+        options = f"--segments {segments} --train {300 // segments} --held-out 5"
         of_texts = {name: {text: [f"{file}.{text}"] for text in texts} for name, file in files.items()}
         made = {name: SplitFiles(**of_split) for name, of_split in of_texts.items()}  # type: ignore[arg-type]
         return Corpus(made, command=f"python {shlex.quote(str(_ATTACHMENT))} {options} {{output}}"), files
