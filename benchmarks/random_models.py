@@ -188,7 +188,10 @@ class System:
         symbols = Dictionary()
         for i in range(len(symbols), VOCABULARY):
             symbols.add_symbol(f"s{i}")
-        self.task = self.task_type(cfg.task, symbols, symbols if "decoder" in self.sides else Dictionary())
+        labels = Dictionary()
+        for label in ("0", "1"):
+            labels.add_symbol(label)
+        self.task = self.task_type(cfg.task, symbols, symbols if "decoder" in self.sides else labels)
         torch.manual_seed(1)
         self.model = self.task.build_model(cfg.model)
         self.trainer = Trainer(cfg, self.task, self.model, self.task.build_criterion(cfg.criterion))
