@@ -54,7 +54,9 @@ def test_both_trees_are_of_the_words(splits):
     for sentences in splits.values():
         for sentence in sentences:
             (tree,) = parse_brackets(sentence.tree(), path="trees", line=1)
-            assert tree.leaves() == sentence.source() == [line.split("\t")[1] for line in sentence.conllu().splitlines()]
+            assert (
+                tree.leaves() == sentence.source() == [line.split("\t")[1] for line in sentence.conllu().splitlines()]
+            )
             assert sorted(sentence.target()) == sorted(word for word in sentence.source() if word != "the")
 
 
