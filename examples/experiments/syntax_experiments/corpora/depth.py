@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from syntax_experiments.corpora.grammar import tree_blind_best
+
 #: Words of each kind, in number.
 PREPOSITIONS, ADJECTIVES, VERBS = 8, 10, 8
 
@@ -218,15 +220,6 @@ def make_corpus(
     corpus["adjectives"] = [s for _ in range(held_out) for s in all_trees(fresh(shallow, more_adjectives=True))]
     corpus["train"] = [random.choice(all_trees(fresh(shallow))) for _ in range(train)]
     return corpus
-
-
-def tree_blind_best(sentences: list[Sentence]) -> float:
-    """Return the best exact match, in percent, of a system that sees the words only."""
-    counts: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
-    for sentence in sentences:
-        of_source, target = counts.setdefault(tuple(sentence.source()), {}), tuple(sentence.target())
-        of_source[target] = of_source.get(target, 0) + 1
-    return 100 * sum(max(of_source.values()) for of_source in counts.values()) / len(sentences)
 
 
 def main() -> None:

@@ -17,10 +17,11 @@ source sentences over the number of all, exactly.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 NOUNS = {
     "pilot": "pilto", "farmer": "farmu", "lantern": "lantare", "teacher": "tichero", "telescope": "teleska",
@@ -163,7 +164,15 @@ def make_corpus(random: Random, *, train: int, held_out: int) -> dict[str, list[
     return corpus
 
 
-def tree_blind_best(examples: list[Example]) -> float:
+class Translated(Protocol):
+    """A sentence with its translation."""
+
+    def source(self) -> list[str]: ...
+
+    def target(self) -> list[str]: ...
+
+
+def tree_blind_best(examples: Sequence[Translated]) -> float:
     """Return the best exact match, in percent, of a system that sees the words only."""
     translations: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
     for example in examples:
