@@ -38,7 +38,7 @@ ELSEWHERE = {
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/experiments/README.md", "authors="): _NETWORK,
     ("examples/experiments/README.md", "python -m syntax_experiments.tables"): "unit tests of the tables",
-    ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
+    ("docs/translation.md", "pip install"): "tests/integration/test_serve.py runs the server and asks it",
     ("docs/understanding.md", ""): "tests/system/test_pretrained_bert.py runs it small, but for Python",
     ("benchmarks/README.md", ""): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
 }

@@ -1,7 +1,7 @@
-"""README and docs/ are true: files, links, options, numbers, examples.
+"""README and docs/ are true: files, links, options, numbers, examples; and short.
 
-The commands of docs/data.md run as they are, but for the parser's models, which would have to
-be downloaded, and for processes beside one another, which take longer to start than texts this small.
+The commands of docs/data.md and the tutorial run as they are, but for the languages, the parser's models, which would
+have to be downloaded, and for processes beside one another, which take longer to start than texts this small.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ def test_german_and_french(tmp_path, lang):
         texts = [re.search("^# text = (.*)$", block, re.M)[1] for block in part]
         for side in (lang, "en"):
             (tmp_path / f"raw/{split}.{side}").write_text("".join(f"{text}\n" for text in texts))
-    live = f"fairseq-syntax-parse --lang {lang} --input raw/$split.{lang} --download"
-    commands = re.sub(r"\bde\b", lang, BLOCKS[0]).replace("sacremoses -l $lang -j 2", "sacremoses -l $lang")
+    live = f"fairseq-syntax-parse --lang {lang} --input raw/$split.{lang} --workers 2 --download"
+    steps = (ROOT / "docs/tutorial.md").read_text().partition("### 2. ")[2].partition("A copy of the data-bin")[0]
+    commands = "".join(re.findall("^```bash\n(.*?)^```$", steps, re.S | re.M))
+    commands = re.sub(r"\b(en|de)\b", lambda word: {"en": lang, "de": "en"}[word[0]], commands)
+    commands = commands.replace("sacremoses -l $lang -j 2", "sacremoses -l $lang")
     assert live in commands
     gold = f"fairseq-syntax-parse --parser conllu --parse-file gold/$split.conllu --input raw/$split.{lang}"
     report = run(commands.replace(live, gold), tmp_path)
