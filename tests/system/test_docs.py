@@ -163,15 +163,15 @@ def options_page(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_page_of_options_is_that_of_the_code(monkeypatch):
     page = options_page(monkeypatch)
     assert page.PAGE.read_text() == page.options_page(), "python docs/make_options.py writes it"
-    rows = re.findall(r"^\| `(--[a-z0-9-]+).* \| (.*) \| (.*) \|$", page.PAGE.read_text(), re.M)
-    defaults = {flag: default for flag, _, default in rows}
+    rows = re.findall(r"^- `(--[a-z0-9-]+)[^:]*?(?: \[(.*?)\])?: (.*)$", page.PAGE.read_text(), re.M)
+    defaults = {flag: default for flag, default, _ in rows}
     declared = {field.name for field in dataclasses.fields(SyntaxTranslationConfig) if "help" in field.metadata}
     of_task = declared - {field.name for field in dataclasses.fields(TranslationConfig)}
     assert {option.flag for option in encoder_options()} | {f"--{name.replace('_', '-')}" for name in of_task} < set(
         defaults
     )
     assert len(defaults) == len(rows)
-    assert all(meaning for _, meaning, _ in rows)
+    assert all(meaning for *_, meaning in rows)
     assert (defaults["--slr-temperature"], defaults["--position-bias"], defaults["--syntax-heads"]) == (
         "`10`",
         "off",
