@@ -26,7 +26,6 @@ _QUICKSTART = "tests/system/test_quickstart.py runs it"
 ELSEWHERE = {
     ("README.md", "bash run.sh"): _SETS_UP,
     ("README.md", "pip install"): _SETS_UP,
-    ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "export PIP"): _SETS_UP,
     ("docs/research.md", "pip install"): _SETS_UP,
     ("docs/tutorial.md", "bash run.sh"): _QUICKSTART,

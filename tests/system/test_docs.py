@@ -224,3 +224,9 @@ def test_links_and_paths_lead_somewhere(page):
     folders = "fairseq_syntax|preprocess|tests|benchmarks|docs|examples"
     for path in re.findall(rf"`((?:{folders})/[\w/.-]*(?:/|\.\w+))`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_the_documentation_is_small():
+    assert len(PAGES) <= 18
+    assert sum(len((ROOT / page).read_text().split()) for page in PAGES) <= 20_000
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 110
