@@ -45,7 +45,7 @@ ELSEWHERE = {
 FOLDERS = {
     "main path": ["README.md"],
     "one after the other": [
-        *("README.md", "docs/training.md", "docs/translation.md", "docs/systems.md", "docs/research.md", "docs/code.md")
+        *("README.md", "docs/training.md", "docs/translation.md", "docs/research.md", "docs/code.md")
     ],
     "tutorial": ["docs/tutorial.md"],
 }
@@ -57,7 +57,6 @@ SUBSTITUTES = {
         "--lang en --input raw/$split.en --workers 2 --download": "--parser fake --input raw/$split.en"
     },
     "docs/translation.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
-    "docs/systems.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
     "docs/code.md": {"…": COMMON},
 }

@@ -117,7 +117,7 @@ def test_options_of_the_papers_table_exist():
     commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
     for command in commands:
         commands[command] = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
-    for _, asked, _ in rows:
+    for _, asked in rows:
         for arguments in re.findall("`(.*?)`", asked):
             command, *rest = arguments.split()
             if command in commands:
@@ -184,7 +184,7 @@ def test_architectures_and_parameters_of_all_systems():
     assert len(rows) == 8
     page = (ROOT / "docs/systems.md").read_text()
     stock = parameters("transformer", 1000)
-    for *_, architecture, _, _, added in rows:
+    for *_, architecture, _, added in rows:
         name = architecture.strip("`")
         assert all(arch in ARCH_MODEL_REGISTRY for arch in (name, f"{name}_tiny"))
         if "V" in added:
