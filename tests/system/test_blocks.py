@@ -70,6 +70,10 @@ for arch in gated_syntax_transformer:gated:slr transformer:stock:stock; do
     cp $name.1.log $name.2.log
 done
 head -n 2 tok/test.en > new.en
+head -n 2 raw/test.en > pairs.en
+head -n 2 raw/test.de > pairs.right
+tail -n 2 raw/test.de > pairs.wrong
+printf 'a\\nb\\n' > pairs.category
 """,
     "docs/research.md": """
 for name in stock.1 stock.2 slr.1 slr.2; do cp generate.log $name.gen; done
