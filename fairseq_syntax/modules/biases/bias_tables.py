@@ -36,9 +36,9 @@ _HEIGHTS = _MAX_HEIGHT + 2  # of one side: 0 to the largest, and infinite
 class BiasTable(nn.Module):
     """b_h[i, j] = S·θ_h[bucket(i, j)]: a bias of attention scores by buckets of pairs of positions.
 
-    All θ are 0 at first: attention begins as it would be without. A bias matters from about 1 on, and Adam moves θ by
-    about the learning rate η an update, so b by about S·η. Training from the start needs no S but 1; under the small η
-    of fine-tuning, a table with S = 1 stays near 0.
+    All θ are 0 at first: attention begins as it would be without. An update of Adam moves θ by about the learning rate
+    η, so b by about S·η, and an attention weight, before normalisation, by a factor exp(S·η). Under the small η of
+    fine-tuning a table with S = 1 stays near 0.
 
     Args:
         heads: number of heads, each with biases of its own.
@@ -66,7 +66,7 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
     Tables of a and b buckets become one of (a + 1)·(b + 1) sums, far fewer than a batch has pairs of positions.
     """
     scaled = (table.scaled(at_least_float32(table.weight)) for table in tables)
-    sums, *others = (F.pad(table, (1, 0)) for table in scaled)  # column 0: there is no bucket
+    sums, *others = (F.pad(of_buckets, (1, 0)) for of_buckets in scaled)  # column 0: there is no bucket
     columns, *of_others = (of_table.numbers + 1 for of_table in buckets)
     for other, more in zip(others, of_others, strict=True):
         sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
