@@ -217,6 +217,7 @@ def test_tree_heights_are_the_greatest_distances_between():
 def test_a_table_gives_each_head_its_number_in_float32():
     table = BiasTable(heads=2, buckets=3)
     assert table.weight.eq(0).all()  # attention begins as without
+    assert table.scaled(table.weight) is table.weight  # no factor 1 is multiplied
     with torch.no_grad():
         table.weight.copy_(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     bias = table(Buckets(torch.tensor([[[0, 2], [UNKNOWN, 1]]]))).bias
