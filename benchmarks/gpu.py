@@ -13,7 +13,7 @@ No data is needed: random tokens under random trees. Steps, each in a process of
 - launches: operations, waits and the device's own time of a training step;
 - tables: forms of the gradient of learned bias tables.
 
-FOLDER/findings.json has every finding, FOLDER/report.md tables, and what was wrong first; both are written anew after
+FOLDER/findings.json has every finding, FOLDER/report.md tables, and what was wrong first; both are written again after
 each step. The exit status is 1 if something was wrong. `--cpu --tiny` tries the program itself.
 """
 
