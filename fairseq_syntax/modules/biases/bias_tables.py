@@ -85,10 +85,10 @@ def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
 class _SelectColumns(torch.autograd.Function):
     """``index_select`` of columns whose gradient a GPU sums fast.
 
-    Many pairs of positions share few columns, whose sums would wait for each other: each column gets several.
+    Many pairs of positions share few columns, whose sums would wait for each other: each such column gets several.
     """
 
-    PARTS = 64
+    SUMS = 4096  # at least, of a row
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, dim: int, numbers: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ class _SelectColumns(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         (numbers,) = ctx.saved_tensors
-        parts = _SelectColumns.PARTS
+        parts = max(1, _SelectColumns.SUMS // ctx.columns)
         apart = numbers * parts + torch.arange(len(numbers), device=numbers.device) % parts
         sums = gradient.new_zeros(len(gradient), ctx.columns * parts).index_add_(1, apart, gradient)
         return sums.view(len(gradient), ctx.columns, parts).sum(dim=2), None, None
