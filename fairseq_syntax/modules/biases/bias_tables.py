@@ -78,7 +78,8 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
 def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
     """Return columns of a table, ``(batch, heads, n, n)``, by their numbers, ``(batch, n, n)``."""
     # On a CPU this has a faster gradient than F.embedding or one-hot vectors.
-    select = _SelectColumns.apply if numerics.is_asynchronous(table.device) else torch.index_select
+    many = numerics.is_asynchronous(table.device) and numbers.numel() >= _SelectColumns.PAIRS
+    select = _SelectColumns.apply if many else torch.index_select
     return select(table, 1, numbers.flatten()).view(len(table), *numbers.shape).transpose(0, 1)
 
 
@@ -88,7 +89,8 @@ class _SelectColumns(torch.autograd.Function):
     Many pairs of positions share few columns, whose sums would wait for each other: each such column gets several.
     """
 
-    SUMS = 4096  # at least, of a row
+    PAIRS = 2**18  # from here on it is faster, on an H100
+    SUMS = 4096  # of a row, at least
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, dim: int, numbers: Tensor) -> Tensor:
