@@ -1,8 +1,8 @@
 """Adam for all parameters at once.
 
 What is wrong: fairseq's Adam, which it takes where apex is missing, goes through the parameters one by one, with about
-ten kernels for each. On a GPU their launches, not the arithmetic, take the time: half of a training step on an H100,
-unless ``--fp16`` makes one flat tensor of all parameters.
+ten kernels for each. On a GPU their launches, not the arithmetic, take the time, unless ``--fp16`` makes one flat
+tensor of all parameters.
 https://github.com/facebookresearch/fairseq/blob/main/fairseq/optim/adam.py (``Adam.step``); the same for an optimizer
 of speech models: https://github.com/facebookresearch/fairseq/pull/4904
 
