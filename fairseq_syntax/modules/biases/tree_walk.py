@@ -136,7 +136,7 @@ class _Places(NamedTuple):
 
 
 def _after(facts: Tensor, steps: Tensor) -> Tensor:
-    """Return facts along paths, ``(batch, n, longest)``, after so many steps, ``(batch, n, n)``."""
+    """Return facts along paths, ``(batch, n, longest)``, after numbers of steps, ``(batch, n, n)``."""
     return facts.gather(2, steps.long().clamp(min=0, max=facts.shape[2] - 1))
 
 
