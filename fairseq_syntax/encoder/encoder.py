@@ -63,7 +63,10 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             opens_special=options.special_tokens == "open",
         )
         #: Of the walks that the decoder needs.
-        self.walk_builder = BiasBuilder([TreeWalk()]) if options.decoder.walking_heads else None
+        self.walk_builder: BiasBuilder | None = None
+        if options.decoder.walking_heads:
+            has_mask = TreeWalk.name in self.bias_builder.names
+            self.walk_builder = self.bias_builder if has_mask else BiasBuilder([TreeWalk()])
         self.syntax_layer_numbers = options.syntax_layers
         self.tree_mixing: DescendantMixing | None = None
         if options.mixing.on:
@@ -207,7 +210,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if self.feature_keys is not None and of_features is not None:
             out[FEATURE_KEYS] = [self.feature_keys(self.embed_scale * of_features).transpose(0, 1)]
         if self.walk_builder is not None:
-            walks = self.walk_builder(features).biases[0].numbers
+            built = syntax if self.walk_builder is self.bias_builder else self.walk_builder(features)
+            walks = built.biases[self.walk_builder.names.index(TreeWalk.name)].numbers
             out[WALKS] = [walks.masked_fill(padding.unsqueeze(1), PADDING).short()]
         if run.statistics is not None:
             self.gate_statistics.end_pass(run.statistics)

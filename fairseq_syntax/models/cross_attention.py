@@ -19,14 +19,14 @@ class TreeCrossAttention(MultiheadAttention):
     Where the last output tokens were translated from, a walking head finds by their content alone, and its scores are
     of walks along the tree from there, instead of the decoder's query:
 
-        P = softmax(q(p) Kᵀ / √d),  scores_j = Σ_i P_i · T_h[r(i, j)] + w_h · H_j
+        P_t = softmax((Q_h e_t + B_h e_{t-1}) Kᵀ / √d),  scores_tj = Σ_i P_ti · T_h[r(i, j)] + w_h · H_j
 
-    p is of embeddings of the last two output tokens, r(i, j) the walk, T the table of
-    :class:`~fairseq_syntax.modules.biases.TreeWalk`, H the encoder's output. T is 0 at first. A sentence without a
-    parse has w_h · H_j alone. So all that a walking head knows is in the source and in two tokens: nothing more is
-    cached in generation, and nothing depends on the length of a sentence, or how deep it is.
+    e are embeddings of output tokens, r(i, j) is the walk, T the table of
+    :class:`~fairseq_syntax.modules.biases.TreeWalk`, 0 at first, H the encoder's output. A sentence without a parse has
+    w_h · H_j alone. All that a walking head knows is in the source and in two tokens: nothing depends on the length of
+    a sentence, or how deep it is.
 
-    Parameters have fairseq's names, and ``walk_table`` and ``walk_scores``.
+    Parameters have fairseq's names, and ``walk_before`` (B), ``walk_table`` and ``walk_scores`` (w).
 
     Args:
         walking_heads: their number.
@@ -36,6 +36,7 @@ class TreeCrossAttention(MultiheadAttention):
     def __init__(self, *args: Any, walking_heads: int, **kwargs: Any):
         super().__init__(*args, encoder_decoder_attention=True, **kwargs)
         self.walking_heads = walking_heads
+        self.walk_before = nn.Linear(self.embed_dim, walking_heads * self.head_dim, bias=False)
         self.walk_table = WalkTable(heads=walking_heads)
         self.walk_scores = nn.Linear(self.kdim, walking_heads, bias=False)
 
@@ -54,7 +55,7 @@ class TreeCrossAttention(MultiheadAttention):
 
         Args:
             query: the decoder's states, ``(m, batch, embed_dim)``, for the heads that do not walk.
-            key: H and then p, ``(n + m, batch, embed_dim)``.
+            key: H, and then e_{-1} to e_{m-1}, ``(n + 1 + m, batch, embed_dim)``.
             value: unused; values are of H.
             key_padding_mask: r, ``(batch, n, n)``, :data:`PADDING` in columns of padding.
             incremental_state: keeps what depends on the source alone.
@@ -68,7 +69,7 @@ class TreeCrossAttention(MultiheadAttention):
         kept: dict[str, Any] = self._get_input_buffer(incremental_state)
         source = kept or self._of_source(key[:n], key_padding_mask)
         self._set_input_buffer(incremental_state, source)
-        q = self._heads(self.q_proj(key[n:]))[:, :walking]
+        q = self._heads(self.q_proj(key[n + 1 :]))[:, :walking] + self._heads(self.walk_before(key[n:-1]))
         if walking < self.num_heads:
             q = torch.cat([q, self._heads(self.q_proj(query))[:, walking:]], dim=1)
         scores = at_least_float32(self.scaling * q @ source["prev_key"].mT) + source["padding"]
@@ -94,8 +95,8 @@ class TreeCrossAttention(MultiheadAttention):
         }
 
     def _heads(self, x: Tensor) -> Tensor:
-        """Split ``(length, batch, embed_dim)`` into ``(batch, heads, length, head_dim)``."""
-        return x.unflatten(2, (self.num_heads, self.head_dim)).permute(1, 2, 0, 3)
+        """Split ``(length, batch, heads · head_dim)`` into ``(batch, heads, length, head_dim)``."""
+        return x.unflatten(2, (-1, self.head_dim)).permute(1, 2, 0, 3)
 
 
 class WindowAttention(MultiheadAttention):

@@ -70,15 +70,11 @@ class _OfFirst(nn.Linear):
 
 
 class TreeDecoder(TransformerDecoderBase):
-    """fairseq's decoder with :class:`TreeCrossAttention`.
-
-    Walking heads read p_t = e_t + W e_{t-1} in each layer, of embeddings e of output tokens; W is shared by layers.
-    """
+    """fairseq's decoder with :class:`TreeCrossAttention`, whose self-attention may see the last tokens alone."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         self.window = cfg.syntax.decoder.window
-        self.walk_before = nn.Linear(self.embed_dim, self.embed_dim, bias=False)
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrapped(TreeDecoderLayer(cfg, no_encoder_attn), cfg)
@@ -93,23 +89,24 @@ class TreeDecoder(TransformerDecoderBase):
     ) -> Any:
         """As fairseq's; `encoder_out` is the encoder's under ``--tree-cross-attention-heads``.
 
-        Layers give what is under these names to their cross-attention, without a look at it.
+        fairseq's loop hands what it finds as the encoder's output and padding to the cross-attention of each layer,
+        here with embeddings of tokens and with walks.
         """
         assert encoder_out is not None
-        last_two = self._last_two(prev_output_tokens)
+        (states,) = encoder_out["encoder_out"]
+        tokens = F.pad(self._embed(prev_output_tokens), (0, 0, 0, 0, 1, 0))
         if incremental_state is not None:
-            last_two = last_two[-1:]
-        keys = torch.cat([encoder_out["encoder_out"][0], last_two.to(encoder_out["encoder_out"][0].dtype)])
+            tokens = tokens[-2:]
+        keys = torch.cat([states, tokens.to(states.dtype)])
         encoder_out = {**encoder_out, "encoder_out": [keys], "encoder_padding_mask": encoder_out[WALKS]}
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
 
-    def _last_two(self, tokens: Tensor) -> Tensor:
-        """Return p of output tokens, ``(batch, m)``: ``(m, batch, embed_dim)``."""
+    def _embed(self, tokens: Tensor) -> Tensor:
+        """Return embeddings of ``(batch, m)`` tokens without positions, ``(m, batch, embed_dim)``."""
         x = self.embed_scale * self.embed_tokens(tokens)
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
-        x = self.dropout_module(x)
-        return (x + F.pad(self.walk_before(x), (0, 0, 1, 0))[:, :-1]).transpose(0, 1)
+        return self.dropout_module(x).transpose(0, 1)
 
     def buffered_future_mask(self, tensor: Tensor) -> Tensor:
         """As fairseq's, ``(m, m)``, -inf for tokens before the window, too."""

@@ -50,11 +50,11 @@ def test_scores_are_those_of_the_definition(walking):
     out = encoder_out(net, net_input)
     attention = net.decoder.layers[0].encoder_attn
     h, e = out["encoder_out"][0], net.decoder.embed_scale * net.decoder.embed_tokens(tokens).transpose(0, 1)
-    p = e.clone()
-    p[1:] += e[:-1] @ net.decoder.walk_before.weight.T
-    states = torch.randn(e.shape, generator=torch.Generator().manual_seed(2))
-    found, weights = attention(states, torch.cat([h, p]), None, out[WALKS][0], need_head_weights=True)
-    queries = [attention.q_proj(p), attention.q_proj(states)]
+    e = torch.cat([torch.zeros(1, 4, 32), e])
+    states = torch.randn(e[1:].shape, generator=torch.Generator().manual_seed(2))
+    found, weights = attention(states, torch.cat([h, e]), None, out[WALKS][0], need_head_weights=True)
+    before = torch.nn.functional.pad(attention.walk_before(e[:-1]), (0, 32 - 16 * walking))
+    queries = [attention.q_proj(e[1:]) + before, attention.q_proj(states)]
     k, v = attention.k_proj(h), attention.v_proj(h)
     up, down = attention.walk_table.weight[:, 3:51], attention.walk_table.weight[:, 51:]
     expected = torch.zeros_like(states)
