@@ -113,6 +113,15 @@ class WindowAttention(MultiheadAttention):
         super().__init__(*args, self_attention=True, **kwargs)
         self.window = window
 
+    def forward(self, query: Tensor, *args: Any, key_padding_mask: Tensor | None = None, **kwargs: Any) -> Any:
+        """As fairseq's, but padding after a token is not masked, so that no row of a window is all masked.
+
+        Tokens do not see what is after them anyway.
+        """
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask & (~key_padding_mask).cumsum(dim=1).eq(0)
+        return super().forward(query, *args, key_padding_mask=key_padding_mask, **kwargs)
+
     def _set_input_buffer(self, incremental_state: Any, buffer: dict[str, Tensor | None]) -> Any:
         kept = self.window - 1
         if not kept:
