@@ -209,8 +209,9 @@ class System:
         sample = {**batch, "net_input": net_input}
         return utils.move_to_cuda(sample) if self.cuda else sample
 
-    def train(self, batch: dict[str, Any]) -> None:
-        self.trainer.train_step([self.sample(batch, labels=True)])
+    def train(self, batch: dict[str, Any]) -> Any:
+        """One update; its log, or ``None`` if gradients overflowed."""
+        return self.trainer.train_step([self.sample(batch, labels=True)])
 
     def evaluate(self, batch: dict[str, Any]) -> None:
         """Encode, without gradients."""
@@ -225,11 +226,12 @@ class System:
             [self.model], argparse.Namespace(beam=5, max_len_a=0, max_len_b=30, min_len=30)
         )
 
-    def generate(self, batch: dict[str, Any]) -> None:
+    def generate(self, batch: dict[str, Any]) -> Any:
+        """Translations of each sentence, the best first."""
         self._evaluate()
         sample = self.sample(batch)
         del sample["target"]
-        self.task.inference_step(self.generator, [self.model], sample)
+        return self.task.inference_step(self.generator, [self.model], sample)
 
     def _evaluate(self) -> None:
         if self.model.training:  # else time is spent on walking through all modules

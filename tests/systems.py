@@ -161,7 +161,7 @@ def of_stock(net_input: dict[str, Any]) -> dict[str, Any]:
 def loss(net: Any, net_input: dict[str, Any], *, predictions: bool = False) -> torch.Tensor:
     """A number that all outputs, and all that is predicted, have a part in."""
     logits, extra = net(**net_input, predictions=predictions)
-    total = (logits.float() * torch.linspace(-1, 1, logits.shape[-1])).sum()
+    total = (logits.float() * torch.linspace(-1, 1, logits.shape[-1], device=logits.device)).sum()
     for some in extra.get("syntax_predictions", {}).values():
         total = total + sum(prediction.cross_entropy().sum() for prediction in some)
     return total

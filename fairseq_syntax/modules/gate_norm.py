@@ -85,7 +85,8 @@ class GateBatchNorm(nn.Module):
         else:
             by_batch, _, _ = torch.native_batch_norm(x.detach(), None, None, None, None, True, 0.0, self.eps)
             standard = [of_all[: x.shape[1]] for of_all in found.standard]
-            normalised = _BatchRenorm.apply(x, weight, bias, *found[self], by_batch, *standard, self.eps)
+            centred = _CentredGradient.apply(x, by_batch, *standard, self.eps)
+            normalised = F.batch_norm(centred, *found[self], weight, bias, eps=self.eps)
         if statistics is None and torch.is_grad_enabled():
             StepStatistics([self]).end_pass(found)
         return normalised
@@ -250,28 +251,23 @@ def _joined(tensors: Sequence[Tensor], *, dim: int) -> Tensor:
     return torch.cat(tuple(tensors), dim) if len(tensors) > 1 else tensors[0]
 
 
-class _BatchRenorm(torch.autograd.Function):
-    """Batch normalisation by running statistics, with the gradient of that by the batch's own.
+class _CentredGradient(torch.autograd.Function):
+    """The identity of logits x, whose gradient is that of normalisation by the batch.
 
-    With e = g·γ/σ_running, the gradient of normalisation by constants for an incoming gradient g, it is
-    e - mean(e) - x̂·mean(e·x̂): the gradient of normalising x̂, whose mean is 0 and deviation 1, once more.
+    With e the gradient of what normalises x by constants, it is e - mean(e) - x̂·mean(e·x̂): the gradient of normalising
+    x̂, whose mean is 0 and deviation 1, once more.
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, running_mean: Tensor, running_var: Tensor, by_batch: Tensor,
-        zero: Tensor, one: Tensor, eps: float,
-    ) -> Tensor:  # fmt: skip
+    def forward(ctx: Any, x: Tensor, by_batch: Tensor, zero: Tensor, one: Tensor, eps: float) -> Tensor:
         ctx.eps = eps
-        ctx.save_for_backward(x, weight, running_mean, running_var, by_batch, zero, one)
-        return F.batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
+        ctx.save_for_backward(by_batch, zero, one)
+        return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        x, weight, running_mean, running_var, by_batch, zero, one = ctx.saved_tensors
-        backward = torch.ops.aten.native_batch_norm_backward
-        e, of_weight, of_bias = backward(
-            gradient.contiguous(), x, weight, running_mean, running_var, None, None, False, ctx.eps, [True, True, True]
+        by_batch, zero, one = ctx.saved_tensors
+        of_x, _, _ = torch.ops.aten.native_batch_norm_backward(
+            gradient.contiguous(), by_batch, None, None, None, zero, one, True, ctx.eps, [True, False, False]
         )
-        of_x, _, _ = backward(e, by_batch, None, None, None, zero, one, True, ctx.eps, [True, False, False])
-        return of_x, of_weight, of_bias, None, None, None, None, None, None
+        return of_x, None, None, None, None

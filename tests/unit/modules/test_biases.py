@@ -227,6 +227,20 @@ def test_a_table_gives_each_head_its_number_in_float32():
     assert table.half()(Buckets(torch.zeros(1, 2, 2, dtype=torch.long))).bias.dtype == torch.float32
 
 
+def test_a_gpu_sums_gradients_of_a_table_in_parts(monkeypatch):
+    numbers = torch.randint(-1, 3, (4, 9, 9), generator=torch.Generator().manual_seed(1))
+    gradients = []
+    for gpu in (False, True):
+        monkeypatch.setattr("fairseq_syntax.modules.numerics.is_asynchronous", lambda device, gpu=gpu: gpu)
+        table = BiasTable(heads=2, buckets=3)
+        table.weight.data = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        bias = table(Buckets(numbers)).bias
+        assert torch.equal(bias[:, 1], torch.tensor([0.0, 4.0, 5.0, 6.0])[numbers + 1])
+        (bias * torch.arange(2 * 9 * 9).view(2, 9, 9)).sum().backward()
+        gradients.append(table.weight.grad)
+    assert torch.equal(*gradients)
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_one_lookup_finds_the_sum_of_tables(count):
     """The same numbers and gradients as a lookup in each; one of them has the same buckets for all sentences."""
