@@ -12,21 +12,24 @@ from fairseq_syntax.encoder.encoder import PADDING
 from fairseq_syntax.modules.biases import Buckets, WalkTable
 from fairseq_syntax.modules.numerics import at_least_float32, padding_bias
 
+#: log A is taken as at least this, so that a token may be of a word that was not looked at.
+_LEAST = -30.0
+
 
 class TreeCrossAttention(MultiheadAttention):
     """fairseq's cross-attention, whose first heads walk from the word that was just translated to the next one.
 
-    Where the last output tokens were translated from, a walking head finds by their content alone, and its scores are
-    of walks along the tree from there, instead of the decoder's query:
+    A walking head has no query of the decoder's state. Its weights A_t are those of walks from the word that the last
+    output token y_t was translated from. That place P_t it knows from where it looked before that token, A_{t-1}, and
+    from the token's embedding e_t alone:
 
-        P_t = softmax((Q_h e_t + B_h e_{t-1}) Kᵀ / √d),  scores_tj = Σ_i P_ti · T_h[r(i, j)] + w_h · H_j
+        P_t = softmax(log A_{t-1} + Q e_t Kᵀ / √d),  A_t = softmax(Σ_i P_ti · T_h[r(i, j)] + w_h · H_j)
 
-    e are embeddings of output tokens, r(i, j) is the walk, T the table of
-    :class:`~fairseq_syntax.modules.biases.TreeWalk`, 0 at first, H the encoder's output. A sentence without a parse has
-    w_h · H_j alone. All that a walking head knows is in the source and in two tokens: nothing depends on the length of
-    a sentence, or how deep it is.
+    This is the forward algorithm of an alignment by a hidden Markov model (Vogel et al. 1996), whose jumps are along
+    the tree: r(i, j) is the walk, T the table of :class:`~fairseq_syntax.modules.biases.TreeWalk`, 0 at first, and H
+    the encoder's output. A sentence without a parse has w_h · H_j alone. Before the first token there is no A.
 
-    Parameters have fairseq's names, and ``walk_before`` (B), ``walk_table`` and ``walk_scores`` (w).
+    Parameters have fairseq's names, and ``walk_table`` (T) and ``walk_scores`` (w).
 
     Args:
         walking_heads: their number.
@@ -36,7 +39,6 @@ class TreeCrossAttention(MultiheadAttention):
     def __init__(self, *args: Any, walking_heads: int, **kwargs: Any):
         super().__init__(*args, encoder_decoder_attention=True, **kwargs)
         self.walking_heads = walking_heads
-        self.walk_before = nn.Linear(self.embed_dim, walking_heads * self.head_dim, bias=False)
         self.walk_table = WalkTable(heads=walking_heads)
         self.walk_scores = nn.Linear(self.kdim, walking_heads, bias=False)
 
@@ -55,10 +57,10 @@ class TreeCrossAttention(MultiheadAttention):
 
         Args:
             query: the decoder's states, ``(m, batch, embed_dim)``, for the heads that do not walk.
-            key: H, and then e_{-1} to e_{m-1}, ``(n + 1 + m, batch, embed_dim)``.
+            key: H, and then e, ``(n + m, batch, embed_dim)``.
             value: unused; values are of H.
             key_padding_mask: r, ``(batch, n, n)``, :data:`PADDING` in columns of padding.
-            incremental_state: keeps what depends on the source alone.
+            incremental_state: keeps what depends on the source alone, and the last A.
 
         Returns:
             ``(m, batch, embed_dim)``; and, if asked for, weights, ``(heads, batch, m, n)`` or their mean over heads,
@@ -69,17 +71,35 @@ class TreeCrossAttention(MultiheadAttention):
         kept: dict[str, Any] = self._get_input_buffer(incremental_state)
         source = kept or self._of_source(key[:n], key_padding_mask)
         self._set_input_buffer(incremental_state, source)
-        q = self._heads(self.q_proj(key[n + 1 :]))[:, :walking] + self._heads(self.walk_before(key[n:-1]))
+        q = self._heads(self.q_proj(key[n:]))[:, :walking]
         if walking < self.num_heads:
             q = torch.cat([q, self._heads(self.q_proj(query))[:, walking:]], dim=1)
         scores = at_least_float32(self.scaling * q @ source["prev_key"].mT) + source["padding"]
-        walks = scores[:, :walking].softmax(dim=3) @ source["walks"] + source["walk_scores"]
-        weights = torch.cat([walks, scores[:, walking:]], dim=1).softmax(dim=3)
+        walked = self._walk(scores[:, :walking], source, incremental_state)
+        weights = torch.cat([walked, scores[:, walking:].softmax(dim=3)], dim=1)
         x = self.dropout_module(weights.to(q.dtype)) @ source["prev_value"]
         x = self.out_proj(x.permute(2, 0, 1, 3).flatten(2))
         if need_head_weights:
             return x, weights.transpose(0, 1)
         return x, weights.mean(dim=1) if need_weights else None
+
+    def _walk(self, match: Tensor, source: dict[str, Tensor], incremental_state: dict[str, Any] | None) -> Tensor:
+        """Return A token by token from Q e Kᵀ / √d, both ``(batch, walking_heads, m, n)``."""
+        before = (self.get_incremental_state(incremental_state, "walk") or {}).get("log_weights")
+        steps = []
+        for of_token in match.split(1, dim=2):
+            place = (of_token if before is None else of_token + before).softmax(dim=3)
+            steps.append((place @ source["walks"] + source["walk_scores"]).log_softmax(dim=3))
+            before = steps[-1].clamp(min=_LEAST)
+        self.set_incremental_state(incremental_state, "walk", {"log_weights": before})
+        return torch.cat(steps, dim=2).exp()
+
+    def reorder_incremental_state(self, incremental_state: dict[str, Any] | None, new_order: Tensor) -> Any:
+        """As fairseq's, which knows that beams of a sentence have one source; the last A is the beam's own."""
+        if walk := self.get_incremental_state(incremental_state, "walk"):
+            log_weights = walk["log_weights"].index_select(0, new_order)
+            self.set_incremental_state(incremental_state, "walk", {"log_weights": log_weights})
+        return super().reorder_incremental_state(incremental_state, new_order)
 
     def _of_source(self, states: Tensor, walks: Tensor) -> dict[str, Tensor]:
         """Return what depends on the source alone, with a first dimension of the batch, which beams reorder."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
@@ -94,9 +93,7 @@ class TreeDecoder(TransformerDecoderBase):
         """
         assert encoder_out is not None
         (states,) = encoder_out["encoder_out"]
-        tokens = F.pad(self._embed(prev_output_tokens), (0, 0, 0, 0, 1, 0))
-        if incremental_state is not None:
-            tokens = tokens[-2:]
+        tokens = self._embed(prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:])
         keys = torch.cat([states, tokens.to(states.dtype)])
         encoder_out = {**encoder_out, "encoder_out": [keys], "encoder_padding_mask": encoder_out[WALKS]}
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)

@@ -50,11 +50,9 @@ def test_scores_are_those_of_the_definition(walking):
     out = encoder_out(net, net_input)
     attention = net.decoder.layers[0].encoder_attn
     h, e = out["encoder_out"][0], net.decoder.embed_scale * net.decoder.embed_tokens(tokens).transpose(0, 1)
-    e = torch.cat([torch.zeros(1, 4, 32), e])
-    states = torch.randn(e[1:].shape, generator=torch.Generator().manual_seed(2))
+    states = torch.randn(e.shape, generator=torch.Generator().manual_seed(2))
     found, weights = attention(states, torch.cat([h, e]), None, out[WALKS][0], need_head_weights=True)
-    before = torch.nn.functional.pad(attention.walk_before(e[:-1]), (0, 32 - 16 * walking))
-    queries = [attention.q_proj(e[1:]) + before, attention.q_proj(states)]
+    queries = [attention.q_proj(e), attention.q_proj(states)]
     k, v = attention.k_proj(h), attention.v_proj(h)
     up, down = attention.walk_table.weight[:, 3:51], attention.walk_table.weight[:, 51:]
     expected = torch.zeros_like(states)
@@ -73,7 +71,11 @@ def test_scores_are_those_of_the_definition(walking):
                         table[i, j] = up[head, (bucket - 3) // 7] + down[head, (bucket - 3) % 7]
                     elif bucket >= 0:
                         table[i, j] = attention.walk_table.weight[head, bucket]
-                scores = scores.softmax(1) @ table + h[real, b] @ attention.walk_scores.weight[head]
+                rows = [scores[0]]
+                for t in range(len(scores)):
+                    place = (scores[t] + (rows[-1].log_softmax(0) if t else 0)).softmax(0)
+                    rows.append(place @ table + h[real, b] @ attention.walk_scores.weight[head])
+                scores = torch.stack(rows[1:])
             torch.testing.assert_close(weights[head, b][:, real], scores.softmax(1), rtol=1e-4, atol=1e-5)
             assert not weights[head, b][:, ~real].any()
             expected[:, b, of_head] = scores.softmax(1) @ v[real, b, of_head]
@@ -138,17 +140,22 @@ def test_a_translation_does_not_depend_on_other_sentences_and_padding(variant, l
         torch.testing.assert_close(found[0], expected[row, :length], rtol=1e-4, atol=1e-5)
 
 
-def test_a_window_hides_earlier_tokens_and_walks_know_the_last_two():
-    """What a token more than two before, or a window of each layer, changes."""
-    net_input = systems.batch()
-    for window, seen in ((1, 1), (2, 2), (3, 4)):  # of two layers, windows add up
-        net, tokens = model(target_window=window), output_tokens(4, 8)
-        net_input["prev_output_tokens"] = tokens
-        before = net(**net_input)[0]
-        tokens[:, 2] = 39 - tokens[:, 2] // 2
-        changed = (net(**net_input)[0] - before).abs().amax(dim=(0, 2)) > 1e-6
-        last = 2 + max(1, seen)
-        assert changed.tolist() == [2 <= t <= max(last, 3) for t in range(8)]
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_a_window_hides_earlier_tokens_and_walks_know_all(window):
+    """What one token changes in those after it; windows of two layers add up."""
+    net_input, tokens = systems.batch(), output_tokens(4, 8)
+    other = tokens.clone()
+    other[:, 2] = 39 - other[:, 2] // 2
+    net = model(target_window=window)
+
+    def changed() -> list[bool]:
+        one, two = (net(**{**net_input, "prev_output_tokens": of})[0] for of in (tokens, other))
+        return ((one - two).abs().amax(dim=(0, 2)) > 1e-6).tolist()
+
+    assert changed() == [t >= 2 for t in range(8)]
+    for layer in net.decoder.layers:  # without a match of tokens with the source
+        layer.encoder_attn.q_proj.weight.data.zero_()
+    assert changed() == [2 <= t <= 2 * window for t in range(8)]
 
 
 def test_the_parse_reaches_the_decoder_by_walks_alone():
