@@ -12,22 +12,18 @@ from fairseq_syntax.encoder.encoder import PADDING
 from fairseq_syntax.modules.biases import Buckets, WalkTable
 from fairseq_syntax.modules.numerics import at_least_float32, padding_bias
 
-#: log A is taken as at least this, so that a token may be of a word that was not looked at.
-_LEAST = -30.0
-
 
 class TreeCrossAttention(MultiheadAttention):
     """fairseq's cross-attention, whose first heads walk from the word that was just translated to the next one.
 
-    A walking head has no query of the decoder's state. Its weights A_t are those of walks from the word that the last
-    output token y_t was translated from. That place P_t it knows from where it looked before that token, A_{t-1}, and
-    from the token's embedding e_t alone:
+    A walking head has no query of the decoder's state. Its weights A are of walks from P, the word that the last output
+    token was translated from, which it finds by the embeddings e of that token and the one before:
 
-        P_t = softmax(log A_{t-1} + Q e_t Kᵀ / √d),  A_t = softmax(Σ_i P_ti · T_h[r(i, j)] + w_h · H_j)
+        P_t = softmax(Q (e_t + W e_{t-1}) Kᵀ / √d),  A_t = softmax(Σ_i P_ti · T_h[r(i, j)] + w_h · H_j)
 
-    This is the forward algorithm of an alignment by a hidden Markov model (Vogel et al. 1996), whose jumps are along
-    the tree: r(i, j) is the walk, T the table of :class:`~fairseq_syntax.modules.biases.TreeWalk`, 0 at first, and H
-    the encoder's output. A sentence without a parse has w_h · H_j alone. Before the first token there is no A.
+    r(i, j) is the walk, T the table of :class:`~fairseq_syntax.modules.biases.TreeWalk`, 0 at first, H the encoder's
+    output. A sentence without a parse has w_h · H_j alone. All that the head knows is in the source and in two tokens:
+    nothing depends on the length of the sentence, or how deep it is.
 
     Parameters have fairseq's names, and ``walk_table`` (T) and ``walk_scores`` (w).
 
@@ -57,10 +53,10 @@ class TreeCrossAttention(MultiheadAttention):
 
         Args:
             query: the decoder's states, ``(m, batch, embed_dim)``, for the heads that do not walk.
-            key: H, and then e, ``(n + m, batch, embed_dim)``.
+            key: H, and then e_t + W e_{t-1} of each token, ``(n + m, batch, embed_dim)``.
             value: unused; values are of H.
             key_padding_mask: r, ``(batch, n, n)``, :data:`PADDING` in columns of padding.
-            incremental_state: keeps what depends on the source alone, and the last A.
+            incremental_state: keeps what depends on the source alone.
 
         Returns:
             ``(m, batch, embed_dim)``; and, if asked for, weights, ``(heads, batch, m, n)`` or their mean over heads,
@@ -75,31 +71,13 @@ class TreeCrossAttention(MultiheadAttention):
         if walking < self.num_heads:
             q = torch.cat([q, self._heads(self.q_proj(query))[:, walking:]], dim=1)
         scores = at_least_float32(self.scaling * q @ source["prev_key"].mT) + source["padding"]
-        walked = self._walk(scores[:, :walking], source, incremental_state)
-        weights = torch.cat([walked, scores[:, walking:].softmax(dim=3)], dim=1)
+        walks = scores[:, :walking].softmax(dim=3) @ source["walks"] + source["walk_scores"]
+        weights = torch.cat([walks, scores[:, walking:]], dim=1).softmax(dim=3)
         x = self.dropout_module(weights.to(q.dtype)) @ source["prev_value"]
         x = self.out_proj(x.permute(2, 0, 1, 3).flatten(2))
         if need_head_weights:
             return x, weights.transpose(0, 1)
         return x, weights.mean(dim=1) if need_weights else None
-
-    def _walk(self, match: Tensor, source: dict[str, Tensor], incremental_state: dict[str, Any] | None) -> Tensor:
-        """Return A token by token from Q e Kᵀ / √d, both ``(batch, walking_heads, m, n)``."""
-        before = (self.get_incremental_state(incremental_state, "walk") or {}).get("log_weights")
-        steps = []
-        for of_token in match.split(1, dim=2):
-            place = (of_token if before is None else of_token + before).softmax(dim=3)
-            steps.append((place @ source["walks"] + source["walk_scores"]).log_softmax(dim=3))
-            before = steps[-1].clamp(min=_LEAST)
-        self.set_incremental_state(incremental_state, "walk", {"log_weights": before})
-        return torch.cat(steps, dim=2).exp()
-
-    def reorder_incremental_state(self, incremental_state: dict[str, Any] | None, new_order: Tensor) -> Any:
-        """As fairseq's, which knows that beams of a sentence have one source; the last A is the beam's own."""
-        if walk := self.get_incremental_state(incremental_state, "walk"):
-            log_weights = walk["log_weights"].index_select(0, new_order)
-            self.set_incremental_state(incremental_state, "walk", {"log_weights": log_weights})
-        return super().reorder_incremental_state(incremental_state, new_order)
 
     def _of_source(self, states: Tensor, walks: Tensor) -> dict[str, Tensor]:
         """Return what depends on the source alone, with a first dimension of the batch, which beams reorder."""
@@ -115,8 +93,8 @@ class TreeCrossAttention(MultiheadAttention):
         }
 
     def _heads(self, x: Tensor) -> Tensor:
-        """Split ``(length, batch, heads · head_dim)`` into ``(batch, heads, length, head_dim)``."""
-        return x.unflatten(2, (-1, self.head_dim)).permute(1, 2, 0, 3)
+        """Split ``(length, batch, embed_dim)`` into ``(batch, heads, length, head_dim)``."""
+        return x.unflatten(2, (self.num_heads, self.head_dim)).permute(1, 2, 0, 3)
 
 
 class WindowAttention(MultiheadAttention):

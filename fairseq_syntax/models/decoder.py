@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
@@ -69,11 +70,15 @@ class _OfFirst(nn.Linear):
 
 
 class TreeDecoder(TransformerDecoderBase):
-    """fairseq's decoder with :class:`TreeCrossAttention`, whose self-attention may see the last tokens alone."""
+    """fairseq's decoder with :class:`TreeCrossAttention`, whose self-attention may see the last tokens alone.
+
+    Walking heads of all layers read e_t + W e_{t-1}, of embeddings e of output tokens without positions.
+    """
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
         self.window = cfg.syntax.decoder.window
+        self.walk_before = nn.Linear(self.embed_dim, self.embed_dim, bias=False)
 
     def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
         return wrapped(TreeDecoderLayer(cfg, no_encoder_attn), cfg)
@@ -88,22 +93,26 @@ class TreeDecoder(TransformerDecoderBase):
     ) -> Any:
         """As fairseq's; `encoder_out` is the encoder's under ``--tree-cross-attention-heads``.
 
-        fairseq's loop hands what it finds as the encoder's output and padding to the cross-attention of each layer,
-        here with embeddings of tokens and with walks.
+        fairseq's loop hands what it finds as the encoder's output and padding to the cross-attention of each layer:
+        here with embeddings of tokens, and walks.
         """
         assert encoder_out is not None
         (states,) = encoder_out["encoder_out"]
-        tokens = self._embed(prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:])
-        keys = torch.cat([states, tokens.to(states.dtype)])
+        if incremental_state is None:
+            last_two = self._last_two(prev_output_tokens)
+        else:
+            last_two = self._last_two(prev_output_tokens[:, -2:])[-1:]
+        keys = torch.cat([states, last_two.to(states.dtype)])
         encoder_out = {**encoder_out, "encoder_out": [keys], "encoder_padding_mask": encoder_out[WALKS]}
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
 
-    def _embed(self, tokens: Tensor) -> Tensor:
-        """Return embeddings of ``(batch, m)`` tokens without positions, ``(m, batch, embed_dim)``."""
+    def _last_two(self, tokens: Tensor) -> Tensor:
+        """Return e_t + W e_{t-1} of ``(batch, m)`` tokens, ``(m, batch, embed_dim)``."""
         x = self.embed_scale * self.embed_tokens(tokens)
         if self.project_in_dim is not None:
             x = self.project_in_dim(x)
-        return self.dropout_module(x).transpose(0, 1)
+        x = self.dropout_module(x)
+        return (x + F.pad(self.walk_before(x), (0, 0, 1, 0))[:, :-1]).transpose(0, 1)
 
     def buffered_future_mask(self, tensor: Tensor) -> Tensor:
         """As fairseq's, ``(m, m)``, -inf for tokens before the window, too."""

@@ -376,7 +376,7 @@ ADDED = {
     "relative_position_transformer": 6 * 8 * 45,
     "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
-    "tree_walk_transformer": (6 * 8 + 2) * 58 + 2 * 512 - 2 * 1026 * 512,  # no learned positions
+    "tree_walk_transformer": (6 * 8 + 2) * 58 + 2 * 512 + 512**2 - 2 * 1026 * 512,  # no learned positions
     "distance_transformer": 0,
     "pascal_transformer": 0,
     "sla_transformer": 6 * 513,
