@@ -42,7 +42,7 @@ class TreeWalk(TableBias):
     another, or begins or ends there, and uses one dependent. `up` is the steps up, 2 for 2 and more, the side of j, and
 
     - near: no dependent of the ancestor is between the two, or between the one and the ancestor;
-    - far: the two are on the same side of the ancestor; or the one is the outermost on its side;
+    - outer: the two are on the same side of the ancestor; or the one is the outermost on its side;
     - last: no word that the walk leaves, before the ancestor's dependent, is on the right of its head with another
       dependent of the head on its right.
 
@@ -51,7 +51,7 @@ class TreeWalk(TableBias):
     their word. Within a word, T_h is by itself, the next subword, and others.
 
     Buckets: 0, 1 and 2 are those within a word; then 3 + 7·up + down, with up = (((steps·2 + right)·2 + near)·2 +
-    far)·2 + last, and down = steps·2 + first; 6 where j does not begin its word. A cycle of heads raises
+    outer)·2 + last, and down = steps·2 + first; 6 where j does not begin its word. A cycle of heads raises
     :class:`ValueError`.
     """
 
@@ -74,12 +74,12 @@ class TreeWalk(TableBias):
             return torch.where(ends_below, fact.mT, fact)
 
         near = torch.where(turns, (rank - rank.mT).abs() == 1, of_one(nearest))
-        far = torch.where(turns, left == left.mT, of_one(outermost))
+        outer = torch.where(turns, left == left.mT, of_one(outermost))
         last = _after(place.right_of_it.cumsum(dim=2) - place.right_of_it, up - 1) == 0
         first = (_after(place.between.cumsum(dim=2) - place.between, up - (down > 0).int()) == 0).mT
         right = torch.ones_like(up[0], dtype=torch.bool).triu(1)
         number = up.clamp(max=_MAX_STEPS)
-        for fact in (right, near, far, last):
+        for fact in (right, near, outer, last):
             number = number * 2 + fact
         later = ~is_word_start(word).unsqueeze(1)
         number = number * _DOWNS + torch.where(later, _LATER, down.clamp(max=_MAX_STEPS) * 2 + first)
