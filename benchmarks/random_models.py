@@ -185,6 +185,7 @@ class System:
         )
         args = options.parse_args_and_arch(options.get_training_parser(), shlex.split(command))
         cfg = convert_namespace_to_omegaconf(args)
+        cfg.common.tpu = False  # which --bf16 means on fairseq's command line
         symbols = Dictionary()
         for i in range(len(symbols), VOCABULARY):
             symbols.add_symbol(f"s{i}")

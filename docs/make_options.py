@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -28,57 +28,58 @@ PAGE = Path(__file__).parent / "options.md"
 _BEGIN = """\
 # Options
 
-This plugin adds these options to fairseq's own. `fairseq-train --user-dir fairseq_syntax --task syntax_translation
---arch gated_syntax_transformer --help` lists all. An architecture sets other defaults for some of them: see
-[systems](systems.md). For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or
-`criterion`.
-
+What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets others
+for some of them. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
 The command `python docs/make_options.py` makes this page from the code.
 """
 
 
 def options_page() -> str:
     """Return the page."""
-    names, option = bias_names(), ("option", "meaning", "default")
-    summaries = ((f"`{name}`", str(bias_type(name).__doc__).partition("\n")[0].removesuffix(".")) for name in names)
+    names = bias_names()
+    summaries = ((f"`{name}`", str(bias_type(name).__doc__).partition("\n")[0].removesuffix("."), "") for name in names)
     parts = [
         _BEGIN,
         "## Of the model\n",
-        _table(option, (_of_ours(o) for part in (SyntaxEncoderOptions, GateOptions) for o in options_of(part))),
+        _list(_of_ours(o) for part in (SyntaxEncoderOptions, GateOptions) for o in options_of(part)),
         "## Of the masks\n",
-        _table(("`--syntax-masks`", "meaning"), summaries),
-        _table(option, (_of_ours(o) for name in names for o in bias_options(name))),
+        "Names in `--syntax-masks`:\n",
+        _list(summaries),
+        "Their options:\n",
+        _list(_of_ours(o) for name in names for o in bias_options(name)),
         "## Of the other places where syntax enters\n",
-        _table(option, (_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part))),
+        _list(_of_ours(o) for part in PARTS.values() if part is not GateOptions for o in options_of(part)),
         "## Of `syntax_roberta` alone\n",
-        _table(option, map(_of_ours, options_of(PoolingOptions))),
+        _list(map(_of_ours, options_of(PoolingOptions))),
         "## Of every task\n",
-        _table(option, _of_fairseqs(SyntaxTaskConfig)),
+        _list(_of_fairseqs(SyntaxTaskConfig)),
         "## Of `syntax_translation`\n",
-        _table(option, _of_fairseqs(SyntaxTranslationConfig, SyntaxTaskConfig, TranslationConfig)),
+        _list(_of_fairseqs(SyntaxTranslationConfig, SyntaxTaskConfig, TranslationConfig)),
         "## Of `syntax_sentence_prediction` and `syntax_sentence_ranking`\n",
-        _table(option, _of_fairseqs(ExampleTaskConfig, SyntaxTaskConfig)),
+        _list(_of_fairseqs(ExampleTaskConfig, SyntaxTaskConfig)),
         "## Of `syntax_sentence_ranking` alone\n",
-        _table(option, _of_fairseqs(SyntaxSentenceRankingConfig, ExampleTaskConfig, StockRankingConfig)),
+        _list(_of_fairseqs(SyntaxSentenceRankingConfig, ExampleTaskConfig, StockRankingConfig)),
         "## Of the criterions `label_smoothed_cross_entropy_with_syntax` and `masked_lm_with_syntax`\n",
-        _table(option, _of_fairseqs(PredictedParsesConfig)),
+        _list(_of_fairseqs(PredictedParsesConfig)),
     ]
     return "\n".join(parts)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    escaped = ([cell.replace("|", r"\|").replace("<", "&lt;") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---"] * len(head), *escaped))
+def _list(entries: Iterable[tuple[str, str, str]]) -> str:
+    lines = (
+        f"- {name}{default and f' [{default}]'}: {meaning}".replace("<", "&lt;") for name, meaning, default in entries
+    )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _one_of(choices: Iterable[str]) -> str:
-    """Return the choices as `--help` writes them: a "|" needs an escape in a table, which not every renderer undoes."""
+    """Return the choices as `--help` writes them."""
     names = ",".join(choices)
     return names and f"{{{names}}}"
 
 
 def _of_ours(option: Option) -> tuple[str, str, str]:
-    """Return the row of an option that is declared in our way."""
+    """Return the entry of an option that is declared in our way."""
     if option.kind is bool:
         flag = f"`{option.flag}`, `--no-{option.flag[2:]}`"
         return flag, option.about["help"], "on" if option.default else "off"
@@ -87,7 +88,7 @@ def _of_ours(option: Option) -> tuple[str, str, str]:
 
 
 def _of_fairseqs(config: type, *without: type) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of a configuration that is declared in fairseq's way, without what others have."""
+    """Yield the entries of a configuration that is declared in fairseq's way, without what others have."""
     theirs = {field.name for other in without for field in dataclasses.fields(other)}
     for field in dataclasses.fields(config):
         if field.name in theirs or "help" not in field.metadata:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import build_model
 from omegaconf import OmegaConf
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import fairseq_syntax  # noqa: F401  (registers the architectures)
 from fairseq_syntax.encoder.attention import SyntaxAttention
@@ -115,3 +116,18 @@ def encode(net: Any, net_input: dict[str, Any]) -> torch.Tensor:
 def hides(padding: torch.Tensor) -> torch.Tensor:
     """The bias of padding, as gates get it."""
     return padding_bias(padding, torch.float32)[:, None, None]
+
+
+class _OperationCounter(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is not torch.ops.aten.detach.default  # a view
+        return func(*args, **(kwargs or {}))
+
+
+def operations(function: Callable[..., Any], *args: Any) -> int:
+    """Number of torch's operations in a call of `function`, where one for a list of tensors counts once."""
+    with _OperationCounter() as counter:
+        function(*args)
+    return counter.count

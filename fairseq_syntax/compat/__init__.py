@@ -7,6 +7,8 @@ deleted, and its callers change.
 | file | what is wrong | applied |
 | --- | --- | --- |
 | amp_unscaling | ``--amp`` divides gradients by the loss scale twice | on import |
+| foreach_adam | Adam updates parameters one by one, which is slow on a GPU | on import |
+| gradient_norm | ``--clip-norm`` breaks under ``--cpu`` beside a GPU; it is slow on one | on import |
 | help | ``--help`` leaves out options of models and tasks | on import |
 | interactive_end | fairseq-interactive always ends with status 0 | on import |
 | missing_checkpoint | a ``--restore-file`` that is not there is ignored | on import |
@@ -33,6 +35,8 @@ def install() -> None:
     # after fairseq
     from fairseq_syntax.compat import (
         amp_unscaling,
+        foreach_adam,
+        gradient_norm,
         help,
         interactive_end,
         missing_checkpoint,
@@ -54,3 +58,5 @@ def install() -> None:
     nan_detector.inspect_nested_outputs()
     valid_subsets.compare_names_of_sets()
     validation_on_train.iterate_apart()
+    foreach_adam.step_at_once()
+    gradient_norm.compute_at_once()

@@ -34,7 +34,8 @@ class SyntaxAttention(MultiheadAttention):
 
     Args:
         embed_dim: width of the model.
-        options: of the encoder: masks, heads, combination, gates, syntax dropout, implementation, position bias.
+        options: of the encoder: masks, heads, combination, gates, syntax dropout, implementation, position bias and
+            the scale of learned tables.
         **kwargs: arguments of :class:`~fairseq.modules.MultiheadAttention`.
     """
 
@@ -67,6 +68,8 @@ class SyntaxAttention(MultiheadAttention):
         self.position_bias: BiasTable | None = None
         if options.position_bias:
             self.position_bias = RelativePosition().build_layer_module(**{**sizes, "heads": self.num_heads})
+        for table in self.tables.values():
+            table.scale = options.bias_table_scale
 
     def forward(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairseq_syntax.modules.attention import CHOICES, DROPOUT_ON
-from fairseq_syntax.modules.biases import SyntaxBias, bias_names, bias_options, bias_type
+from fairseq_syntax.modules.biases import SyntaxBias, TableBias, bias_names, bias_options, bias_type
 from fairseq_syntax.modules.embedding import LABELLED, FeatureEmbeddingOptions
 from fairseq_syntax.modules.fusion import FusionOptions
 from fairseq_syntax.modules.gates import COMBINATIONS, GATED
@@ -145,6 +145,12 @@ class SyntaxEncoderOptions:
         False,
         help="a learned bias by relative position in the scores of all heads, global and syntactic attention alike, of "
         "the layers with syntax (the mask called position, as in T5)",
+    )
+    bias_table_scale: float = option(
+        1.0,
+        above=0,
+        help="factor S of tables of learned biases and of their values: a bias is S·θ, and under Adam its step about "
+        "S times the learning rate, so that one begun at zero moves in fine-tuning, too",
     )
     special_tokens: str = option(
         "open",
@@ -303,6 +309,11 @@ class SyntaxEncoderOptions:
         """Write ``--syntax-layers`` for layers of these numbers, and for that on top, if there is one."""
         return ",".join([*map(str, sorted(numbers)), *([TOP] if self.has_top else [])])
 
+    @property
+    def has_tables(self) -> bool:
+        """There are tables of learned biases."""
+        return self.position_bias or any(isinstance(bias, TableBias) for bias in self.biases)
+
     def semantics(self, activation: str) -> dict[str, Any]:
         """Return the options in effect that give weights a meaning beyond their shapes.
 
@@ -320,6 +331,8 @@ class SyntaxEncoderOptions:
         }
         if any(bias.features for bias in self.biases):
             found["special_tokens"] = self.special_tokens
+        if self.has_tables:
+            found["bias_table_scale"] = self.bias_table_scale
         for bias in self.biases:
             found |= bias.effective_options()
         if self.has_top:

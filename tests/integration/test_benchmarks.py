@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -95,3 +96,20 @@ def test_every_roberta_is_measured_on_examples_of_two_segments(monkeypatch):
         system.evaluate(batch)
         system.train(batch)
         assert not torch.equal(weight, before), name
+
+
+@pytest.mark.parametrize(
+    "step", ["device", "biases", "attention", "gates", "models", "training", "speed", "launches", "tables"]
+)
+def test_the_checks_of_a_gpu_pass_on_a_cpu(step, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.chdir(tmp_path)  # fairseq's trainer writes there
+    import gpu
+
+    gpu.CHECKS[step](gpu.Report(step, tmp_path / "findings", "cpu", tiny=True))
+    findings = [json.loads(line) for line in (tmp_path / "findings").read_text().splitlines()]
+    assert findings
+    assert not [finding for finding in findings if finding["ok"] is False]
+    assert [*gpu.CHECKS] == [*gpu.STEPS]
+    gpu.write(tmp_path, findings, {step: "ended"})
+    assert f"| {step} | ended |" in (tmp_path / "report.md").read_text()

@@ -177,6 +177,23 @@ def test_neither_a_training_nor_an_average_mixes_such_options(data_bin, pure, tm
     assert not (tmp_path / "average.pt").exists()
 
 
+def test_the_scale_of_tables_stays_with_their_weights(data_bin, tmp_path, caplog):
+    """In an average and in Python; where another is asked for, it is refused, or there is a warning."""
+    tables = ["--syntax-masks=tree_path", "--syntax-combination=product"]
+    commands.train(data_bin, tmp_path, "--max-update=2", "--bias-table-scale=8", *tables)
+    path, mean = tmp_path / "checkpoint_last.pt", tmp_path / "mean.pt"
+    average(["--inputs", str(path), "--output", str(mean)])
+    expected = commands.generate_scored(data_bin, path)
+    assert commands.generate_scored(data_bin, mean) == expected
+    (net,) = SyntaxTransformerModel.from_pretrained(str(tmp_path), mean.name, str(data_bin)).models
+    assert {table.scale for layer in net.syntax_attentions.values() for table in layer.tables.values()} == {8.0}
+    assert not warned(caplog)
+    assert commands.generate_scored(data_bin, path, more=("--model-overrides", "{'bias_table_scale': 1.0}")) != expected
+    assert warned(caplog) == [f"checkpoint_last.pt: --bias-table-scale is 1.0 here, and was 8.0 when {WARNING}"]
+    with pytest.raises(ValueError, match=r"--bias-table-scale: expected 8\.0, as this training began, found 1\.0"):
+        commands.train(data_bin, tmp_path, "--max-update=3", *tables)
+
+
 @pytest.mark.parametrize("begin", ["--finetune-from-model", "--reset-optimizer"])
 def test_a_new_training_may_begin_with_weights_under_other_options(data_bin, pure, tmp_path, caplog, begin):
     more = [f"{begin}={pure}"]

@@ -26,7 +26,6 @@ _QUICKSTART = "tests/system/test_quickstart.py runs it"
 ELSEWHERE = {
     ("README.md", "bash run.sh"): _SETS_UP,
     ("README.md", "pip install"): _SETS_UP,
-    ("docs/install.md", "bash run.sh"): _SETS_UP,
     ("docs/install.md", "export PIP"): _SETS_UP,
     ("docs/research.md", "pip install"): _SETS_UP,
     ("docs/tutorial.md", "bash run.sh"): _QUICKSTART,
@@ -38,7 +37,7 @@ ELSEWHERE = {
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/experiments/README.md", "authors="): _NETWORK,
     ("examples/experiments/README.md", "python -m syntax_experiments.tables"): "unit tests of the tables",
-    ("examples/serve/README.md", ""): "tests/integration/test_serve.py runs the server and asks it",
+    ("docs/translation.md", "pip install"): "tests/integration/test_serve.py runs the server and asks it",
     ("docs/understanding.md", ""): "tests/system/test_pretrained_bert.py runs it small, but for Python",
     ("benchmarks/README.md", ""): "minutes of an idle machine; tests/integration/test_benchmarks.py runs them small",
 }
@@ -46,7 +45,7 @@ ELSEWHERE = {
 FOLDERS = {
     "main path": ["README.md"],
     "one after the other": [
-        *("README.md", "docs/training.md", "docs/translation.md", "docs/systems.md", "docs/research.md", "docs/code.md")
+        *("README.md", "docs/training.md", "docs/translation.md", "docs/research.md", "docs/code.md")
     ],
     "tutorial": ["docs/tutorial.md"],
 }
@@ -58,7 +57,6 @@ SUBSTITUTES = {
         "--lang en --input raw/$split.en --workers 2 --download": "--parser fake --input raw/$split.en"
     },
     "docs/translation.md": {"--num-epoch-checkpoints 10": "--num-epoch-checkpoints 1"},
-    "docs/systems.md": {"data-bin/iwslt14.de-en": "data-bin/en-de"},
     "docs/training.md": {"…": f"--user-dir fairseq_syntax --task syntax_translation {COMMON}"},
     "docs/code.md": {"…": COMMON},
 }
@@ -72,6 +70,10 @@ for arch in gated_syntax_transformer:gated:slr transformer:stock:stock; do
     cp $name.1.log $name.2.log
 done
 head -n 2 tok/test.en > new.en
+head -n 2 raw/test.en > pairs.en
+head -n 2 raw/test.de > pairs.right
+tail -n 2 raw/test.de > pairs.wrong
+printf 'a\\nb\\n' > pairs.category
 """,
     "docs/research.md": """
 for name in stock.1 stock.2 slr.1 slr.2; do cp generate.log $name.gen; done

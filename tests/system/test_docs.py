@@ -1,7 +1,7 @@
-"""README and docs/ are true: files, links, options, numbers, examples.
+"""README and docs/ are true: files, links, options, numbers, examples; and short.
 
-The commands of docs/data.md run as they are, but for the parser's models, which would have to
-be downloaded, and for processes beside one another, which take longer to start than texts this small.
+The commands of docs/data.md and the tutorial run as they are, but for the languages, the parser's models, which would
+have to be downloaded, and for processes beside one another, which take longer to start than texts this small.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ def test_german_and_french(tmp_path, lang):
         texts = [re.search("^# text = (.*)$", block, re.M)[1] for block in part]
         for side in (lang, "en"):
             (tmp_path / f"raw/{split}.{side}").write_text("".join(f"{text}\n" for text in texts))
-    live = f"fairseq-syntax-parse --lang {lang} --input raw/$split.{lang} --download"
-    commands = re.sub(r"\bde\b", lang, BLOCKS[0]).replace("sacremoses -l $lang -j 2", "sacremoses -l $lang")
+    live = f"fairseq-syntax-parse --lang {lang} --input raw/$split.{lang} --workers 2 --download"
+    steps = (ROOT / "docs/tutorial.md").read_text().partition("### 2. ")[2].partition("A copy of the data-bin")[0]
+    commands = "".join(re.findall("^```bash\n(.*?)^```$", steps, re.S | re.M))
+    commands = re.sub(r"\b(en|de)\b", lambda word: {"en": lang, "de": "en"}[word[0]], commands)
+    commands = commands.replace("sacremoses -l $lang -j 2", "sacremoses -l $lang")
     assert live in commands
     gold = f"fairseq-syntax-parse --parser conllu --parse-file gold/$split.conllu --input raw/$split.{lang}"
     report = run(commands.replace(live, gold), tmp_path)
@@ -114,7 +117,7 @@ def test_options_of_the_papers_table_exist():
     commands = {command: "" for command in ("fairseq-syntax-average-checkpoints", "fairseq-syntax-dump")}
     for command in commands:
         commands[command] = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
-    for _, asked, _ in rows:
+    for _, asked in rows:
         for arguments in re.findall("`(.*?)`", asked):
             command, *rest = arguments.split()
             if command in commands:
@@ -160,15 +163,15 @@ def options_page(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_page_of_options_is_that_of_the_code(monkeypatch):
     page = options_page(monkeypatch)
     assert page.PAGE.read_text() == page.options_page(), "python docs/make_options.py writes it"
-    rows = re.findall(r"^\| `(--[a-z0-9-]+).* \| (.*) \| (.*) \|$", page.PAGE.read_text(), re.M)
-    defaults = {flag: default for flag, _, default in rows}
+    rows = re.findall(r"^- `(--[a-z0-9-]+)[^:]*?(?: \[(.*?)\])?: (.*)$", page.PAGE.read_text(), re.M)
+    defaults = {flag: default for flag, default, _ in rows}
     declared = {field.name for field in dataclasses.fields(SyntaxTranslationConfig) if "help" in field.metadata}
     of_task = declared - {field.name for field in dataclasses.fields(TranslationConfig)}
     assert {option.flag for option in encoder_options()} | {f"--{name.replace('_', '-')}" for name in of_task} < set(
         defaults
     )
     assert len(defaults) == len(rows)
-    assert all(meaning for _, meaning, _ in rows)
+    assert all(meaning for *_, meaning in rows)
     assert (defaults["--slr-temperature"], defaults["--position-bias"], defaults["--syntax-heads"]) == (
         "`10`",
         "off",
@@ -181,7 +184,7 @@ def test_architectures_and_parameters_of_all_systems():
     assert len(rows) == 8
     page = (ROOT / "docs/systems.md").read_text()
     stock = parameters("transformer", 1000)
-    for *_, architecture, _, _, added in rows:
+    for *_, architecture, _, added in rows:
         name = architecture.strip("`")
         assert all(arch in ARCH_MODEL_REGISTRY for arch in (name, f"{name}_tiny"))
         if "V" in added:
@@ -221,3 +224,9 @@ def test_links_and_paths_lead_somewhere(page):
     folders = "fairseq_syntax|preprocess|tests|benchmarks|docs|examples"
     for path in re.findall(rf"`((?:{folders})/[\w/.-]*(?:/|\.\w+))`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_the_documentation_is_small():
+    assert len(PAGES) <= 18
+    assert sum(len((ROOT / page).read_text().split()) for page in PAGES) <= 20_000
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 110

@@ -51,7 +51,11 @@ def test_smoke_as_users_run_it(tmp_path):
     command = experiment("iwslt14_de_en", "--smoke", "--work", tmp_path, "--cores", 2)
     done = subprocess.run(**command, stdin=subprocess.DEVNULL, capture_output=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert " steps (100%) done" in done.stderr
+    begun, *lines, end = done.stderr.splitlines()
+    assert begun.startswith(f"{len(lines)} steps to do; log: {tmp_path}/smoke/.snakemake/log/")
+    assert lines[-1].endswith(f" {len(lines)} of {len(lines)}: table of iwslt14_de_en")
+    assert end.startswith("tables, CSV and LaTeX: ")
+    assert done.stdout.startswith("# IWSLT14")
     work = tmp_path / "smoke"
     assert_table(work, "iwslt14_de_en", 4, done.stdout)
     assert len(list(work.glob("runs/*/run.json"))) == 6

@@ -82,7 +82,7 @@ def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
         running.communicate() if kill is os.killpg else running.wait()
 
     running = start(recipe, killed)
-    assert any("Provided cores" in line for line in running.stderr), "it has Snakemake's lock now"
+    assert any(" steps to do; log: " in line for line in running.stderr), "it has Snakemake's lock now"
     dry = [start(recipe, killed, "-n") for _ in range(2)]  # harm nothing, and need no lock
     second = start(recipe, killed)  # refused, and harms nothing
     assert "Directory cannot be locked" in second.communicate()[1]

@@ -18,6 +18,8 @@ _SNAKEFILE = Path(__file__).resolve().with_name("Snakefile")
 _PRINTS = {"-n", "--dry-run", "--dryrun", "--dag", "--rulegraph", "--filegraph", "--summary", "--lint", "--report"}
 #: Options that say how many jobs run at once, or where.
 _CORES = {"-c", "--cores", "-j", "--jobs", "-e", "--executor", "--profile"}
+#: The name of our plug-in of Snakemake's logger.
+_LOGGER = "steps"
 
 
 def only_prints(options: Sequence[str]) -> bool:
@@ -42,12 +44,13 @@ def run_plan(plan: Plan, options: Sequence[str]) -> int:
         _link(plan)
     given = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in options}
     gpus = visible_gpus() if given.isdisjoint({"--resources", "--res", "-e", "--executor"}) else []
+    output = ["--quiet", "host", "reason"] if prints else ["--logger", _LOGGER]
     command = [
         *("--snakefile", str(_SNAKEFILE), "--rerun-incomplete", "--rerun-triggers", "mtime"),
         *("--config", f"targets={','.join(target.path for target in plan.wanted)}"),
         *(["--resources", f"gpu={len(gpus)}"] if gpus else []),
         *(["--cores", "all"] if given.isdisjoint(_CORES) else []),
-        *(["--quiet", "host", "reason"] if given.isdisjoint({"-q", "--quiet", "--verbose"}) else []),
+        *(output if given.isdisjoint({"-q", "--quiet", "--verbose", "--logger"}) else []),
         # It makes nothing that another run makes, too, but for scores; make.py waits for those.
         *(["--nolock"] if plan.partial else []),
         *options,
@@ -62,6 +65,9 @@ def run_snakemake(command: Sequence[str]) -> int:
     """Run Snakemake in this process; return its exit status."""
     from snakemake.cli import main  # takes seconds
 
+    from syntax_experiments import progress
+
+    progress.register(_LOGGER)
     try:
         main(command)
     except SystemExit as end:

@@ -14,6 +14,7 @@ from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets, PairValue
 from fairseq_syntax.modules.biases.bias_tables import (
     BiasTable,
     RelativePosition,
+    TableBias,
     TreeHeight,
     TreePath,
     WordBoundary,
@@ -38,6 +39,6 @@ from fairseq_syntax.modules.numerics import UNKNOWN
 __all__ = [
     "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "PairValues", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
-    "SyntaxAwareLocalAttention", "SyntaxBias", "TreeEdge", "TreeHeight", "TreePath", "TreeWalk", "WalkTable",
-    "WordBoundary", "bias_names", "bias_options", "bias_type", "register_syntax_bias", "sum_of_tables",
+    "SyntaxAwareLocalAttention", "SyntaxBias", "TableBias", "TreeEdge", "TreeHeight", "TreePath", "TreeWalk",
+    "WalkTable", "WordBoundary", "bias_names", "bias_options", "bias_type", "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

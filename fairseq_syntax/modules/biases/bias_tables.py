@@ -35,9 +35,11 @@ _HEIGHTS = _MAX_HEIGHT + 2  # of one side: 0 to the largest, and infinite
 
 
 class BiasTable(nn.Module):
-    """b_h[i, j] = table_h[bucket(i, j)]: a bias of attention scores by buckets of pairs of positions.
+    """b_h[i, j] = S·θ_h[bucket(i, j)]: a bias of attention scores by buckets of pairs of positions.
 
-    All are 0 at first: attention begins as it would be without.
+    All θ are 0 at first: attention begins as it would be without. An update of Adam moves θ by about the learning rate
+    η, so b by about S·η, and an attention weight, before normalisation, by a factor exp(S·η). Under the small η of
+    fine-tuning a table with S = 1 stays near 0.
 
     Args:
         heads: number of heads, each with biases of its own.
@@ -47,6 +49,12 @@ class BiasTable(nn.Module):
     def __init__(self, *, heads: int, buckets: int):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(heads, buckets))
+        #: S; not part of the state, but an option of the model.
+        self.scale = 1.0
+
+    def scaled(self, parameter: Tensor) -> Tensor:
+        """Return S·θ of a parameter θ, θ itself under S = 1."""
+        return parameter if self.scale == 1 else self.scale * parameter
 
     def forward(self, buckets: Buckets, query: Tensor | None = None) -> AttentionBias:
         """The bias, ``(batch or 1, heads, n, n)`` in float32 at least, 0 where there is no bucket."""
@@ -58,7 +66,8 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
 
     Tables of a and b buckets become one of (a + 1)·(b + 1) sums, far fewer than a batch has pairs of positions.
     """
-    sums, *others = (F.pad(at_least_float32(table.weight), (1, 0)) for table in tables)  # column 0: there is no bucket
+    scaled = (table.scaled(at_least_float32(table.weight)) for table in tables)
+    sums, *others = (F.pad(of_buckets, (1, 0)) for of_buckets in scaled)  # column 0: there is no bucket
     columns, *of_others = (of_table.numbers + 1 for of_table in buckets)
     for other, more in zip(others, of_others, strict=True):
         sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
@@ -69,17 +78,19 @@ def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> At
 def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
     """Return columns of a table, ``(batch, heads, n, n)``, by their numbers, ``(batch, n, n)``."""
     # On a CPU this has a faster gradient than F.embedding or one-hot vectors.
-    select = _SelectColumns.apply if numerics.is_asynchronous(table.device) else torch.index_select
+    many = numerics.is_asynchronous(table.device) and numbers.numel() >= _SelectColumns.PAIRS
+    select = _SelectColumns.apply if many else torch.index_select
     return select(table, 1, numbers.flatten()).view(len(table), *numbers.shape).transpose(0, 1)
 
 
 class _SelectColumns(torch.autograd.Function):
     """``index_select`` of columns whose gradient a GPU sums fast.
 
-    Many pairs of positions share few columns, whose sums would wait for each other: each column gets several.
+    Many pairs of positions share few columns, whose sums would wait for each other: each such column gets several.
     """
 
-    PARTS = 64
+    PAIRS = 2**18  # from here on it is faster, on an H100
+    SUMS = 4096  # of a row, at least
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, dim: int, numbers: Tensor) -> Tensor:
@@ -90,7 +101,7 @@ class _SelectColumns(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         (numbers,) = ctx.saved_tensors
-        parts = _SelectColumns.PARTS
+        parts = max(1, _SelectColumns.SUMS // ctx.columns)
         apart = numbers * parts + torch.arange(len(numbers), device=numbers.device) % parts
         sums = gradient.new_zeros(len(gradient), ctx.columns * parts).index_add_(1, apart, gradient)
         return sums.view(len(gradient), ctx.columns, parts).sum(dim=2), None, None
@@ -99,7 +110,7 @@ class _SelectColumns(torch.autograd.Function):
 class TableBias(SyntaxBias):
     """Base class of biases by a table in each syntax layer; :meth:`bias` gives buckets."""
 
-    #: The number of buckets.
+    #: The number of buckets; a subclass with its own :meth:`build_layer_module` needs none.
     buckets: ClassVar[int]
 
     def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> BiasTable:

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.modules.biases.bias import AttentionBias, Buckets, PairValues
-from fairseq_syntax.modules.biases.bias_tables import BiasTable, columns_of
-from fairseq_syntax.modules.biases.registry import SyntaxBias, register_syntax_bias
+from fairseq_syntax.modules.biases.bias_tables import BiasTable, TableBias, columns_of
+from fairseq_syntax.modules.biases.registry import register_syntax_bias
 from fairseq_syntax.modules.dependency import first_subwords, head_positions
 from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32
 from fairseq_syntax.options import option
@@ -21,7 +21,7 @@ KINDS = ("head", "dependent", "sibling", "grandparent", "grandchild")
 
 
 @register_syntax_bias("tree_edge")
-class TreeEdge(SyntaxBias):
+class TreeEdge(TableBias):
     """A learned bias by the labelled edge from word to word in the dependency tree.
 
     The edge r(i, j) is a kind, what j's word is to i's, and a label, the dependency relation of one of them to its own
@@ -76,7 +76,7 @@ class TreeEdge(SyntaxBias):
             buckets = torch.where(edges, labels_of_edges + kind * (len(self.labels) + 1), buckets)
         return Buckets(buckets)
 
-    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> nn.Module:
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> EdgeTable:
         return EdgeTable(
             heads=heads,
             labels=len(self.labels) + 1,
@@ -95,7 +95,7 @@ def _is_word(number: Tensor, word: Tensor) -> Tensor:
 
 
 class EdgeTable(BiasTable):
-    """T and E: biases and vectors of edges by kind and label, all 0 at first.
+    """T and E: biases and vectors of edges by kind and label, all 0 at first, S times their parameters.
 
     Args:
         heads: number of heads, each with biases of its own.
@@ -129,7 +129,8 @@ class EdgeTable(BiasTable):
         return torch.where(dropped, buckets[:, -1:], buckets).flatten()
 
     def _of_buckets(self, table: Tensor, taken: Tensor | None) -> Tensor:
-        """Columns of buckets, ``(rows, buckets)``, of T or E."""
+        """Columns of buckets, ``(rows, buckets)``, of T or E, by its parameter."""
+        table = self.scaled(table)
         if self.factored:
             of_kinds, of_labels = table[:, : len(KINDS)], table[:, len(KINDS) :]
             table = (of_kinds.unsqueeze(2) + of_labels.unsqueeze(1)).flatten(1)

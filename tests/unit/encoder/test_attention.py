@@ -191,6 +191,41 @@ def test_attention_is_the_formula_in_value_and_gradient(kind, combination, imple
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+TABLES = ["relative position", "learned", "trees", "edges", "values", "values of kinds and labels", "shared"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "combination", "implementation"), pairwise(TABLES, COMBINATIONS, ["auto", *IMPLEMENTATIONS])
+)
+def test_a_scale_of_tables_is_a_factor_of_their_parameters_and_of_the_gradients(kind, combination, implementation):
+    """Under a scale S, θ does what S·θ does under 1, and has S times its gradient; relative position is a table."""
+    masks = KINDS[kind]
+    results = []
+    for scale in (1.0, 100.0):
+        net = attention(
+            masks,
+            implementation=implementation,
+            combination=combination,
+            position_bias=True,
+            bias_table_scale=scale,
+        ).double()
+        tables = [parameter for table in net.tables.values() for parameter in table.parameters()]
+        for parameter in tables:
+            parameter.data /= scale
+        syntax = built(masks, padded_batch(), position=True)
+        torch.manual_seed(6)
+        x = torch.randn(8, 3, 16, dtype=torch.float64, requires_grad=True)
+        output = real(net(x, syntax)[0], syntax)
+        upstream = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+        of_tables = torch.autograd.grad(output, tables, upstream, retain_graph=True)
+        assert all(gradient.any() for gradient in of_tables)
+        others = torch.autograd.grad(output, [x, net.q_proj.weight, net.v_proj.weight], upstream)
+        biases = net.learned_biases(syntax)  # as they are drawn
+        results.append([output, *others, *(gradient / scale for gradient in of_tables), *biases.values()])
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
 def by_the_formula(net, x, masks, syntax):
     """softmax(f ⊙ x + b + padding) for each expert, weighted and summed, sentence by sentence and head by head."""
     q, k, v = (projection(x) for projection in (net.q_proj, net.k_proj, net.v_proj))

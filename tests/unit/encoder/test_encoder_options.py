@@ -67,6 +67,14 @@ def test_labels_of_a_biass_features_are_recorded_and_weights_depend_on_them():
     assert "deprel_labels" not in read(syntax_masks="tree_path", deprel_labels="</s> nsubj").semantics("relu")
 
 
+@pytest.mark.parametrize("masks", ["none", "position", "word", "tree_path", "tree_height", "tree_edge", "slr"])
+def test_weights_depend_on_the_scale_of_tables_where_there_are_some(masks):
+    given = Namespace(syntax_masks=masks, position_bias=masks == "none", bias_table_scale=2.5)
+    read = SyntaxEncoderOptions.read(given, encoder_layers=2, encoder_heads=4)
+    assert read.recorded()["bias_table_scale"] == 2.5
+    assert read.semantics("relu").get("bias_table_scale") == (None if masks == "slr" else 2.5)
+
+
 def test_biases_may_be_given_as_objects():
     options = SyntaxEncoderOptions(biases=(SyntacticDependencyOfInterest(),), gate=GateOptions(batch_norm=False))
     assert options.mask_names == ["sdoi"]

@@ -66,11 +66,12 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "expected", "not_expected", "lock_is_left"),
     [
-        ([], ["--cores all", "--quiet host reason", "--rerun-incomplete"], "--nolock", False),
+        ([], ["--cores all", "--logger steps", "--rerun-incomplete"], "--nolock", False),
+        (["--verbose"], ["--cores all"], "--logger", False),
         (["--cores", "3"], ["--cores 3"], "all", False),
         (["-j20", "--executor", "slurm"], ["-j20 --executor slurm"], "--cores", False),
         (["--partial"], ["--nolock"], "--keep-going", True),
-        (["-n"], ["-n"], "--nolock", True),
+        (["-n"], ["--quiet host reason", "-n"], "--logger", True),
     ],
 )
 def test_options_of_snakemake_and_locks_of_a_killed_run(

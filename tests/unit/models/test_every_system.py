@@ -345,6 +345,8 @@ REACHES = [
     ("seprem_transformer", "distance_prediction", False),
     ("seprem_transformer", "tree_mixing_plain", True),
     ("gated_syntax_roberta", "special_tokens", "words"),
+    ("tree_bias_transformer", "bias_table_scale", 3.0),
+    ("relative_position_roberta", "bias_table_scale", 3.0),
     ("sg_net_roberta", "special_tokens", "open"),
     ("pos_roberta", "feature_embeddings", "upos,case"),
 ]

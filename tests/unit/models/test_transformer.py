@@ -94,6 +94,7 @@ INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge
         ({"syntax_heads": 0}, "--syntax-heads: expected 1 to 4"),
         ({"gate_warmup_epochs": -1}, "--gate-warmup-epochs: expected at least 0"),
         ({"slr_temperature": 0.0}, "--slr-temperature: expected a number above 0"),
+        *(({"bias_table_scale": s}, f"--bias-table-scale: expected a number above 0, found {s}") for s in (0.0, -1.0)),
         ({"syntax_dropout": 1.0}, "--syntax-dropout: expected a number below 1"),
         ({"fusion_weight": 2.0}, "--fusion-weight: expected at most 1"),
         ({"encoder_xformers_att_config": "{}"}, "--encoder-xformers-att-config"),

@@ -218,6 +218,7 @@ def test_tree_heights_are_the_greatest_distances_between():
 def test_a_table_gives_each_head_its_number_in_float32():
     table = BiasTable(heads=2, buckets=3)
     assert table.weight.eq(0).all()  # attention begins as without
+    assert table.scaled(table.weight) is table.weight  # no factor 1 is multiplied
     with torch.no_grad():
         table.weight.copy_(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     bias = table(Buckets(torch.tensor([[[0, 2], [UNKNOWN, 1]]]))).bias
@@ -228,6 +229,7 @@ def test_a_table_gives_each_head_its_number_in_float32():
 
 
 def test_a_gpu_sums_gradients_of_a_table_in_parts(monkeypatch):
+    monkeypatch.setattr("fairseq_syntax.modules.biases.bias_tables._SelectColumns.PAIRS", 4 * 9 * 9)
     numbers = torch.randint(-1, 3, (4, 9, 9), generator=torch.Generator().manual_seed(1))
     gradients = []
     for gpu in (False, True):

@@ -1,7 +1,7 @@
 """Plain batch normalisation of gates, with statistics of the training set.
 
 Before each validation the running statistics become the mean of those of the training set's batches, each normalised by
-its own, under the weights as they are then. Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for
+its own, under the weights as they are then. Tried and not chosen (docs/results.md); a ``--user-dir`` for
 ``--gate-batch-norm-statistics batch``.
 """
 

@@ -1,6 +1,6 @@
 """Plain batch normalisation of gates with constant statistics from update 500 on.
 
-Training, too, normalises by them then. Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for
+Training, too, normalises by them then. Tried and not chosen (docs/results.md); a ``--user-dir`` for
 ``--gate-batch-norm-statistics batch``.
 """
 

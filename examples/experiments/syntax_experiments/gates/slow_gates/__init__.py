@@ -1,6 +1,6 @@
 """Plain batch normalisation of gates with a momentum of 0.01 instead of 0.1.
 
-Tried and not chosen (docs/gate-evaluation.md); a ``--user-dir`` for ``--gate-batch-norm-statistics batch``.
+Tried and not chosen (docs/results.md); a ``--user-dir`` for ``--gate-batch-norm-statistics batch``.
 """
 
 from __future__ import annotations
