@@ -63,15 +63,14 @@ class DecoderOptions:
         0,
         name="tree_cross_attention_heads",
         at_least=0,
-        help="number of heads, the first ones of each decoder layer's cross-attention, whose scores are of walks along "
-        "the source's dependency tree, from the word that the last output token was translated from",
+        help="how many heads of the decoder's cross-attention score walks along the source's dependency tree, from the "
+        "word translated last",
     )
     window: int | None = option(
         None,
         name="target_window",
         at_least=1,
-        help="under --tree-cross-attention-heads, the decoder's self-attention sees the last N target tokens; default: "
-        "all",
+        help="under --tree-cross-attention-heads, decoder self-attention sees the last N tokens; default: all",
     )
 
     def __post_init__(self) -> None:
