@@ -35,14 +35,15 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         "--parser",
         choices=parser_names(),
         default="stanza",
-        help="stanza, spacy and udpipe parse; conllu and trees check and normalise what another parser made; control "
-        "makes trees from the number of words alone, for comparisons and trial runs (default: stanza)",
+        help="stanza, spacy and udpipe parse; conllu, conllup (CoNLL-U Plus), conll09, corenlp (its JSON) and trees "
+        "check and normalise what another parser made; control makes trees from the number of words alone, for "
+        "comparisons and trial runs (default: stanza)",
     )
     parser.add_argument(
         "--max-tokens",
         type=int,
         metavar="N",
-        help=f"lines of more tokens get no parse (default: {MAX_TOKENS}; no limit for --parser conllu and trees)",
+        help=f"lines of more tokens get no parse (default: {MAX_TOKENS}; no limit for files of parses)",
     )
     parser.add_argument(
         "--max-characters",

@@ -15,7 +15,10 @@ _OURS = {
     "spacy": "syntax_data.parsers.spacy:SpacyParser",
     "udpipe": "syntax_data.parsers.udpipe:UdpipeParser",
     "conllu": "syntax_data.parsers.files:ConlluParser",
+    "conllup": "syntax_data.parsers.files:ConllupParser",
+    "conll09": "syntax_data.parsers.files:Conll09Parser",
     "trees": "syntax_data.parsers.files:TreesParser",
+    "corenlp": "syntax_data.parsers.corenlp:CorenlpParser",
     "control": "syntax_data.parsers.control_trees:ControlParser",
 }
 

@@ -132,6 +132,17 @@ class DependencyTree:
         """Each token's relation to its head."""
         return self.labels(_DEPREL)
 
+    @classmethod
+    def join(cls, trees: Sequence[DependencyTree]) -> DependencyTree:
+        """The trees of consecutive sentences as one."""
+        whole = cls([], [], sentences=sum(tree.sentences for tree in trees))
+        for tree in trees:
+            first = len(whole.tokens)
+            whole.tokens += tree.tokens
+            whole.heads += [head and head + first for head in tree.heads]
+            whole.columns += tree.columns
+        return whole
+
     def with_heads(
         self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None
     ) -> DependencyTree:
