@@ -55,7 +55,7 @@ from syntax_data.io.workers import Workers, check_workers
 from syntax_data.parsers.record import check_unchanged, file_hash, record_path
 from syntax_data.text import symbols
 from syntax_data.text.lines import read_lines
-from syntax_data.text.subwords import SUBWORDS, check_vocabulary
+from syntax_data.text.subwords import SUBWORDS, check_vocabulary, subword_kind
 from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
 
@@ -88,10 +88,10 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--subwords",
-        choices=sorted(SUBWORDS),
+        metavar="KIND[:MARK]",
         default="subword_nmt",
-        help=f"how the text marks subwords: {'; '.join(f'{name}: {kind.marks}' for name, kind in SUBWORDS.items())} "
-        "(default: subword_nmt)",
+        help=f"how the text marks subwords: {'; '.join(f'{name}: {kind.marks}' for name, kind in SUBWORDS.items())}; "
+        "subword_nmt and opennmt may have another MARK; other packages may add kinds (default: subword_nmt)",
     )
     for name, kind in SUBWORDS.items():
         if kind.vocabulary_option:
@@ -172,7 +172,7 @@ def find_vocabulary(args: argparse.Namespace) -> str | None:
         if name != args.subwords and kind.vocabulary_in(args) is not None:
             expected = f"expected --subwords {name} beside it, found --subwords {args.subwords}"
             raise ValueError(f"{kind.vocabulary_option}: {expected}")
-    vocabulary = SUBWORDS[args.subwords].vocabulary_in(args)
+    vocabulary = subword_kind(args.subwords)[0].vocabulary_in(args)
     check_vocabulary(args.subwords, vocabulary)
     return vocabulary
 
