@@ -187,7 +187,12 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
     else:
         options = {"name": cfg.parser, "models": cfg.parser_models, "device": cfg.parser_device}
         recorded = split.parser if split else {}
-        source = ParsesFromParser(start_parsers(recorded, kinds, lang=cfg.source_lang, **options))
+        parsers = start_parsers(recorded, kinds, lang=cfg.source_lang, **options)
+        made = {name for handle in parsers for name in handle.parser.word_labels}
+        if missing := [name for name in wanted if name not in FEATURES and name not in made]:
+            message = f"expected a parser that makes the word labels {', '.join(missing)}, which the model needs"
+            raise ValueError(f"{message}, found none; --input-parses reads CoNLL-U with them in MISC")
+        source = ParsesFromParser(parsers)
     return SourceReader(source, settings, wanted, labels, _find_vocabulary(cfg, settings))
 
 

@@ -50,7 +50,11 @@ PLUS = """# global.columns = ID HEAD FORM UPOS MY:NER DEPREL
 
 1\t0\tX\tX\tO\troot
 """
-OF_PLUS = conllu("1 Dogs _ NOUN _ _ 2 nsubj _ _", "2 bark _ VERB _ _ 0 root _ _", "3 Loud _ NOUN _ _ 0 root _ _")
+OF_PLUS = conllu(
+    "1 Dogs _ NOUN _ _ 2 nsubj _ MY_NER=B-X",
+    "2 bark _ VERB _ _ 0 root _ MY_NER=O",
+    "3 Loud _ NOUN _ _ 0 root _ MY_NER=O",
+)
 
 
 def corenlp(words: str, heads: list[int], tree: str) -> dict[str, Any]:
@@ -81,8 +85,10 @@ SENTENCES = [
 DOCUMENTS = documents(SENTENCES[:2], [], SENTENCES[2:])
 OF_CORENLP = {
     "conllu": "# sentences = 2\n"
-    + conllu("1 Dogs dogs _ NN _ 2 nsubj _ _", "2 bark bark _ NN _ 0 root _ _", "3 ( -lrb- _ NN _ 0 root _ _")
-    + f"\n# no_parse = empty\n\n{conllu('1 X x _ NN _ 0 root _ _')}\n",
+    + conllu(
+        "1 Dogs dogs _ NN _ 2 nsubj _ NER=O", "2 bark bark _ NN _ 0 root _ NER=O", "3 ( -lrb- _ NN _ 0 root _ NER=O"
+    )
+    + f"\n# no_parse = empty\n\n{conllu('1 X x _ NN _ 0 root _ NER=O')}\n",
     "trees": "(ROOT (S (NP (NN Dogs)) (VP bark))) (ROOT (-LRB- -LRB-))\n(()) empty\n(ROOT (X X))\n",
 }
 
@@ -163,6 +169,7 @@ ONE = "sentence 1 of this document: expected "
         ("conllup", PLUS.replace("ID HEAD FORM", "FORM HEAD ID"), "1: .*the first of them ID"),
         ("conllup", PLUS.replace("UPOS", "HEAD"), "1: expected different columns"),
         ("conllup", PLUS.replace("\tO\troot", "", 1), "4: expected 6 tab-.*: CoNLL-U Plus has ID HEAD FORM"),
+        ("conllup", PLUS.replace("B-X", "B|X"), "3: expected no | in the column MY:NER, which MISC is to have"),
         ("conllup", f"{PLUS}\n# global.columns = ID FORM\n", "12: .*'ID FORM': ID HEAD FORM UPOS MY:NER DEPREL are"),
         ("corenlp", change("tokens", None), f"2: {ONE}a list 'tokens', found None"),
         ("corenlp", change("tokens 0 word", 1), f"2: {ONE}objects with word in 'tokens'"),

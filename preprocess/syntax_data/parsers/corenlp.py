@@ -90,7 +90,8 @@ def _after_blanks(text: str, start: int) -> int:
 def parse_sentence(sentence: Sentence, *, path: str, line: int, kinds: Sequence[str] = tuple(_KEYS)) -> Parse:
     """Read a sentence, whose document begins at line `line` of `path`.
 
-    Its ``pos`` is CoNLL-U's ``XPOS``. Raises :class:`BadParse` unless it has a tree of each of `kinds` over its tokens.
+    Its ``pos`` is CoNLL-U's ``XPOS``, its ``ner`` is in MISC. Raises :class:`BadParse` unless it has a tree of each of
+    `kinds` over its tokens.
     """
     parse = Parse()
     try:
@@ -144,7 +145,7 @@ def _dependencies(words: list[str], tokens: list[dict[str, Any]], sentence: dict
     depth = max(depths(heads, path="", lines=[0] * len(heads)), default=0)
     labels = ["root" if not arc["governor"] else arc["dep"] for arc in arcs]  # CoreNLP writes ROOT
     columns = [
-        ["_", "_", _column(token, "lemma"), "_", _column(token, "pos"), "_", "_", label, "_", "_"]
+        ["_", "_", _column(token, "lemma"), "_", _column(token, "pos"), "_", "_", label, "_", _entity(token)]
         for token, label in zip(tokens, labels, strict=True)
     ]
     return DependencyTree(words, heads, columns, depth=depth)
@@ -152,6 +153,11 @@ def _dependencies(words: list[str], tokens: list[dict[str, Any]], sentence: dict
 
 def _column(token: dict[str, Any], key: str) -> str:
     return " ".join(str(token.get(key, "_")).split()) or "_"
+
+
+def _entity(token: dict[str, Any]) -> str:
+    """MISC with the named entity that a token is in, if CoreNLP's ner has run."""
+    return f"NER={_column(token, 'ner')}" if "ner" in token else "_"
 
 
 def _tree(words: list[str], sentence: dict[str, Any]) -> Tree:

@@ -56,7 +56,8 @@ class Columns:
     def read(self, row: str) -> list[str]:
         """CoNLL-U's ten columns of a row; ``_`` where the format has none.
 
-        An empty column may follow the last. Raises :class:`ValueError` for another number of columns.
+        An empty column may follow the last. Columns of CoNLL-U Plus that CoNLL-U has not are in MISC, ``MY:NER`` as
+        ``MY_NER=…``. Raises :class:`ValueError` for another number of columns, or a ``|`` in such a column.
         """
         due = len(self.names)
         columns = row.split("\t", due)
@@ -65,7 +66,18 @@ class Columns:
             raise ValueError(f"expected {least}{due} tab-separated columns, found {self._other_columns(row)}")
         if self.names == _CONLLU:
             return columns[:due]
-        return [columns[place] if place >= 0 else "_" for place in self._places]
+        found = [columns[place] if place >= 0 else "_" for place in self._places]
+        if self.format == "CoNLL-U Plus":
+            found[-1] = self._with_other_columns(found[-1], columns)
+        return found
+
+    def _with_other_columns(self, misc: str, columns: list[str]) -> str:
+        """MISC, and the columns that CoNLL-U has not, as far as they have a value."""
+        others = [(name, value) for name, value in zip(self.names, columns, strict=False) if name not in _CONLLU]
+        if wrong := [name for name, value in others if "|" in value]:
+            raise ValueError(f"expected no | in the column {wrong[0]}, which MISC is to have, found one")
+        found = [f"{name.replace(':', '_')}={value}" for name, value in others if value not in ("", "_")]
+        return "|".join([*([] if misc == "_" else [misc]), *found]) or "_"
 
     def words(self, row: str) -> tuple[str, str]:
         """ID and FORM of a row, perhaps broken; empty where it has none."""

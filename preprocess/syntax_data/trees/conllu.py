@@ -20,7 +20,7 @@ from syntax_data.trees.tree import DependencyTree, NoParse, depths, sentence_siz
 _STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
-_LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
+_LEMMA, _HEAD, _DEPREL, _MISC = 2, 6, 7, 9  # columns
 
 
 def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -215,7 +215,7 @@ def format_conllu(tree: DependencyTree | NoParse) -> str:
     rows = tree.columns or [["_"] * 10] * len(tree.tokens)
     for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
         form = " ".join(token.split()) or " "
-        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
+        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", row[_MISC]]))
     return "\n".join([*(lines or ["#"]), "", ""])
 
 
