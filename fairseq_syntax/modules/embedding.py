@@ -67,8 +67,7 @@ class FeatureEmbeddingOptions:
     word_labels: str | None = option(
         None,
         name="word_labels",
-        help="word labels (fairseq-syntax-binarize --word-labels) that have an embedding, likewise, each after its "
-        "name, with | between names; default: the data-bin's",
+        help="word labels that have an embedding, likewise, after their name; | between names; default: the data-bin's",
     )
 
     def __post_init__(self) -> None:
