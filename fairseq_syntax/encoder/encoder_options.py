@@ -292,8 +292,7 @@ class SyntaxEncoderOptions:
         for name, known in labels.items():
             if wrong := [label for label in known if len(label.split()) != 1]:
                 raise ValueError(f"--{name}-labels: expected labels without white space, found {wrong[0]!r}")
-        written: dict[str, Any] = {f"{name}_labels": " ".join(known) for name, known in labels.items()}
-        return replace(self, embeddings=replace(self.embeddings, **written))
+        return replace(self, embeddings=self.embeddings.with_labels(labels))
 
     def recorded(self) -> dict[str, Any]:
         """Return all options by their keys, as a checkpoint records them: also defaults, which may change."""
@@ -340,7 +339,7 @@ class SyntaxEncoderOptions:
                 found["fusion_weight"] = self.fusion.weight
         if self.embeddings.names:
             found["feature_merge"] = self.embeddings.merge
-        found |= {f"{name}_labels": " ".join(labels) for name, labels in self.labels.items()}
+        found |= self.embeddings.write_labels(self.labels)
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation
             found["tree_mixing_plain"] = self.mixing.plain

@@ -29,7 +29,7 @@ from syntax_data.features.aligned import Settings, align_sentence
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.alignment import AlignmentError, plain_words
 from syntax_data.text.lines import tokenize_line
-from syntax_data.text.subwords import SENTENCEPIECE_HINT, SUBWORDS, first_marked_line, read_markers, subword_reader
+from syntax_data.text.subwords import SENTENCEPIECE_HINT, first_marked_line, read_markers, subword_kind, subword_reader
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import BadParses
 
@@ -187,13 +187,18 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
     else:
         options = {"name": cfg.parser, "models": cfg.parser_models, "device": cfg.parser_device}
         recorded = split.parser if split else {}
-        source = ParsesFromParser(start_parsers(recorded, kinds, lang=cfg.source_lang, **options))
+        parsers = start_parsers(recorded, kinds, lang=cfg.source_lang, **options)
+        made = {name for handle in parsers for name in handle.parser.word_labels}
+        if missing := [name for name in wanted if name not in FEATURES and name not in made]:
+            message = f"expected a parser that makes the word labels {', '.join(missing)}, which the model needs"
+            raise ValueError(f"{message}, found none; --input-parses reads CoNLL-U with them in MISC")
+        source = ParsesFromParser(parsers)
     return SourceReader(source, settings, wanted, labels, _find_vocabulary(cfg, settings))
 
 
 def _find_vocabulary(cfg: Any, settings: Settings) -> str | None:
     """Return the file of subwords that need one, which must be the training data's."""
-    kind = SUBWORDS[settings.subwords]
+    kind, _ = subword_kind(settings.subwords)
     if kind.vocabulary_option is None:
         return None
     path = kind.vocabulary_in(cfg)

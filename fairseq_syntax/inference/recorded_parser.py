@@ -9,8 +9,7 @@ from typing import Any
 
 from fairseq_syntax.inference.parse_sources import ParserHandle
 from syntax_data.errors import short_repr
-from syntax_data.parsers import MAX_TOKENS, Parser, parser_class, parser_names
-from syntax_data.trees.formats import FORMATS
+from syntax_data.parsers import FILE_PARSERS, MAX_TOKENS, Parser, parser_class, parser_names
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ def start_parsers(
 
 def _restartable(kinds: Sequence[str], name: object) -> type[Parser]:
     """Return the parser of that name; no other is loaded."""
-    installed = [other for other in parser_names() if other not in FORMATS]  # which read files of theirs
+    installed = [other for other in parser_names() if other not in FILE_PARSERS]
     found = f"found {name!r}" if name else "found none"
     if name in installed:
         parser = parser_class(str(name))

@@ -28,14 +28,13 @@ from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
 from syntax_data.text.subwords import read_markers
 
-#: fairseq's ``--bpe`` by the kind of subwords of the data.
+#: fairseq's ``--bpe`` by the kind of subwords of the data; for others, text is to be given as subwords.
 _BPE = {
     "byte_bpe": "hf_byte_bpe",
     "gpt2": "gpt2",
     "sentencepiece": "sentencepiece",
     "subword_nmt": "subword_nmt",
     "wordpiece": "bert",
-    "words": None,
 }
 _PURPOSE = "a RoBERTa with syntax"
 
@@ -186,8 +185,9 @@ def _set_bpe(cfg: Any, task: Any, given: Mapping[str, Any]) -> None:
     """Have text split as the data of a task was, where a checkpoint does not say how."""
     texts = getattr(task, "texts", ())
     split = texts[0].recorded_split()[1] if texts else None
-    name = _BPE[Settings(**split.settings).subwords] if split else None
-    if name is not None:
+    kind, _, mark = Settings(**split.settings).subwords.partition(":") if split else ("", "", "")
+    if name := _BPE.get(kind):
         options = REGISTRIES["bpe"]["dataclass_registry"][name].__dataclass_fields__
+        given = {**({"bpe_separator": mark} if mark else {}), **given}
         with open_dict(cfg):
             cfg.bpe = OmegaConf.create({"_name": name, **{key: given[key] for key in given.keys() & options.keys()}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fairseq_syntax.modules.dependency import first_subwords, head_positions
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.options import NONE, check_names, names_in, option
-from syntax_data.features import FEATURES
+from syntax_data.features import FEATURES, is_word_label
 
 #: Features that number labels, so that each number can have an embedding.
 LABELLED = tuple(name for name, feature in FEATURES.items() if feature.labels is not None)
@@ -29,7 +29,8 @@ class FeatureEmbeddingOptions:
         NONE,
         name="feature_embeddings",
         help="comma-separated features whose embeddings join those of tokens (syntax-infused Transformer): some of "
-        + ", ".join(LABELLED),
+        + ", ".join(LABELLED)
+        + ", and word labels",
     )
     merge: str = option(
         "concatenate",
@@ -63,15 +64,25 @@ class FeatureEmbeddingOptions:
         help="categories of constituents that have an embedding, likewise; default: the data-bin's",
     )
 
+    word_labels: str | None = option(
+        None,
+        name="word_labels",
+        help="word labels that have an embedding, likewise, after their name; | between names; default: the data-bin's",
+    )
+
     def __post_init__(self) -> None:
-        check_names("--feature-embeddings", self.written, LABELLED)
+        own = filter(is_word_label, names_in(self.written, LABELLED))
+        check_names("--feature-embeddings", self.written, [*LABELLED, *dict.fromkeys(own)])
+        if wrong := [name for name in self._word_labels if not is_word_label(name)]:
+            raise ValueError(f"--word-labels: expected names, each with </s> and labels, found {wrong[0]!r}")
         for flag, given in (("--supertags", self.supertags), ("--feature-keys", self.keys)):
             if given and not self.names:
                 raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
         for option_name, written in self._written_labels.items():
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
-                raise ValueError(f"--{option_name}-labels: expected </s> and then labels, each once, found {written!r}")
+                flag = f"--{option_name}-labels" if option_name in LABELLED else f"--word-labels {option_name}"
+                raise ValueError(f"{flag}: expected </s> and then labels, each once, found {written!r}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +91,13 @@ class FeatureEmbeddingOptions:
 
     @property
     def _written_labels(self) -> dict[str, str | None]:
-        return {name: getattr(self, f"{name}_labels") for name in LABELLED if FEATURES[name].labels == ()}
+        ours = {name: getattr(self, f"{name}_labels") for name in LABELLED if FEATURES[name].labels == ()}
+        return {**self._word_labels, **ours}
+
+    @property
+    def _word_labels(self) -> dict[str, str]:
+        written = (one.strip().partition(" ") for one in (self.word_labels or "").split("|"))
+        return {name: labels for name, _, labels in written if name}
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
@@ -90,8 +107,21 @@ class FeatureEmbeddingOptions:
     def labels_of(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The labels of some features, embedded or not, those whose labels are known."""
         known = self._written_labels
-        found = {name: FEATURES[name].labels or tuple((known[name] or "").split()) for name in names}
+        found = {name: FEATURES[name].labels or tuple((known.get(name) or "").split()) for name in names}
         return {name: labels for name, labels in found.items() if labels}
+
+    @staticmethod
+    def write_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """The options that state the labels of features."""
+        written = {name: " ".join(known) for name, known in labels.items()}
+        own = " | ".join(f"{name} {known}" for name, known in written.items() if name not in LABELLED)
+        found = {f"{name}_labels": known for name, known in written.items() if name in LABELLED}
+        return {**found, "word_labels": own} if own else found
+
+    def with_labels(self, labels: Mapping[str, Sequence[str]]) -> FeatureEmbeddingOptions:
+        """Return the options with the labels, from number 0, of more features."""
+        own = {name: known.split() for name, known in self._word_labels.items()}
+        return replace(self, **self.write_labels({**own, **labels}))  # type: ignore[arg-type]
 
     def join(self, tokens: nn.Embedding, embed_dim: int) -> InfusedEmbedding:
         """Return embeddings of tokens with those of features, `embed_dim` wide."""

@@ -581,7 +581,8 @@ def test_recipes_for_many_machines(tmp_path, one_run, recipe):
 
 
 def test_names_and_help(capsys):
-    assert parser_names() == ["conllu", "control", "fake", "spacy", "stanza", "trees", "udpipe"]
+    names = ["conll09", "conllu", "conllup", "control", "corenlp", "fake", "spacy", "stanza", "trees", "udpipe"]
+    assert parser_names() == names
     for arguments, option in ((["--parser", "fake"], "--seconds"), ([], "--stanza-dir")):
         with pytest.raises(SystemExit):
             parse.main([*arguments, "--help"])

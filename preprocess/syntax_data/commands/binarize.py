@@ -47,7 +47,7 @@ from syntax_data.data_bin.paths import TokenFiles, possible_pairs
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.data_bin.writing import commit, staging_folder
 from syntax_data.errors import InputError, describe_path
-from syntax_data.features import FEATURES
+from syntax_data.features import FEATURES, is_word_label
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import refuse_to_overwrite
 from syntax_data.io.unmodified import assert_unmodified
@@ -55,9 +55,9 @@ from syntax_data.io.workers import Workers, check_workers
 from syntax_data.parsers.record import check_unchanged, file_hash, record_path
 from syntax_data.text import symbols
 from syntax_data.text.lines import read_lines
-from syntax_data.text.subwords import SUBWORDS, check_vocabulary
+from syntax_data.text.subwords import SUBWORDS, check_vocabulary, subword_kind
 from syntax_data.trees import bad_parses
-from syntax_data.trees.formats import FORMATS
+from syntax_data.trees.formats import CONLLU, FORMATS
 
 SPLITS = ("train", "valid", "test")
 
@@ -88,10 +88,10 @@ def get_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--subwords",
-        choices=sorted(SUBWORDS),
+        metavar="KIND[:MARK]",
         default="subword_nmt",
-        help=f"how the text marks subwords: {'; '.join(f'{name}: {kind.marks}' for name, kind in SUBWORDS.items())} "
-        "(default: subword_nmt)",
+        help=f"how the text marks subwords: {'; '.join(f'{name}: {kind.marks}' for name, kind in SUBWORDS.items())}; "
+        "subword_nmt and opennmt may have another MARK; other packages may add kinds (default: subword_nmt)",
     )
     for name, kind in SUBWORDS.items():
         if kind.vocabulary_option:
@@ -104,6 +104,12 @@ def get_parser() -> argparse.ArgumentParser:
         "--features",
         metavar="LIST",
         help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
+    )
+    parser.add_argument(
+        "--word-labels",
+        metavar="LIST",
+        help="comma-separated names of your own labels of words (named entities …), features, too: of each word the "
+        "value of NAME=value in the column MISC of CoNLL-U, or _ (default: none)",
     )
     parser.add_argument("--symbols", default="", metavar="LIST", help=symbols.HELP)
     parser.add_argument(
@@ -172,7 +178,7 @@ def find_vocabulary(args: argparse.Namespace) -> str | None:
         if name != args.subwords and kind.vocabulary_in(args) is not None:
             expected = f"expected --subwords {name} beside it, found --subwords {args.subwords}"
             raise ValueError(f"{kind.vocabulary_option}: {expected}")
-    vocabulary = SUBWORDS[args.subwords].vocabulary_in(args)
+    vocabulary = subword_kind(args.subwords)[0].vocabulary_in(args)
     check_vocabulary(args.subwords, vocabulary)
     return vocabulary
 
@@ -201,8 +207,19 @@ def _find_split(
             raise ValueError(f"--features: expected some of {', '.join(FEATURES)}, found {feature!r}")
         if feature not in possible:
             raise InputError(f"{prefix}.{FEATURES[feature].source}", None, f"expected parses for {feature}, found none")
-    features = [name for name in possible if name in (wanted or possible)]
+    features = [name for name in possible if name in (wanted or possible)] + read_word_labels(args.word_labels)
+    if args.word_labels and CONLLU.name not in parses:
+        raise InputError(CONLLU.path(prefix), None, f"expected parses with {args.word_labels} in MISC, found none")
     return Split(text, prefix, parses, features, tokens, vocabulary)
+
+
+def read_word_labels(written: str | None) -> list[str]:
+    """The names in a value of ``--word-labels``; :class:`ValueError` if one cannot be a name."""
+    names = written.split(",") if written else []
+    if len(set(names)) < len(names) or not all(map(is_word_label, names)):
+        expected = f"names of letters, digits and _, each once, none of {', '.join(FEATURES)}"
+        raise ValueError(f"--word-labels: expected {expected}, found {written!r}")
+    return names
 
 
 def describe_parsers(split: Split, name: str | None) -> dict[str, Any]:
@@ -240,7 +257,7 @@ def binarize(args: argparse.Namespace) -> None:
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
         refuse_to_overwrite(path, inputs)
     with staging_folder(target) as folder, Workers(args.workers) as workers:
-        signature = _signature_to_extend(target, splits)
+        signature = _signature_to_extend(target, splits, args.word_labels)
         for split in splits:
             with assert_unmodified(split.inputs):  # its hash, too, is taken here
                 parser = describe_parsers(split, args.parser_name)
@@ -264,11 +281,12 @@ def binarize(args: argparse.Namespace) -> None:
     print(f"wrote {target}")
 
 
-def _signature_to_extend(path: str, splits: Sequence[Split]) -> Signature:
+def _signature_to_extend(path: str, splits: Sequence[Split], word_labels: str | None) -> Signature:
     """The splits of a data-bin that this run does not write, and their labels."""
     found = Signature.read(path)
     others = {name: split for name, split in found.splits.items() if name not in {split.name for split in splits}}
-    labels = {name: ["</s>"] for name, feature in FEATURES.items() if feature.labels == ()}
+    own = read_word_labels(word_labels)
+    labels = {name: ["</s>"] for name in (*FEATURES, *own) if FEATURES[name].labels == ()}
     return Signature(others, {**labels, **found.labels} if others else labels)
 
 

@@ -22,6 +22,7 @@ from syntax_data.errors import InputError, describe_path
 from syntax_data.io.workers import check_workers
 from syntax_data.parsers import MAX_TOKENS, parser_class, parser_names
 from syntax_data.parsers.parser import CHARACTERS_PER_TOKEN, MAX_CHARACTERS, default_characters
+from syntax_data.parsing import word_labels
 from syntax_data.parsing.batches import open_parser
 from syntax_data.parsing.run import ParseRun
 
@@ -35,14 +36,15 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         "--parser",
         choices=parser_names(),
         default="stanza",
-        help="stanza, spacy and udpipe parse; conllu and trees check and normalise what another parser made; control "
-        "makes trees from the number of words alone, for comparisons and trial runs (default: stanza)",
+        help="stanza, spacy and udpipe parse; conllu, conllup (CoNLL-U Plus), conll09, corenlp (its JSON) and trees "
+        "check and normalise what another parser made; control makes trees from the number of words alone, for "
+        "comparisons and trial runs (default: stanza)",
     )
     parser.add_argument(
         "--max-tokens",
         type=int,
         metavar="N",
-        help=f"lines of more tokens get no parse (default: {MAX_TOKENS}; no limit for --parser conllu and trees)",
+        help=f"lines of more tokens get no parse (default: {MAX_TOKENS}; no limit for files of parses)",
     )
     parser.add_argument(
         "--max-characters",
@@ -65,6 +67,14 @@ def get_parser(parser_name: str | None = None) -> argparse.ArgumentParser:
         metavar="N",
         help="parallel processes, each with a parser of its own and a share of the CPU's cores; if OMP_NUM_THREADS is "
         "set, each has that many threads (default: 1)",
+    )
+    parser.add_argument(
+        "--word-labels",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="write your own labels of words into the column MISC of CoNLL-U, as NAME=label: line by line one for each "
+        "token of the parse, with spaces between (may be given several times)",
     )
     parser.add_argument("--strict", action="store_true", help="a line without a parse is an error (default: counted)")
     parser.add_argument("--overwrite", action="store_true", help="replace outputs of other work (default: an error)")
@@ -92,6 +102,7 @@ def parse(args: argparse.Namespace) -> None:
         strict=args.strict,
         overwrite=args.overwrite,
         inputs=() if args.merge else found.input_files(args),
+        word_labels=word_labels.read_option(args.word_labels),
     )
     if args.merge:
         counts = run.merge()

@@ -204,12 +204,14 @@ def write_split(
     if settings.control and Control.read(settings.control).kind == "shuffled":
         pool = os.path.join(folder, f"{split.name}.pool")
         _write_pool(pool, split, settings, workers)
+    absent = {name for name in split.features if name not in FEATURES}  # word labels without a value so far
     encode = partial(encode_lines, split=split, settings=settings, pool=pool, run=time.monotonic_ns())
     with tqdm(desc=split.name, total=lines, unit=" sentences", unit_scale=True, disable=None) as progress:
         shown_once = BadParses("skip", lambda error: progress.write(f"skipped ({error.reason}): {error}", sys.stderr))
         for encoded in workers.map_ordered(encode, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
             for error in encoded.bad:
                 shown_once.show(error)
+            absent -= {name for name in absent if encoded.labels[name].keys() - {"_"}}
             for name, found in encoded.values.items():
                 values = np.asarray(found)
                 if name in encoded.labels:
@@ -219,6 +221,9 @@ def write_split(
             progress.update(encoded.counts.totals["sentences"])
     for writer in writers.values():
         writer.close()
+    if absent:
+        message = f"expected {min(absent)}=… in MISC of some word (--word-labels), found none"
+        raise InputError(split.parses[CONLLU.name], None, message)
     return counts
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from syntax_data.data_bin.mmap import check_size
 from syntax_data.errors import InputError, short_repr
-from syntax_data.features import FEATURES
+from syntax_data.features import FEATURES, is_word_label
 from syntax_data.features.aligned import Settings
 from syntax_data.io.versioned_json import check_types, read_versioned
 from syntax_data.parsers.record import file_hash
@@ -69,7 +69,8 @@ class Signature:
             except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"settings of {name}: {error}") from None
             for k, feature in enumerate(split["features"]):
-                if not isinstance(feature, str) or feature not in FEATURES or feature in split["features"][:k]:
+                known = isinstance(feature, str) and (feature in FEATURES or is_word_label(feature))
+                if not known or feature in split["features"][:k]:
                     raise ValueError(f"{short_repr(feature)} instead of a feature of {name}")
                 if FEATURES[feature].labels == () and feature not in content["labels"]:
                     raise ValueError(f"no labels of {feature}, which {name} has")

@@ -25,6 +25,8 @@ subword of that word. The features of the other words stay, but for the numbers 
 
 A marker (``--markers``) has no text, and is a subword of the word that follows, at the end of a line of the last one.
 
+Other names are word labels: of the word's ``name=value`` in MISC, numbered as ``upos`` is (``--word-labels``).
+
 Another feature is a subclass of :class:`Feature` in a file of its own or of its family, and an entry in
 :data:`FEATURES`.
 """
@@ -32,6 +34,7 @@ Another feature is a subclass of :class:`Feature` in a file of its own or of its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import methodcaller
 
 import numpy as np
 
@@ -41,12 +44,23 @@ from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
 from syntax_data.features.labels import Category, WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
+from syntax_data.trees.tree import WORD_LABEL
 
-__all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "parse_kinds", "truncate", "window"]
+__all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "is_word_label", "parse_kinds", "truncate", "window"]
 
-#: Every feature by name, in the order in which they are written.
-FEATURES: dict[str, Feature] = {
-    feature.name: feature
+
+class _Features(dict[str, Feature]):
+    """Features by name, in the order in which they are written; word labels are not among its keys."""
+
+    def __missing__(self, name: str) -> Feature:
+        if not is_word_label(name):
+            raise KeyError(name)
+        return WordLabel(name, methodcaller("misc", name))
+
+
+#: Every feature by name; ``FEATURES[name]`` is also a word label, where :func:`is_word_label`.
+FEATURES = _Features(
+    (feature.name, feature)
     for feature in (
         Word(),
         Distance(),
@@ -57,7 +71,12 @@ FEATURES: dict[str, Feature] = {
         Case(),
         Position(),
     )
-}
+)
+
+
+def is_word_label(name: str) -> bool:
+    """True for a name that word labels may have: letters, digits and ``_``, unlike others."""
+    return WORD_LABEL.fullmatch(name) is not None and name not in FEATURES
 
 
 def parse_kinds(names: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from syntax_data.features.distance import syntactic_distances
 from syntax_data.features.feature import INFINITE
 from syntax_data.features.sentence import AlignedSentence
 from syntax_data.text.alignment import AlignmentError, Subwords, align
-from syntax_data.text.subwords import SUBWORDS, read_markers
+from syntax_data.text.subwords import read_markers, subword_kind
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 from syntax_data.trees.categories import word_categories
@@ -43,13 +43,14 @@ class Settings:
             if getattr(self, name) not in choices:
                 expected = ", ".join(choices)
                 raise ValueError(f"{name}: expected one of {expected}, found {short_repr(getattr(self, name))}")
+        subword_kind(self.subwords)
         symbol_pattern(self.symbols)
         read_markers(self.markers)
         if self.control is not None:
             Control.read(self.control)
 
 
-_CHOICES = {"subwords": SUBWORDS, "on_bad_parse": ON_BAD_PARSE, "binarize_trees": ("none", "left", "right")}
+_CHOICES = {"on_bad_parse": ON_BAD_PARSE, "binarize_trees": ("none", "left", "right")}
 
 
 def align_sentence(

@@ -8,7 +8,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tqdm import tqdm
 
@@ -21,7 +21,7 @@ from syntax_data.text.lines import read_lines
 from syntax_data.trees import bad_parses
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import still_open
-from syntax_data.trees.formats import CONLLU, TREES, ParseFormat
+from syntax_data.trees.formats import CONLL09, CONLL09_PREDICTED, CONLLU, CONLLUP, FORMATS, TREES, EntryFormat
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree, trace_hint, without_traces
 
 
@@ -47,7 +47,7 @@ class FileParser(Parser):
 
     sequential = True
     default_max_tokens = None  # long lines cost no memory here
-    format: ClassVar[ParseFormat]
+    format: EntryFormat
 
     def __init__(self, path: str, text: str, name: str | None = None, *, bad: BadParses):
         self.path = path
@@ -82,7 +82,7 @@ class FileParser(Parser):
         return cls(args.parse_file, args.input, args.parser_name, bad=bad, **options)
 
     def describe(self) -> dict[str, Any]:
-        name = self.name or self.format.maker(read_lines(self.path)) or f"not stated ({self.kinds[0]} file)"
+        name = self.name or self.format.maker(read_lines(self.path)) or f"not stated ({self.format.name} file)"
         return {"name": name, "file": {os.path.basename(self.path): file_hash(self.path)}}
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
@@ -147,7 +147,7 @@ class FileParser(Parser):
                 entries.append(entry)
                 more = self.format.tokens(entry)
                 if expected and self._is_blank(entry):
-                    failed = self.format.write(NoParse("failed")).strip()
+                    failed = FORMATS[self.kinds[0]].write(NoParse("failed")).strip()
                     message = f"{wanted}, found a blank entry: where the parser failed, write {failed!r}"
                     raise BadParse(self.path, number, message, "mismatch")
             tokens += more
@@ -207,13 +207,40 @@ class ConlluParser(FileParser):
     kinds = (CONLLU.name,)
 
     def _join(self, entries: list[DependencyTree]) -> Parse:
-        whole = DependencyTree([], [], sentences=sum(entry.sentences for entry in entries))
-        for entry in entries:
-            first = len(whole.tokens)
-            whole.tokens += entry.tokens
-            whole.heads += [head and head + first for head in entry.heads]
-            whole.columns += entry.columns
-        return Parse(dependencies=whole, multiword=sum(entry.multiword for entry in entries))
+        multiword = sum(entry.multiword for entry in entries)
+        return Parse(dependencies=DependencyTree.join(entries), multiword=multiword)
+
+
+class Conll09Parser(ConlluParser):
+    """Parses in CoNLL-09, by its gold or its predicted columns; those of semantic roles are not read."""
+
+    format = CONLL09
+
+    def __init__(self, *args: Any, predicted: bool = False, **options: Any):
+        self._predicted = predicted
+        if predicted:
+            self.format = CONLL09_PREDICTED
+        super().__init__(*args, **options)
+
+    @classmethod
+    def add_arguments(cls, group: Any) -> None:
+        super().add_arguments(group)
+        group.add_argument(
+            "--predicted", action="store_true", help="read PLEMMA, PPOS, PFEAT, PHEAD and PDEPREL (default: gold ones)"
+        )
+
+    @classmethod
+    def from_arguments(cls, args: argparse.Namespace, **options: Any) -> FileParser:
+        return super().from_arguments(args, predicted=args.predicted)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), **({"predicted": True} if self._predicted else {})}
+
+
+class ConllupParser(ConlluParser):
+    """Parses in CoNLL-U Plus, whose first line names the columns."""
+
+    format = CONLLUP
 
 
 class TreesParser(FileParser):

@@ -69,6 +69,7 @@ class Parser(ABC):
         restartable: whether :meth:`from_description` can start it, to parse new text as the training data was parsed.
         pretokenized: whether a line consists of tokens with spaces between them, which are kept.
         kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
+        word_labels: names of labels of words that it writes in MISC, as ``NAME=label``.
         default_max_tokens: default limit of the tokens of a line; ``None``: none, nor of characters.
     """
 
@@ -76,6 +77,7 @@ class Parser(ABC):
     restartable: ClassVar[bool] = False
     pretokenized: bool = False
     kinds: Sequence[str]
+    word_labels: Sequence[str] = ()
     default_max_tokens: ClassVar[int | None] = MAX_TOKENS
 
     @classmethod

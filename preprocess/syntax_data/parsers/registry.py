@@ -10,12 +10,19 @@ from syntax_data.parsers.parser import Parser
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
 
+#: Parsers that read the parses of a text from a file.
+FILE_PARSERS = {
+    "conllu": "syntax_data.parsers.files:ConlluParser",
+    "conllup": "syntax_data.parsers.files:ConllupParser",
+    "conll09": "syntax_data.parsers.files:Conll09Parser",
+    "trees": "syntax_data.parsers.files:TreesParser",
+    "corenlp": "syntax_data.parsers.corenlp:CorenlpParser",
+}
 _OURS = {
     "stanza": "syntax_data.parsers.stanza:StanzaParser",
     "spacy": "syntax_data.parsers.spacy:SpacyParser",
     "udpipe": "syntax_data.parsers.udpipe:UdpipeParser",
-    "conllu": "syntax_data.parsers.files:ConlluParser",
-    "trees": "syntax_data.parsers.files:TreesParser",
+    **FILE_PARSERS,
     "control": "syntax_data.parsers.control_trees:ControlParser",
 }
 

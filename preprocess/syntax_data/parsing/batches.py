@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import named_errors
 from syntax_data.io.workers import Workers
 from syntax_data.parsers import MAX_INITIAL_FAILURES, Line, Parser, parse_lines
+from syntax_data.parsing.word_labels import LabelFile, label_words
 from syntax_data.text.ranges import Range
 from syntax_data.trees.counts import ParseCounts, TextCounts, short_reason
 from syntax_data.trees.formats import FORMATS
@@ -78,8 +79,10 @@ class ParsedBatch:
         return cls(**{**content, "counts": TextCounts.from_dict(content["counts"])})
 
 
-def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], strict: bool) -> ParsedBatch:
-    """Parse a batch, with `limits` of :func:`~syntax_data.parsers.parse_lines`.
+def parse_batch(
+    parser: Parser, lines: Range, *, limits: dict[str, int | None], strict: bool, word_labels: Mapping[str, LabelFile]
+) -> ParsedBatch:
+    """Parse a batch, with `limits` of :func:`~syntax_data.parsers.parse_lines`, and write files' `word_labels` into it.
 
     Raises :class:`InputError` for a line without a parse, if `strict`.
     """
@@ -96,6 +99,8 @@ def parse_batch(parser: Parser, lines: Range, *, limits: dict[str, int | None], 
             no_parse = no_parse or (line.number, parse.reason)
             counts.no_parse[parse.reason] += 1
         else:
+            if word_labels:
+                label_words(parse, line, word_labels)
             counts.parsed += 1
             counts.tokens += len(parse.tokens)
             counts.multiword += int(parse.multiword)

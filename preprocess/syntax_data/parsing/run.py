@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from syntax_data.io.workers import signals_afterwards
 from syntax_data.parsers import Parser
 from syntax_data.parsers.record import ParseRecord, file_hash, read_records, record_path, write_records
 from syntax_data.parsing.batches import ParsedBatch, ParserMap, ShardFile, hold_until_first_success, parse_batch
+from syntax_data.parsing.word_labels import LabelFile, check_lines
 from syntax_data.text.lines import read_lines
 from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees.counts import TextCounts
@@ -51,6 +52,7 @@ class ParseRun:
         strict: whether a line without a parse is an error.
         overwrite: whether outputs of other parsers, settings or texts are replaced.
         inputs: paths of other files that are read.
+        word_labels: files of labels of words by name, for MISC of CoNLL-U.
 
     Raises:
         InputError: the text cannot be used, or an output cannot be written, or is one of the inputs.
@@ -65,6 +67,7 @@ class ParseRun:
     strict: bool = False
     overwrite: bool = False
     inputs: Sequence[str] = ()
+    word_labels: Mapping[str, LabelFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.record = record_path(self.prefix)
@@ -73,16 +76,19 @@ class ParseRun:
         lines = sum(1 for _ in read_lines(self.text))  # a broken line is an error now, not in some hours
         self.batches: list[Range] = list(line_ranges(self.text, self.batch_size))
         limits = {"max_tokens": self.max_tokens, "max_characters": self.max_characters}
-        self._parse_batch = partial(parse_batch, limits=limits, strict=self.strict)
+        self._parse_batch = partial(parse_batch, limits=limits, strict=self.strict, word_labels=self.word_labels)
+        check_lines(self.word_labels, self.text, lines)
+        labels = {name: file.sha256 for name, file in self.word_labels.items()}
+        settings = {**limits, "batch_size": self.batch_size, "word_labels": labels}
         path = os.path.relpath(self.text, os.path.dirname(self.prefix) or ".")
         #: What the parses depend on besides the parser, as in :class:`ParseRecord`.
         self.source: dict[str, dict[str, Any]] = {
-            "settings": {k: v for k, v in limits.items() if v is not None} | {"batch_size": self.batch_size},
+            "settings": {k: v for k, v in settings.items() if v},
             "text": {"path": path, "lines": lines, "sha256": file_hash(self.text)},
         }
 
     def _check_paths(self) -> None:
-        inputs = [self.text, *self.inputs]
+        inputs = [self.text, *self.inputs, *(file.path for file in self.word_labels.values())]
         for path in (self.prefix, *inputs):
             if path.encode("utf-8", "replace").decode() != path:
                 raise ValueError(f"expected a name in UTF-8, found {short_repr(path)}")

@@ -1,4 +1,4 @@
-"""CoNLL-U, read and written.
+"""CoNLL-U, read and written; CoNLL-09 and CoNLL-U Plus, read.
 
 An entry is lines up to an empty one, and has several sentences if ``# sentences = N`` is in it. Without a parse it is
 comments with ``# no_parse = REASON`` among them; if the text has no words, other comments.
@@ -9,17 +9,18 @@ the tree, and no subword belongs to it.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
 from syntax_data.errors import BadParse, InputError, short_repr
+from syntax_data.trees.columns import CONLLU_COLUMNS, Columns
 from syntax_data.trees.tree import DependencyTree, NoParse, depths, sentence_sizes
 
 _STATEMENT = re.compile(r"#\s*(no_parse|sentences|global\.columns)\s*=(.*)")
-_COLUMNS = "ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC"
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
-_LEMMA, _HEAD, _DEPREL = 2, 6, 7  # columns
+_LEMMA, _HEAD, _DEPREL, _MISC = 2, 6, 7, 9  # columns
 
 
 def conllu_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -55,14 +56,16 @@ def generator_comment(lines: Iterable[tuple[int, str]]) -> str | None:
     return None
 
 
-def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | NoParse:
-    """Read one CoNLL-U entry, whose first line is line `line` of `path`.
+def parse_conllu(
+    entry: list[str], *, path: str, line: int, columns: Columns = CONLLU_COLUMNS
+) -> DependencyTree | NoParse:
+    """Read one entry, whose first line is line `line` of `path`, of CoNLL-U or of rows with other `columns`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of the word in it
     that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``) are not part of the tree. Words
     are numbered through the whole entry, also of several sentences.
 
-    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line without ten columns (an empty one
+    Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line without the columns (an empty one
     may follow), word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle, or other
     than one root a sentence.
     """
@@ -88,19 +91,20 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
                     except ValueError as error:
                         raise bad(str(error), "comment") from None
                 elif key == "global.columns":
-                    if value.split() != _COLUMNS.split():
-                        found = f"CoNLL-U Plus with the columns {short_repr(value)}"
-                        message = f"expected CoNLL-U, found {found}: convert the file to the ten columns {_COLUMNS}"
-                        raise InputError(path, number, message)  # the whole file's, so no bad parse among others
+                    if tuple(value.split()) != columns.names:
+                        message = f"expected {columns.format}, found CoNLL-U Plus with the columns {short_repr(value)}"
+                        advice = f"{' '.join(columns.names)} are expected; --parser conllup reads CoNLL-U Plus"
+                        raise InputError(path, number, f"{message}: {advice}")  # the whole file's, no bad parse
                 elif _NUMBER.fullmatch(value) and int(value):
                     sentences = int(value)
                 else:
                     raise bad(f"expected a number of sentences, found {short_repr(value)}", "comment")
             continue
-        columns = text.split("\t", 10)
-        if len(columns) != 10 and (len(columns) != 11 or columns.pop().strip()):
-            raise bad(f"expected 10 tab-separated columns, found {_other_columns(text)}", "columns")
-        identifier, form, head = columns[0], columns[1], columns[_HEAD]
+        try:
+            row = columns.read(text)
+        except ValueError as error:
+            raise bad(str(error), "columns") from None
+        identifier, form, head = row[0], row[1], row[_HEAD]
         if _EMPTY_NODE.fullmatch(identifier):
             continue
         if "-" in identifier:
@@ -116,11 +120,12 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
         if identifier != str(len(forms) + 1):
             raise bad(f"expected word number {len(forms) + 1}, found {short_repr(identifier)}", "word_numbers")
         if not _NUMBER.fullmatch(head):
-            raise bad(f"expected the number of a head, found {short_repr(head)}", "no_head")
+            found = f"{short_repr(head)} in the column {columns.source('HEAD')}"
+            raise bad(f"expected the number of a head, found {found}", "no_head")
         forms.append(form)
         heads.append(int(head))
         lines.append(number)
-        rows.append(columns)
+        rows.append(row)
     if no_parse:
         return no_parse
     _check_roots(heads, sentences, path=path, lines=lines)
@@ -155,12 +160,12 @@ def parse_conllu(entry: list[str], *, path: str, line: int) -> DependencyTree | 
     )
 
 
-def words_in_conllu(entry: list[str]) -> list[str]:
+def words_in_conllu(entry: list[str], columns: Columns = CONLLU_COLUMNS) -> list[str]:
     """Return the surface tokens of an entry, perhaps broken, as far as it can be read."""
     tokens = []
     end = 0  # the last word of the multi-word tokens so far
     for text in entry:
-        identifier, form, *_ = [*text.split("\t", 2), ""]
+        identifier, form = columns.words(text)
         if _NUMBER.fullmatch(last := identifier.rpartition("-")[2]) and int(last) > end and form:
             tokens.append(form)
             if last != identifier:
@@ -168,16 +173,38 @@ def words_in_conllu(entry: list[str]) -> list[str]:
     return tokens
 
 
-def _other_columns(text: str) -> str:
-    """The number of a line's columns, the format that it may be, and advice."""
-    found = text.count("\t") + 1
-    if found < 10 <= len(text.split()):
-        return f"{found}, and spaces where tabs are expected: put one tab between columns"
-    if found >= 14:
-        return f"{found}, as CoNLL-09 and CoNLL-U Plus have: convert the file to CoNLL-U, {_COLUMNS}"
-    if text.lstrip().startswith("("):
-        return f"{found}: these may be bracketed trees (--parser trees, .trees)"
-    return f"{found}: CoNLL-U has {_COLUMNS}"
+#: An entry of CoNLL-U Plus: the columns of its file, or what is wrong with the file's first line; and its lines.
+PlusEntry = tuple[Columns | ValueError, list[str]]
+
+
+def conllup_entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, PlusEntry]]:
+    """Yield each entry of a CoNLL-U Plus file, as :func:`conllu_entries` does."""
+    lines = iter(lines)
+    number, first = next(lines, (1, ""))
+    columns: Columns | ValueError
+    try:
+        columns = Columns.of_conllu_plus(first)
+    except ValueError as error:
+        columns = error
+    for line, entry in conllu_entries(itertools.chain([(number, first)], lines)):
+        yield line, (columns, entry)
+
+
+def parse_conllup(entry: PlusEntry, *, path: str, line: int) -> DependencyTree | NoParse:
+    """Read one entry of CoNLL-U Plus, as :func:`parse_conllu` does.
+
+    Raises :class:`InputError` unless the file's first line names its columns.
+    """
+    columns, lines = entry
+    if isinstance(columns, ValueError):
+        raise InputError(path, 1, str(columns))
+    return parse_conllu(lines, path=path, line=line, columns=columns)
+
+
+def words_in_conllup(entry: PlusEntry) -> list[str]:
+    """As :func:`words_in_conllu`."""
+    columns, lines = entry
+    return [] if isinstance(columns, ValueError) else words_in_conllu(lines, columns)
 
 
 def format_conllu(tree: DependencyTree | NoParse) -> str:
@@ -188,7 +215,7 @@ def format_conllu(tree: DependencyTree | NoParse) -> str:
     rows = tree.columns or [["_"] * 10] * len(tree.tokens)
     for i, (token, head, row) in enumerate(zip(tree.tokens, tree.heads, rows, strict=True), start=1):
         form = " ".join(token.split()) or " "
-        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", "_"]))
+        lines.append("\t".join([str(i), form, *row[_LEMMA:_HEAD], str(head), row[_DEPREL], "_", row[_MISC]]))
     return "\n".join([*(lines or ["#"]), "", ""])
 
 

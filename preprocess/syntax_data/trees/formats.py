@@ -1,14 +1,16 @@
 """The file formats of parses, in one table that all readers and writers use.
 
-Another format needs an entry in :data:`FORMATS`; a field of :class:`~syntax_data.parsers.Parse` for its parses; and
-features whose source it is. Optional are a parser that reads its files (``parsers/files.py``, ``parsers/registry.py``),
+Another kind of parse needs an entry in :data:`FORMATS`; a field of :class:`~syntax_data.parsers.Parse`; and features
+whose source it is. Optional are a parser that reads its files (``parsers/files.py``, ``parsers/registry.py``),
 a control's parses (``controls/``), and a number in the report (``data_bin/split_counts.py``).
+
+Another file format of these kinds, which is only read, is an :class:`EntryFormat`, and a parser that reads its files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,40 +18,51 @@ from syntax_data.text.lines import read_lines
 from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees import conllu
 from syntax_data.trees.brackets import format_brackets, parse_brackets, words_in_brackets
+from syntax_data.trees.columns import GOLD_COLUMNS, PREDICTED_COLUMNS, Columns
 
 #: Lines of a file, each with its number (from 1).
 NumberedLines = Iterable[tuple[int, str]]
 
 
-@dataclass(frozen=True)
-class ParseFormat:
-    """A file format with one entry for each line of text.
+@dataclass(frozen=True, kw_only=True)
+class EntryFormat:
+    """A file format that parsers read, whose entries are parses in the order of the text.
 
     Attributes:
-        name: also the ending of its files.
-        attribute: the field of a ``Parse`` for such a parse.
-        ranges: cuts a file into byte ranges of a number of entries.
+        name: for ``--parser``.
         entries: the entries among the lines of a file or range, each with the number of its first line.
         parse: reads an entry whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken.
         words: the surface tokens of an entry as far as they can be read, also of a broken one.
-        write: an entry as `parse` reads it, with its end.
         tokens: the surface tokens of a parse.
-        sentences: the number of a parse's sentences.
         blank: whether an entry states no parse: that of an empty line, or none, after the last parse.
         maker: the parser, if the lines of a file name it.
     """
 
     name: str
-    attribute: str
-    ranges: Callable[[str, int], Iterator[Range]]
     entries: Callable[[NumberedLines], Iterator[tuple[int, Any]]]
     parse: Callable[..., Any]
     words: Callable[[Any], list[str]]
-    write: Callable[[Any], str]
     tokens: Callable[[Any], list[str]]
-    sentences: Callable[[Any], int]
     blank: Callable[[Any], bool]
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParseFormat(EntryFormat):
+    """A file format with one entry for each line of text, which is also written.
+
+    Attributes:
+        name: also the ending of its files.
+        attribute: the field of a ``Parse`` for such a parse.
+        ranges: cuts a file into byte ranges of a number of entries.
+        write: an entry as `parse` reads it, with its end.
+        sentences: the number of a parse's sentences.
+    """
+
+    attribute: str
+    ranges: Callable[[str, int], Iterator[Range]]
+    write: Callable[[Any], str]
+    sentences: Callable[[Any], int]
 
     def path(self, prefix: str) -> str:
         """Path of the file with the parses of the text `prefix`."""
@@ -89,3 +102,19 @@ CONLLU = ParseFormat(
 
 #: Every format, by name. Where a line has parses of several, its words are those of the last one.
 FORMATS = {parses.name: parses for parses in (TREES, CONLLU)}
+
+
+def _conll09(columns: Columns) -> ParseFormat:
+    parse = partial(conllu.parse_conllu, columns=columns)
+    return replace(CONLLU, name="conll09", parse=parse, words=partial(conllu.words_in_conllu, columns=columns))
+
+
+CONLL09, CONLL09_PREDICTED = map(_conll09, (GOLD_COLUMNS, PREDICTED_COLUMNS))
+CONLLUP = replace(
+    CONLLU,
+    name="conllup",
+    entries=conllu.conllup_entries,
+    parse=conllu.parse_conllup,
+    words=conllu.words_in_conllup,
+    blank=lambda entry: conllu.is_comment(entry[1]),
+)

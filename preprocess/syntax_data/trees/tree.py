@@ -6,12 +6,16 @@ Their file formats have one *entry* for every line of the text: :data:`syntax_da
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syntax_data.errors import BadParse, short_repr
 
-_UPOS, _DEPREL = 3, 7  # columns of CoNLL-U
+_UPOS, _DEPREL, _MISC = 3, 7, 9  # columns of CoNLL-U
+
+#: The name of a label of words in MISC.
+WORD_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 #: The first word and the end of a constituent.
 Span = tuple[int, int]
@@ -103,8 +107,8 @@ class DependencyTree:
     Attributes:
         tokens: its m surface tokens.
         heads: of each token: 0 above the root of each sentence, i for the i-th token (from 1).
-        columns: of each token, the ten columns of CoNLL-U, of which LEMMA, UPOS, XPOS, FEATS and DEPREL count; of a
-            multi-word token those of its head word.
+        columns: of each token, the ten columns of CoNLL-U, of which LEMMA, UPOS, XPOS, FEATS, DEPREL and MISC count;
+            of a multi-word token those of its head word.
         sentences, multiword: the numbers of sentences, and of tokens that have several words.
         depth: the greatest number of words on the way from a root down; 0: not known.
         head_words: of each token, the word (from 0) whose head it has; ``None``: every word is a token.
@@ -131,6 +135,25 @@ class DependencyTree:
     def deprel(self) -> list[str]:
         """Each token's relation to its head."""
         return self.labels(_DEPREL)
+
+    def misc(self, name: str) -> list[str]:
+        """Each token's value of ``name=value`` in MISC, with ``_`` for white space; ``_`` where there is none."""
+        found = []
+        for attributes in self.labels(_MISC):
+            values = (value for key, _, value in (one.partition("=") for one in attributes.split("|")) if key == name)
+            found.append("_".join(next(values, "").split()) or "_")
+        return found
+
+    @classmethod
+    def join(cls, trees: Sequence[DependencyTree]) -> DependencyTree:
+        """The trees of consecutive sentences as one."""
+        whole = cls([], [], sentences=sum(tree.sentences for tree in trees))
+        for tree in trees:
+            first = len(whole.tokens)
+            whole.tokens += tree.tokens
+            whole.heads += [head and head + first for head in tree.heads]
+            whole.columns += tree.columns
+        return whole
 
     def with_heads(
         self, heads: list[int], *, deprel: Sequence[str] | None = None, sentences: int | None = None

@@ -95,6 +95,6 @@ def test_features_are_in_one_order_and_those_without_labels_are_refused():
     assert FeatureEmbeddingOptions(written="position, upos").names == ("upos", "position")
     known = FeatureEmbeddingOptions(written="upos,case", upos_labels="</s> NOUN").labels
     assert known == {"upos": ("</s>", "NOUN"), "case": ("</s>", "lower", "capitalised")}
-    for written in ("upos,upos", "upos,distance", "tag"):
+    for written in ("upos,upos", "upos,distance", "a-tag", "tag,tag"):
         with pytest.raises(ValueError, match="--feature-embeddings: expected some of deprel,upos,category,"):
             FeatureEmbeddingOptions(written=written)

@@ -58,6 +58,85 @@ def test_words_of_at_signs():
         subword_nmt(["b", "a@@", "c@@"])
 
 
+# Lines of OpenNMT's tokenizer 1.37, mode aggressive, with joiner_annotate and with joiner_new.
+OPENNMT = [
+    ("Hello, world! don't", "Hello ￭, world ￭! don ￭'￭ t", [0, 0, 1, 1, 2, 2, 2]),
+    ("Hello, world! don't", "Hello ￭ , world ￭ ! don ￭ ' ￭ t", [0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2]),
+    ("(a) ￭ b■ 5%～ ￨x", "(￭ a ￭) ■ b ￭■ 5 ￭% ￭～ │￭ x", [0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 4]),
+    ("- x -", "- x -", [0, 1, 2]),
+    ("...a", ". ￭. ￭.￭ a", [0, 0, 0, 0]),
+    ("", "", []),
+]
+
+
+@pytest.mark.parametrize("mark", ["￭", "<>"])
+@pytest.mark.parametrize(("text", "line", "word_of"), OPENNMT)
+def test_joiners_are_where_the_text_has_no_space(text, line, word_of, mark):
+    read = subword_reader("opennmt" if mark == "￭" else f"opennmt:{mark}")
+    found = read(line.replace("￭", mark).split())
+    assert found.word_of == word_of
+    assert [fold(word)[0] for word in found.words] == [fold(word)[0] for word in text.split()]
+    tokens = re.findall(r"\w+|[^\w\s]", text)  # a parser's, to which all pieces but joiners belong
+    of_tokens = align(found, tokens)
+    assert [of_tokens[i] for i, piece in enumerate(found.pieces) if piece] == [*range(len(tokens))]
+
+
+def test_marks_of_ones_own():
+    assert subword_reader("subword_nmt:~")(["a~", "b@@", "c~", "d"]).words == ["ab@@", "cd"]
+    for kind in ("opennmt", "subword_nmt:￭"):
+        with pytest.raises(AlignmentError, match="last subword to end a word, found 'b￭'"):
+            subword_reader(kind)(["a", "b￭"])
+    assert subword_reader("opennmt")(["￭a", "b"]).words == ["a", "b"]  # nothing is before it
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("nonsense", "expected one of broken, byte_bpe, double, .*words, found 'nonsense'"),
+        ("words:x", "expected words without a mark, found 'words:x'"),
+        ("subword_nmt:", "expected a mark without spaces after subword_nmt:, found ''"),
+        ("opennmt:a b", "a mark without spaces after opennmt:, found 'a b'"),
+        ("double:", "expected double without a mark"),
+        ("broken", r"the subwords broken .broken_kind:Kind. cannot be loaded: ImportError\('no"),
+    ],
+)
+def test_kinds_that_cannot_be(written, expected, own_kinds):
+    for call in (subword_reader, Settings):
+        with pytest.raises(ValueError, match=expected):
+            call(written)
+
+
+@pytest.fixture
+def own_kinds(tmp_path, monkeypatch):
+    """Another package's kinds of subwords, one of which cannot be imported."""
+    info = tmp_path / "own_kinds-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-kinds\nVersion: 1.0\n")
+    kinds = "[fairseq_syntax.subwords]\ndouble = double_kind:Double\nbroken = broken_kind:Kind\n"
+    (info / "entry_points.txt").write_text(kinds)
+    (tmp_path / "broken_kind.py").write_text("raise ImportError('no')\n")
+    (tmp_path / "double_kind.py").write_text(DOUBLE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+DOUBLE = """
+from syntax_data.text.subwords import MarkedSubwords
+
+class Double(MarkedSubwords):
+    marks = "a word's last is in capitals"
+
+    def split(self, token):
+        return False, token.lower(), token.islower()
+"""
+
+
+def test_kinds_of_other_packages(own_kinds):
+    found = subword_reader("double", markers="<m>")(["the", "<m>", "DOG", "bar", "KS"])
+    assert (found.words, found.word_of) == (["thedog", "barks"], [0, 0, 0, 1, 1])
+    with pytest.raises(AlignmentError, match="found 'dog'"):
+        subword_reader("double")(["dog"])
+
+
 def test_sentencepiece_words_and_bytes():
     found = sentencepiece(
         ["▁a", "b", "▁", "<0xE2>", "<0x82>", "<0xAC>", "c", "▁<0x41>", "<0x41>", "<0xE2>", "d", "<0xF0>"]

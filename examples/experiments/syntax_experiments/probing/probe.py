@@ -37,7 +37,6 @@ from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.features.aligned import Settings
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
-from syntax_data.text.subwords import SUBWORDS
 from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import FORMATS
 from syntax_experiments.probing.sentences import Sentence, read_sentences
@@ -81,8 +80,7 @@ def get_parser() -> argparse.ArgumentParser:
     for name, (kind, _, default, about) in _NUMBERS.items():
         add(f"--{name}", type=kind, default=default, metavar="N", help=f"{about} (default: %(default)s)")
     marks = "how the text marks subwords (default: %(default)s)"
-    kinds = [name for name, kind in SUBWORDS.items() if not kind.vocabulary_option]
-    add("--subwords", choices=kinds, default="subword_nmt", help=marks)
+    add("--subwords", metavar="KIND[:MARK]", default="subword_nmt", help=marks)
     add("--symbols", default="", metavar="LIST", help="words that parses do not have, as fairseq-syntax-binarize's")
     bad_parses.add_option(parser)
     add("--cpu", action="store_true", help="use no GPU")

@@ -49,8 +49,8 @@ class ByteBpe(SubwordKind):
 
     marks = "in GPT-2's letters, Ġ for a space"
 
-    def __init__(self, vocabulary: str | None = None):
-        super().__init__(vocabulary)
+    def __init__(self, vocabulary: str | None = None, mark: str | None = None):
+        super().__init__(vocabulary, mark)
         self._bytes: dict[str, bytes] = {}
 
     def read(self, tokens: Sequence[str]) -> Subwords:
@@ -73,8 +73,8 @@ class Gpt2(ByteBpe):
     marks = "numbers of GPT-2's encoder.json"
     vocabulary_option = "--gpt2-encoder-json"
 
-    def __init__(self, vocabulary: str | None = None):
-        super().__init__(vocabulary)
+    def __init__(self, vocabulary: str | None = None, mark: str | None = None):
+        super().__init__(vocabulary, mark)
         what = "GPT-2's encoder.json, a number for each subword"
         self._letters = read_json(vocabulary or "", what, _letters_of_numbers)
 

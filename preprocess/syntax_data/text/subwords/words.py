@@ -1,12 +1,11 @@
-"""Words, and subwords of subword-nmt."""
+"""Words, and subwords of subword-nmt and of OpenNMT's tokenizer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syntax_data.errors import short_repr
-from syntax_data.text.alignment import AlignmentError, Subwords, plain_words
-from syntax_data.text.subwords.kind import SubwordKind
+from syntax_data.text.alignment import Subwords, plain_words
+from syntax_data.text.subwords.kind import MarkedSubwords, SubwordKind
 
 
 class Words(SubwordKind):
@@ -18,25 +17,26 @@ class Words(SubwordKind):
         return plain_words(tokens)
 
 
-class SubwordNmt(SubwordKind):
-    """Subwords of subword-nmt: ``@@`` ends each but the last of its word."""
+class SubwordNmt(MarkedSubwords):
+    """Subwords of subword-nmt: ``@@``, its separator, ends each but the last of its word."""
 
     marks = "@@ at the end of all but a word's last"
+    mark = "@@"
 
-    def read(self, tokens: Sequence[str]) -> Subwords:
-        pieces: list[str] = []
-        words: list[str] = []
-        word_of: list[int] = []
-        open_word = ""
-        for token in tokens:
-            word_of.append(len(words))
-            if token.endswith("@@"):
-                pieces.append(token[:-2])
-                open_word += token[:-2]
-            else:
-                pieces.append(token)
-                words.append(open_word + token)
-                open_word = ""
-        if word_of and word_of[-1] == len(words):
-            raise AlignmentError(f"expected the line's last subword to end a word, found {short_repr(tokens[-1])}")
-        return Subwords(pieces, words, word_of)
+    def split(self, token: str) -> tuple[bool, str, bool]:
+        piece = token.removesuffix(self.mark)
+        return False, piece, len(piece) < len(token)
+
+
+class OpenNmt(MarkedSubwords):
+    """Tokens of OpenNMT's tokenizer with joiners: ``￭`` is where no space is, also a token of its own."""
+
+    marks = "￭ on the sides without a space"
+    mark = "￭"
+
+    def split(self, token: str) -> tuple[bool, str, bool]:
+        if token == self.mark:
+            return True, "", True
+        right = token.removeprefix(self.mark)
+        piece = right.removesuffix(self.mark)
+        return len(right) < len(token), piece, len(piece) < len(right)
