@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -31,6 +34,7 @@ def add_subword_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokenizer", metavar="NAME", help="fairseq's tokenizer, such as moses (default: the model's)")
     parser.add_argument("--bpe-codes", metavar="FILE", help="merges of subword-nmt, of both languages")
     parser.add_argument("--sentencepiece-model", metavar="FILE", help="sentencepiece's model, of both languages")
+    parser.add_argument("--bpe", choices=[_NONE], help="none: lines are split into subwords already")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
 
 
@@ -41,6 +45,18 @@ def add_parse_arguments(parser: argparse.ArgumentParser) -> None:
         choices = ON_BAD_PARSE if name == "on_bad_parse" else None
         parser.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=of_task[name].metadata["help"])
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out what fairseq logs of each model and each batch, but for warnings."""
+    logger = logging.getLogger("fairseq")
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:
@@ -78,6 +94,4 @@ def check_subwords(model: SyntaxHubInterface, args: argparse.Namespace) -> None:
         return
     options = [f"--{name.replace('_', '-')} FILE" for name, (of, _) in SUBWORD_FILES.items() if of == kind]
     expected = " or ".join([*options, "--bpe none (for lines that are split already)"])
-    raise InputError(
-        path, None, f"the training data was split into subwords ({kind}): expected {expected}, found neither"
-    )
+    raise InputError(path, None, f"the training data has subwords ({kind}): expected {expected}, found neither")

@@ -32,7 +32,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from tqdm import tqdm
 
-from fairseq_syntax.commands.new_text import add_parse_arguments, add_subword_arguments, check_subwords, load
+from fairseq_syntax.commands.new_text import add_parse_arguments, add_subword_arguments, check_subwords, load, quiet
 from fairseq_syntax.commands.trained import memory_errors
 from fairseq_syntax.inference.hub import SyntaxHubInterface
 from fairseq_syntax.inference.new_text import PARSER_FAILED, TranslationReport
@@ -128,7 +128,6 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="where to write translations (default: standard output)")
     parser.add_argument("--json", action="store_true", help="write JSON, one object a line, with scores")
     add_subword_arguments(parser)
-    parser.add_argument("--bpe", choices=["none"], help="none: lines are split into subwords already")
     add_parse_arguments(parser)
     parser.add_argument("--fp16", action="store_true", help="compute in half precision")
     parser.add_argument("--max-tokens", type=int, default=4000, metavar="N", help="of a batch (default: 4000)")
@@ -161,7 +160,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.output is not None:
         refuse_to_overwrite(args.output, [args.input, *utils.split_paths(args.path)])
     utils.set_torch_seed(args.seed)
-    with memory_errors(), _output(args.output) as out:
+    with memory_errors(), quiet(), _output(args.output) as out:
         failed = translate(args, out)
     if failed:
         sys.exit(PARSER_FAILED)
