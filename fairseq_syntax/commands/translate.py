@@ -158,7 +158,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.input != "-":
         os.stat(args.input)  # an error before the model is loaded
     if args.output is not None:
-        refuse_to_overwrite(args.output, [args.input, *utils.split_paths(args.path)])
+        files = filter(None, (args.bpe_codes, args.sentencepiece_model))
+        refuse_to_overwrite(args.output, [args.input, *utils.split_paths(args.path), *files])
     utils.set_torch_seed(args.seed)
     with memory_errors(), quiet(), _output(args.output) as out:
         failed = translate(args, out)

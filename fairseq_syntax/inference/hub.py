@@ -130,6 +130,9 @@ class SyntaxHubInterface(GeneratorHubInterface):
         places = [i for i, length in enumerate(lengths) if length > 1 and i not in too_long]  # more than </s>
         kept = batch.take(places) if isinstance(batch, ParsedBatch) else [batch[i] for i in places]
         packed = pack_phrases([split[i][1] for i in places], self.read_translations) if constraints else None
+        for i, row in zip(places, packed if packed is not None else (), strict=constraints):
+            if self.tgt_dict.unk() in row[1:]:  # the first is a number of phrases
+                logger.warning("line %d: its phrases have subwords that the model does not know", first + i)
         return SourceLines(len(lines), places, kept, len(too_long), packed)
 
     def _read(self, lines: list[str], *, first: int = 1) -> tuple[ParsedBatch | list[Tensor], list[int]]:

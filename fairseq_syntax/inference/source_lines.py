@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from fairseq.token_generation_constraints import pack_constraints
@@ -56,8 +57,8 @@ def pack_phrases(phrases: Sequence[Sequence[str]], encode: Callable[[list[str]],
     Args:
         encode: returns the ids of each phrase, with ``</s>``.
     """
-    ids = iter(encode([phrase for of_line in phrases for phrase in of_line]))
-    packed: Tensor = pack_constraints([[next(ids)[:-1] for _ in of_line] for of_line in phrases])
+    ids = (found[:-1] for found in encode([phrase for of_line in phrases for phrase in of_line]))
+    packed: Tensor = pack_constraints([[found for found in islice(ids, len(of)) if len(found)] for of in phrases])
     return packed
 
 
@@ -82,14 +83,13 @@ def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
         except Exception as error:
             ready.put(([], error))
 
-    threading.Thread(target=compute, name=_THREAD, daemon=True).start()
-    while True:
-        found, error = ready.get()
-        if error is not None:
-            raise error
-        if not found:
-            return
-        yield from found
+    thread = threading.Thread(target=compute, name=_THREAD, daemon=True)
+    thread.start()
+    while (last := ready.get())[0]:
+        yield from last[0]
+    thread.join()
+    if last[1] is not None:
+        raise last[1]
 
 
 def is_reading_ahead() -> bool:

@@ -132,6 +132,9 @@ def test_broken_input_is_an_error_that_names_its_line(trained, tmp_path):
         status = status_of(translate.main, *model_of(trained), *files, "--buffer-size=1")
         assert status.startswith(message + expected)
         assert (tmp_path / "out").read_text() == "old\n"
+    (tmp_path / "text").write_text("FAIL\n" * 10)
+    dead = status_of(translate.main, *model_of(trained), *files, "--buffer-size=5")
+    assert dead.endswith(": error: the parser fake failed on 10 lines and parsed none, for the reasons above")
     gone = status_of(translate.main, *model_of(trained), f"--input={tmp_path}/gone")
     assert gone == f"{message}gone: No such file or directory"
 
