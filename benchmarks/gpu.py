@@ -80,6 +80,7 @@ TIMED = {
 }
 SMALL = Size(64, 128, 4, 2)
 TINY = ("slr,sdoi", "tree biases")  # systems that --tiny tries
+LAUNCHED = ("transformer", "slr,sdoi", "slr,sdoi, dropout on experts", "tree biases")  # whose launches are counted
 #: Largest errors relative to float64, of a value or of a gradient, by precision. Gates divide by the little that their
 #: logits vary by in untrained models.
 ATTENTION = {torch.float32: 3e-5, torch.float16: 3e-3, torch.bfloat16: 2.5e-2}
@@ -396,7 +397,7 @@ def check_launches(report: Report) -> None:
     batches = random_batches(4096 if gpu else 100, 1)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gpu else [])]
     for way in ("--fp16", "") if gpu else ("",):
-        for name in ("transformer", "slr,sdoi", "slr,sdoi, dropout on experts", "tree biases"):
+        for name in TINY if report.tiny else LAUNCHED:
             with report.checking("launches", name=name):
                 system = System(f"{TIMED[name]} {way}", size, cpu=not gpu, dropout="torch")
                 for _ in range(3):

@@ -56,14 +56,38 @@ class GateOptions:
 
 
 @dataclass(frozen=True)
+class DecoderOptions:
+    """The source's tree in the decoder of a translation model."""
+
+    walking_heads: int = option(
+        0,
+        name="tree_cross_attention_heads",
+        at_least=0,
+        help="how many heads of the decoder's cross-attention score walks along the source's dependency tree, from the "
+        "word translated last",
+    )
+    window: int | None = option(
+        None,
+        name="target_window",
+        at_least=1,
+        help="under --tree-cross-attention-heads, decoder self-attention sees the last N tokens; default: all",
+    )
+
+    def __post_init__(self) -> None:
+        if self.window is not None and not self.walking_heads:
+            raise ValueError("--target-window: expected with --tree-cross-attention-heads, found none")
+
+
+@dataclass(frozen=True)
 class SyntaxEncoderOptions:
     """Options of an encoder with syntax, apart from fairseq's of any model.
 
     Attributes:
         biases: the syntax masks, in the order of the gates; by default those of `masks`, with their default options.
             They get the labels that `embeddings` have of their features.
-        gate, embeddings, mixing, fusion, predictions: options of gates, embeddings of features, mixtures that layers
-            read, the join of the layer on top, and predictions from the encoder's output.
+        gate, embeddings, mixing, fusion, predictions, decoder: options of gates, embeddings of features, mixtures that
+            layers read, the join of the layer on top, predictions from the encoder's output, and what the decoder gets
+            of the tree.
         encoder_layers: the number of the encoder's layers, before pruning.
         encoder_heads: the number of its attention heads.
     """
@@ -139,6 +163,7 @@ class SyntaxEncoderOptions:
     mixing: TreeMixingOptions = field(default_factory=TreeMixingOptions)
     fusion: FusionOptions = field(default_factory=FusionOptions)
     predictions: PredictionOptions = field(default_factory=PredictionOptions)
+    decoder: DecoderOptions = field(default_factory=DecoderOptions)
     encoder_layers: int = 1
     encoder_heads: int = 1
 
@@ -181,12 +206,13 @@ class SyntaxEncoderOptions:
     def _check(self) -> None:
         """Raises :class:`ValueError` for options that exclude each other, or do not fit the encoder."""
         check_names("--syntax-masks", self.masks, bias_names())
-        elsewhere = self.has_top or self.mixing.on or self.embeddings.names or self.predictions.parents
+        in_encoder = self.has_top or self.mixing.on or self.embeddings.names or self.predictions.parents
+        elsewhere = in_encoder or self.decoder.walking_heads
         if not self.biases and not self.position_bias and not elsewhere:
             raise ValueError(
                 f"--syntax-masks: expected some of {','.join(bias_names())}, found none, which needs --position-bias, "
                 f"or syntax in another place: --feature-embeddings, --tree-mixing, --parent-prediction, "
-                f"--syntax-layers {TOP}"
+                f"--tree-cross-attention-heads, --syntax-layers {TOP}"
             )
         if "lisa" in self.mask_names and self.combination == "product":
             raise ValueError(
@@ -318,6 +344,9 @@ class SyntaxEncoderOptions:
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation
             found["tree_mixing_plain"] = self.mixing.plain
+        if self.decoder.walking_heads:
+            found["tree_cross_attention_heads"] = self.decoder.walking_heads
+            found["target_window"] = self.decoder.window
         if self.gated_by_head and self.gate.batch_norm:
             found["gate_batch_norm_eps"] = self.gate.eps
         return found
@@ -330,6 +359,7 @@ PARTS: dict[str, type] = {
     "mixing": TreeMixingOptions,
     "fusion": FusionOptions,
     "predictions": PredictionOptions,
+    "decoder": DecoderOptions,
 }
 
 

@@ -64,6 +64,15 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
         "syntax_combination": "product",
         "position_bias": True,
     },
+    #: Biases by walks along the tree in the encoder, cross-attention by walks from word to word, and no positions:
+    #: nothing that depends on the length of a sentence or the depth of its tree.
+    "tree_walk_transformer": {
+        "syntax_masks": "tree_walk",
+        "syntax_combination": "product",
+        "no_token_positional_embeddings": True,
+        "tree_cross_attention_heads": lambda args: getattr(args, "decoder_attention_heads", 8),
+        "target_window": 1,
+    },
     #: Hou et al. 2022: SLR instead of global attention, in layer 1.
     "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
     #: PASCAL (Bugliarello and Okazaki 2020): scores scaled around the parent, in layer 1.
@@ -86,7 +95,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 }
 for _name, _row in _SYSTEMS.items():
     architecture(_name, **_row)
-    architecture(f"{_name}_tiny", **_row, **_TINY)
+    architecture(f"{_name}_tiny", **_TINY, **_row)
 
 
 #: The five data sets of Hou 2024: syntax dropout ("ignore rate") and pre-warmup ("locking epochs") of its Table 2.

@@ -25,8 +25,8 @@ from fairseq_syntax.modules.trace import SyntaxTrace
 logger = logging.getLogger(__name__)
 
 
-#: Beginnings of the names of parameters that syntax adds to an encoder or to its layers: what they are, and the options
-#: that a model has them by.
+#: Beginnings of the names of parameters that syntax adds to an encoder or decoder, or to its layers: what they are, and
+#: the options that a model has them by.
 _PARTS = {
     r"self_attn\.gate": ("gate", "--syntax-masks, --syntax-layers and --syntax-combination"),
     r"self_attn\.experts": ("experts", "--syntax-masks and --syntax-layers"),
@@ -38,6 +38,7 @@ _PARTS = {
     r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
     r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
     "feature_keys": ("feature_keys", "--feature-keys"),
+    r"(encoder_attn\.)?walk_[a-z]+": ("walk", "--tree-cross-attention-heads"),
 }
 
 
@@ -180,7 +181,7 @@ class SyntaxModel(BaseFairseqModel):
         super().upgrade_state_dict(state_dict)
         own = self.state_dict()
         for part, (name, option) in _PARTS.items():
-            of_part = re.compile(rf"{re.escape(self.encoder_prefix)}(layers\.\d+\.(module\.)*)?{part}\.")
+            of_part = re.compile(rf"({re.escape(self.encoder_prefix)}|decoder\.)(layers\.\d+\.(module\.)*)?{part}\.")
             fresh = {key: value for key, value in own.items() if of_part.match(key)}
             given = [key for key in state_dict if of_part.match(key)]
             if fresh and not given:

@@ -77,9 +77,13 @@ def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = Fals
         ValueError: the heads of a sentence form a cycle; names it. On a GPU, where one would have to wait to know, an
             assertion of the device fails instead.
     """
-    batch, n = word.shape
-    numbered = torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, _paths_to_root(word, head), yes)
-    return numbered[:, :, 1:]
+    return words_on(paths_to_root(word, head), yes=yes, no=no)
+
+
+def words_on(paths: Tensor, *, yes: float = True, no: float = False) -> Tensor:
+    """Return :func:`ancestors` of the paths of :func:`paths_to_root`."""
+    batch, n, _ = paths.shape
+    return torch.full((batch, n, 1 + n), no, device=paths.device).scatter_(2, paths, yes)[:, :, 1:]
 
 
 def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:
@@ -87,8 +91,8 @@ def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:
     return of_words.gather(2, word.clamp(min=0).unsqueeze(1).expand_as(of_words))
 
 
-def _paths_to_root(word: Tensor, head: Tensor) -> Tensor:
-    """Return the numbers of each position's word and its ancestors, and then zeros.
+def paths_to_root(word: Tensor, head: Tensor) -> Tensor:
+    """Return the numbers of each position's word and its ancestors, upwards, and then zeros.
 
     Each iteration doubles the length of the paths, so that few are enough for any tree. Numbers are those of ``head``,
     ``(batch, n, steps)``. On a GPU there are as many steps as subwords, or up to twice as many.

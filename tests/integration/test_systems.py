@@ -151,8 +151,11 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
             "tree_bias_transformer": ["tree_height", "tree_path"],
             "word_position_transformer": ["word"],
             "edges": ["tree_edge", "tree_height", "tree_path"],
+            "tree_walk_transformer": ["tree_walk"],
         }
-        assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
+        of_position = [] if system == "tree_walk_transformer" else ["position_bias"]
+        assert found["biases"].tolist() == [*of_trees.get(system, []), *of_position]
+    if system in learned and of_position:
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
@@ -178,6 +181,7 @@ def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, pla
 ADDED = {
     "gated_syntax_transformer": r"\.self_attn\.gate\.",
     "relative_position_transformer": "position_bias",
+    "tree_walk_transformer": "tree_walk|walk_",
     **dict.fromkeys(["sg_net_transformer", "syntax_infused_transformer", "seprem_transformer"]),
 }
 
@@ -195,8 +199,9 @@ def test_a_stock_transformer_becomes_one(system, added, stock, data_bin, tmp_pat
         torch.testing.assert_close(after[name], weight, atol=1e-6, rtol=0)
     if added:
         assert all(re.search(added, name) for name in after.keys() - before.keys())
-        (fresh,) = [message for message in caplog.messages if "start fresh" in message]
-        assert re.search(added, fresh)
+        fresh = [message for message in caplog.messages if "start fresh" in message]
+        assert fresh
+        assert all(re.search(added, message) for message in fresh)
 
 
 @pytest.mark.parametrize("system", SUPERVISED)

@@ -107,7 +107,7 @@ def test_chinese(tmp_path):
 
 def rows_of(page: str, first: str) -> list[list[str]]:
     """The cells of a page's one table whose head begins with the cell `first`."""
-    (table,) = re.findall(rf"^\| {re.escape(first)} \|.*\n\| -.*\n((?:\|.*\n)+)", (ROOT / page).read_text(), re.M)
+    (table,) = re.findall(rf"^\| {re.escape(first)} \|.*\n\|-.*\n((?:\|.*\n)+)", (ROOT / page).read_text(), re.M)
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
 
 

@@ -28,6 +28,7 @@ from fairseq_syntax.modules.biases import (
     TreeEdge,
     TreeHeight,
     TreePath,
+    TreeWalk,
     WordBoundary,
     bias_names,
     register_syntax_bias,
@@ -375,7 +376,7 @@ ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
     *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), WordBoundary()),
-    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS)),
+    *(TreePath(), TreeWalk(), TreeHeight(), TreeEdge(labels=LABELS)),
 ]
 
 
