@@ -21,7 +21,14 @@ from omegaconf import OmegaConf
 
 from fairseq_syntax.checkpoints.safe_loading import read
 from fairseq_syntax.checkpoints.saving import drop_training_state, save
-from fairseq_syntax.commands.new_text import SUBWORD_FILES, add_subword_arguments, check_subwords, load, quiet
+from fairseq_syntax.commands.new_text import (
+    SUBWORD_FILES,
+    add_data_argument,
+    add_subword_arguments,
+    check_subwords,
+    load,
+    quiet,
+)
 from fairseq_syntax.inference.hub import SyntaxHubInterface
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError
@@ -79,7 +86,7 @@ def get_parser() -> argparse.ArgumentParser:
     parser = command_line("fairseq-syntax-export", __doc__)
     parser.add_argument("folder", help="the new folder")
     parser.add_argument("--path", required=True, metavar="FILE", help="the checkpoint")
-    parser.add_argument("--data", required=True, metavar="DIR", help="the data-bin of the training")
+    add_data_argument(parser)
     add_subword_arguments(parser)
     parser.set_defaults(cpu=True)
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import logging
 import os
 from collections.abc import Iterator
@@ -27,6 +28,14 @@ SUBWORD_FILES = {
     "sentencepiece_model": ("sentencepiece", "sentencepiece.bpe.model"),
 }
 _NONE = "none"
+
+
+def add_data_argument(parser: argparse.ArgumentParser) -> None:
+    """Add --data."""
+    parser.add_argument(
+        "--data", metavar="DIR",
+        help="the data-bin of the training (default: the checkpoint's folder, if fairseq-syntax-export wrote it)",
+    )  # fmt: skip
 
 
 def add_subword_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +75,7 @@ def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:
         **options: more options that replace the checkpoint's.
 
     Raises:
+        InputError: there is no data-bin, or it or the subwords do not fit the checkpoint.
         UsageError: two kinds of subwords were asked for.
     """
     utils.import_user_module(args)
@@ -78,6 +88,13 @@ def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:
     asked |= {name: None if given[name] == _NONE else given[name] for name in ("tokenizer", "bpe") if name in given}
     paths = utils.split_paths(args.path)
     folder = os.path.dirname(paths[0]) or "."
+    if args.data is None and not glob.glob(f"{glob.escape(folder)}/dict.*.txt"):
+        raise InputError(
+            folder,
+            None,
+            "expected dictionaries beside the checkpoint, as fairseq-syntax-export writes them, found none; "
+            "--data names the data-bin of the training",
+        )
     data = folder if args.data is None else args.data
     names = os.pathsep.join(os.path.relpath(path, folder) for path in paths)
     model: SyntaxHubInterface = SyntaxTransformerModel.from_pretrained(

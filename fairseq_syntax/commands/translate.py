@@ -32,7 +32,14 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from tqdm import tqdm
 
-from fairseq_syntax.commands.new_text import add_parse_arguments, add_subword_arguments, check_subwords, load, quiet
+from fairseq_syntax.commands.new_text import (
+    add_data_argument,
+    add_parse_arguments,
+    add_subword_arguments,
+    check_subwords,
+    load,
+    quiet,
+)
 from fairseq_syntax.commands.trained import memory_errors
 from fairseq_syntax.inference.hub import SyntaxHubInterface
 from fairseq_syntax.inference.new_text import PARSER_FAILED, TranslationReport
@@ -119,11 +126,7 @@ def get_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the checkpoint; several, with : between them, are an ensemble",
     )
-    parser.add_argument(
-        "--data",
-        metavar="DIR",
-        help="the data-bin of the training (default: the checkpoint's folder, as fairseq-syntax-export writes it)",
-    )
+    add_data_argument(parser)
     parser.add_argument("--input", default="-", metavar="FILE", help="lines of text (default: standard input)")
     parser.add_argument("--output", metavar="FILE", help="where to write translations (default: standard output)")
     parser.add_argument("--json", action="store_true", help="write JSON, one object a line, with scores")

@@ -163,6 +163,12 @@ def test_samples_are_those_of_their_seed(trained, tmp_path):
     assert found[0] == found[1] != found[2]
 
 
+def test_a_data_bin_that_nobody_gave(trained):
+    status = status_of(translate.main, f"--path={trained.checkpoint}", "--input=/dev/null")
+    expected = f"{trained.checkpoint.parent}: expected dictionaries beside the checkpoint, as fairseq-syntax-export"
+    assert status.startswith(f"fairseq-syntax-translate: error: {expected}")
+
+
 def test_subwords_that_nobody_gave(trained, tmp_path):
     without = [option for option in model_of(trained) if "codes" not in option]
     status = status_of(translate.main, *without, "--input=/dev/null")
@@ -250,8 +256,7 @@ def test_an_exported_folder_is_all_that_a_model_needs(trained, tmp_path, capsys)
     assert run(tmp_path, joined(trained.lines), *exported) == expected
     model = SyntaxTransformerModel.from_pretrained(str(folder))
     assert model.translate(trained.lines, beam=2, max_len_b=20) == expected
-    again = f"--path={folder}/model.pt", f"--data={folder}"
-    export.main([str(tmp_path / "again"), *again])
+    export.main([str(tmp_path / "again"), f"--path={folder}/model.pt"])
     for name in names[:-2]:
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
     for other in ({"bpe": None}, {"tokenizer": None}):
