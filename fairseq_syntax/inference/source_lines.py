@@ -73,14 +73,14 @@ def read_ahead(items: Iterable[_Item]) -> Iterator[_Item]:
 
     Nothing waits for the thread: it may wait for input that never comes.
     """
-    ready: queue.Queue[tuple[list[_Item], Exception | None]] = queue.Queue(maxsize=1)
+    ready: queue.Queue[tuple[list[_Item], BaseException | None]] = queue.Queue(maxsize=1)
 
     def compute() -> None:
         try:
             for item in items:
                 ready.put(([item], None))
             ready.put(([], None))
-        except Exception as error:
+        except BaseException as error:  # any: the caller waits for items
             ready.put(([], error))
 
     thread = threading.Thread(target=compute, name=_THREAD, daemon=True)
