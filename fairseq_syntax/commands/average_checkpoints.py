@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from fairseq_syntax.checkpoints.recorded_options import incompatible_options, recorded
 from fairseq_syntax.checkpoints.safe_loading import read
+from fairseq_syntax.checkpoints.saving import drop_training_state, save
 from syntax_data.commands.main import UsageError, command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
@@ -76,21 +77,8 @@ def average(paths: Sequence[str]) -> dict[str, Any]:
     for name, weight in result["model"].items():
         if weight.is_floating_point():
             weight.data.copy_(sums[name] / len(paths))  # in place: parameters that share a storage stay tied
-    result.pop("last_optimizer_state", None)
-    for name in ("ema", "ema_fp32_params"):
-        result.get("extra_state", {}).pop(name, None)
+    drop_training_state(result)
     return result
-
-
-def save(state: dict[str, Any], path: str) -> None:
-    """Write a checkpoint; a full disk is an OSError, and no check of torch's."""
-    try:
-        with open(path, "wb") as file:
-            torch.save(state, file)
-    except RuntimeError as error:
-        if isinstance(error.__context__, OSError):
-            raise error.__context__ from None
-        raise
 
 
 def get_parser() -> argparse.ArgumentParser:

@@ -13,28 +13,21 @@ or --input-parses has its parses. The output has tab-separated columns and a hea
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
-from fairseq import utils
 
+from fairseq_syntax.commands.new_text import add_parse_arguments, add_subword_arguments, load
 from fairseq_syntax.commands.trained import files_of_data_bin, memory_errors
 from fairseq_syntax.inference.hub import SentenceTooLong
-from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
-from fairseq_syntax.models.transformer import SyntaxTransformerModel
-from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
-from syntax_data.commands.main import UsageError, command_line, run
+from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.scoring.contrastive import Pair, accuracies, read_pairs
-from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
 _COLUMNS = ("line", "category", "right", "wrong", "right_subwords", "wrong_subwords")
-#: Files of subwords, by their option, and fairseq's name of their kind.
-_SUBWORDS = {"bpe_codes": "subword_nmt", "sentencepiece_model": "sentencepiece"}
 
 
 def contrast(args: argparse.Namespace) -> list[tuple[Pair, torch.Tensor, torch.Tensor]]:
@@ -47,10 +40,11 @@ def contrast(args: argparse.Namespace) -> list[tuple[Pair, torch.Tensor, torch.T
     if args.output is not None:
         refuse_to_overwrite(args.output, [*files, args.path, *files_of_data_bin(args.data)])
     pairs = read_pairs(args.source, args.right, args.wrong, args.categories)
-    model = _load(args)
+    # The parses of a file are compared with the sources at once.
+    model = load(args, **({"interactive_input": args.source} if args.input_parses else {}))
     with _in_file(args.source):
         sources = model.read([pair.source for pair in pairs])
-    if model.task.syntax_features:
+    if isinstance(sources, ParsedBatch):
         model.task.new_text.reader.source.end()
         for reason, count in sources.without_parse.items():
             print(f"{args.source}: {count} of {len(pairs)} sentences have no parse ({reason})")
@@ -62,20 +56,6 @@ def contrast(args: argparse.Namespace) -> list[tuple[Pair, torch.Tensor, torch.T
         if unknown := int((ids == model.tgt_dict.unk()).sum()):
             print(f"{path}: {unknown} of {len(ids)} subwords are not in the model's dictionary")
     return list(zip(pairs, *scores, strict=True))
-
-
-def _load(args: argparse.Namespace) -> Any:
-    """Return the hub interface of the checkpoint, with the subwords and the source of parses that were asked for."""
-    asked = {name: value for name in (*_SUBWORDS, *NEW_TEXT_OPTIONS) if (value := getattr(args, name)) is not None}
-    kinds = [kind for option, kind in _SUBWORDS.items() if option in asked]
-    if len(kinds) > 1:
-        raise UsageError("expected --bpe-codes or --sentencepiece-model, found both")
-    asked |= {"bpe": kinds[0]} if kinds else {}
-    asked |= {"tokenizer": args.tokenizer} if args.tokenizer else {}
-    asked |= {"interactive_input": args.source} if args.input_parses else {}  # with which the parses are compared
-    folder, name = os.path.split(args.path)
-    model = SyntaxTransformerModel.from_pretrained(folder or ".", name, os.path.abspath(args.data), **asked)
-    return model.cuda() if torch.cuda.is_available() and not args.cpu else model
 
 
 @contextmanager
@@ -104,15 +84,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--wrong", required=True, metavar="FILE", help="wrong ones")
     parser.add_argument("--categories", metavar="FILE", help="category of each pair (default: one for all)")
     parser.add_argument("--output", metavar="FILE", help="where to write the scores (.tsv)")
-    parser.add_argument("--tokenizer", metavar="NAME", help="fairseq's tokenizer, such as moses (default: none)")
-    parser.add_argument("--bpe-codes", metavar="FILE", help="merges of subword-nmt, of both languages")
-    parser.add_argument("--sentencepiece-model", metavar="FILE", help="sentencepiece's model, of both languages")
-    of_task = SyntaxTranslationConfig.__dataclass_fields__
-    for name in NEW_TEXT_OPTIONS:
-        choices = ON_BAD_PARSE if name == "on_bad_parse" else None
-        parser.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=of_task[name].metadata["help"])
-    parser.add_argument("--cpu", action="store_true", help="use no GPU")
-    parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
+    add_subword_arguments(parser)
+    add_parse_arguments(parser)
     return parser
 
 
@@ -122,7 +95,6 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    utils.import_user_module(args)
     with memory_errors():
         scored = contrast(args)
     if args.output is not None:

@@ -24,7 +24,7 @@ from syntax_data.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: Exit code of fairseq-interactive where the parser failed on some lines, which are translated without a parse.
+#: Exit code of commands that translate where the parser failed on some lines, which are translated without a parse.
 PARSER_FAILED = 3
 
 
@@ -85,22 +85,17 @@ class TranslationReport:
     without_parse: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    def add(self, batch: ParsedBatch, longest: int) -> None:
-        """Counts sentences; those of more than `longest` subwords are not translated."""
-        self.lines += len(batch)
-        for length, sentence in zip(batch.lengths, batch.sentences, strict=True):
-            reasons = reasons_without_parse(sentence)
-            if length > longest:
-                self.too_long += 1
-            elif reasons:
+    def add(self, translated: Any, *, too_long: int = 0, blank: int = 0) -> None:
+        """Counts lines: those that are translated, a parsed batch or token ids, and others."""
+        self.lines += len(translated) + too_long + blank
+        self.too_long += too_long
+        for sentence in translated.sentences if isinstance(translated, ParsedBatch) else ():
+            if reasons := reasons_without_parse(sentence):
                 self.without_parse += 1
                 self.reasons.update(reasons)
 
-    def print_and_exit(self, source: ParseSource) -> None:
-        """Prints the summary of a deficient run, and ends fairseq-interactive accordingly.
-
-        Raises :class:`SystemExit` where `source` failed (:data:`PARSER_FAILED`), or goes on after the input.
-        """
+    def print(self, command: str) -> None:
+        """Prints the summary of a deficient run on stderr."""
         parts = []
         if self.without_parse:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in self.reasons.most_common())
@@ -108,13 +103,11 @@ class TranslationReport:
         if self.too_long:
             parts.append(f"{self.too_long} of {self.lines} lines not translated (too long for the model)")
         if parts:
-            print(f"fairseq-interactive: {'; '.join(parts)}", file=sys.stderr)
-        try:
-            source.end()
-        except InputError as error:
-            raise SystemExit(f"fairseq-interactive: error: {error}") from None
-        if any(self.reasons[reason] for reason in source.failures):
-            raise SystemExit(PARSER_FAILED)
+            print(f"{command}: {'; '.join(parts)}", file=sys.stderr)
+
+    def parser_failed(self, source: ParseSource) -> bool:
+        """Return whether `source` failed on lines; the exit status is then :data:`PARSER_FAILED`."""
+        return any(self.reasons[reason] for reason in source.failures)
 
 
 class NewText:
@@ -140,8 +133,18 @@ class NewText:
 
     def begin(self) -> None:
         """Loads the parser, in fairseq-interactive, before the first line is read."""
-        if interactive_end.add_exit_hook(lambda: self._report.print_and_exit(self.reader.source)):
+        if interactive_end.add_exit_hook(self._end):
             _ = self.reader
+
+    def _end(self) -> None:
+        """End fairseq-interactive after its last line."""
+        self._report.print("fairseq-interactive")
+        try:
+            self.reader.source.end()
+        except InputError as error:
+            raise SystemExit(f"fairseq-interactive: error: {error}") from None
+        if self._report.parser_failed(self.reader.source):
+            raise SystemExit(PARSER_FAILED)
 
     def read(self, lines: Sequence[str], encode: Callable[[str], str]) -> ParsedBatch:
         """Parses lines, which `encode` tokenises and splits into subwords."""
@@ -169,7 +172,8 @@ class NewText:
                     "line %d is not translated: %d subwords with </s>, expected at most %d "
                     "(--max-source-positions of the model, --max-tokens)", number, length, longest
                 )  # fmt: skip
-        self._report.add(parsed, longest)
+        translated = parsed.take(i for i, length in enumerate(parsed.lengths) if length <= longest)
+        self._report.add(translated, too_long=len(parsed) - len(translated))
         kwargs.update(ignore_invalid_inputs=True, disable_iterator_cache=True)
         return self.queue.wrap(make(dataset, max_tokens, max_sentences, max_positions=(longest, *rest), **kwargs))
 

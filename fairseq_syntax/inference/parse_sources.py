@@ -62,6 +62,10 @@ class ParseSource(ABC):
         """Called after the last line. Raises :class:`InputError` if there are more parses."""
 
 
+class ParserFailed(RuntimeError):
+    """A parser has failed on all of the first lines."""
+
+
 class WithoutParses(ParseSource):
     """No parses, because of `option`, so that the model is a plain Transformer."""
 
@@ -83,7 +87,8 @@ class ParserHandle(NamedTuple):
 class ParsesFromParser(ParseSource):
     """Parsers that run here. A line that one cannot parse has no such parse.
 
-    A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an error.
+    A parser that has failed on :data:`~syntax_data.parsers.MAX_INITIAL_FAILURES` lines and parsed none is an error,
+    :class:`ParserFailed`.
     """
 
     failures = ("failed", "mismatch")
@@ -103,7 +108,7 @@ class ParsesFromParser(ParseSource):
             parses = parse_lines(parser, given, failed=failed, **limits)
             outcomes.update(parse.reason if isinstance(parse, NoParse) else "parsed" for parse in parses)
             if outcomes["failed"] >= MAX_INITIAL_FAILURES and not outcomes["parsed"]:
-                raise RuntimeError(
+                raise ParserFailed(
                     f"the parser {parser.describe()['name']} failed on {outcomes['failed']} lines and parsed none, "
                     "for the reasons above"
                 )

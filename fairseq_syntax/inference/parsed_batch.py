@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -37,8 +37,17 @@ class ParsedBatch:
     def __getitem__(self, part: slice) -> ParsedBatch:
         if not isinstance(part, slice):
             raise TypeError(f"expected a slice of the batch, such as [2:5], found {part!r}; .tokens are its token ids")
-        features = {name: rows[part] for name, rows in self.features.items()}
-        return ParsedBatch(self.tokens[part], self.numbers[part], self.sentences[part], features)
+        return self.take(range(len(self))[part])
+
+    def take(self, places: Iterable[int]) -> ParsedBatch:
+        """Return the sentences at some places, from 0."""
+        places = list(places)
+        return ParsedBatch(
+            [self.tokens[i] for i in places],
+            [self.numbers[i] for i in places],
+            [self.sentences[i] for i in places],
+            {name: [rows[i] for i in places] for name, rows in self.features.items()},
+        )
 
     @property
     def lengths(self) -> list[int]:

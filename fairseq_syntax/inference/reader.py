@@ -67,9 +67,9 @@ class SourceReader:
         self._lines = 0
         self._unknown: set[tuple[str, str]] = set()
 
-    def restart(self) -> None:
-        """Counts lines from 1 again, for messages."""
-        self._lines = 0
+    def restart(self, first: int = 1) -> None:
+        """Counts lines from a first number again, for messages."""
+        self._lines = first - 1
 
     def read(self, lines: Sequence[str], encoded: Sequence[str], dictionary: Any) -> ParsedBatch:
         """Parse lines, `encoded` as subwords of fairseq's source `dictionary`."""

@@ -18,6 +18,7 @@ from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
 from fairseq_syntax.inference.new_text import NewText, NewTextDataset, refuse_options
 from fairseq_syntax.inference.parsed_batch import ParsedBatch
+from fairseq_syntax.inference.source_lines import constraints_of
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_task import SyntaxTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
@@ -126,9 +127,21 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
         return NewTextDataset(pairs, src_tokens, dictionary=self.src_dict)
 
     def inference_step(
-        self, generator: Any, models: list[nn.Module], sample: dict[str, Any], *args: Any, **kwargs: Any
+        self,
+        generator: Any,
+        models: list[nn.Module],
+        sample: dict[str, Any],
+        *args: Any,
+        packed_constraints: Tensor | None = None,
+        **kwargs: Any,
     ) -> Any:
-        """As fairseq's; stock models in an ensemble with ours do not see the features."""
+        """As fairseq's; stock models in an ensemble with ours do not see the features.
+
+        Args:
+            packed_constraints: those of all sentences of the dataset, a row each.
+        """
+        if packed_constraints is not None:
+            kwargs["constraints"] = constraints_of(packed_constraints, sample)
         sample = self.new_text.queue.pop(sample)
         if "src_syntax" in sample["net_input"]:
             models = self._all_take_syntax(models)

@@ -64,6 +64,11 @@ def _words_of(command: str, trained: SimpleNamespace, corpus: Path, out: Path) -
         "contrast": [
             *model, "--source", text, "--right", translations, "--wrong", text, "--parser=none", "--output", out / "x",
         ],
+        "export": [out / "x", "--path", trained.checkpoint, "--data", trained.data, "--bpe-codes", trained.codes],
+        "translate": [
+            "--path", trained.checkpoint, "--data", trained.data, "--bpe=none", "--parser=none", "--cpu",
+            "--input", text, "--output", out / "x",
+        ],
         "average-checkpoints": ["--inputs", trained.checkpoint, "--output", out / "x.pt"],
         "experiment": ["quickstart", "-n", "--work", out],
         "squad": ["prepare", "--input", out / "questions", "--split=x", "--output-dir", out, "--bpe=none"],

@@ -1,10 +1,11 @@
-"""Files that are written whole or not at all, and never over their inputs."""
+"""Files and folders that are written whole or not at all, and never over their inputs."""
 
 from __future__ import annotations
 
 import errno
 import os
 import platform
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -29,6 +30,24 @@ def atomic_write(path: str) -> Iterator[str]:
     except BaseException:
         with suppress(FileNotFoundError):
             os.remove(temporary)
+        raise
+
+
+@contextmanager
+def atomic_folder(path: str) -> Iterator[str]:
+    """Yield a temporary folder's name, which becomes the new folder `path`, or is deleted after a failure."""
+    path = os.path.normpath(path)
+    if os.path.lexists(path):
+        raise InputError(path, None, "expected the name of a new folder to write, found that it exists")
+    temporary = f"{path}.{platform.node()}.{os.getpid()}.tmp"
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        os.mkdir(temporary)
+        with named_errors(path):
+            yield temporary
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 

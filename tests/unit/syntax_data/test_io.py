@@ -6,11 +6,12 @@ import errno
 import fcntl
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
 from syntax_data.errors import InputError
-from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
+from syntax_data.io.atomic_write import atomic_folder, atomic_write, refuse_to_overwrite
 from syntax_data.io.locks import locked
 
 
@@ -46,6 +47,28 @@ def test_an_input_is_not_overwritten_by_any_of_its_names(tmp_path, monkeypatch):
             refuse_to_overwrite(name, ["other", str(text)])
     refuse_to_overwrite("other", ["symlink", "missing"])
     refuse_to_overwrite("missing", ["text", "missing"])
+
+
+def _stopped_in_folder(target):
+    with atomic_folder(target) as folder:
+        (Path(folder) / "half").touch()
+        raise KeyboardInterrupt
+
+
+def test_a_folder_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "deep/folder"
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            _stopped_in_folder(f"{target}/")
+        assert [*tmp_path.glob("deep/*")] == []
+    with atomic_folder(f"{target}/") as folder:
+        (Path(folder) / "whole").touch()
+        assert not target.exists()
+    assert [*tmp_path.glob("deep/**/*")] == [target, target / "whole"]
+    (tmp_path / "link").symlink_to("nowhere")
+    for name in ("deep/folder", "link"):
+        with pytest.raises(InputError, match="expected the name of a new folder"), atomic_folder(str(tmp_path / name)):
+            pass
 
 
 def test_only_a_file_is_replaced(tmp_path):
