@@ -6,9 +6,9 @@
     … --nbest 5 --json            one JSON object a line: {"line": 1, "hypotheses": [{"text": …, "score": …}, …]}
     … --constraints               words that a translation must have follow the line, each phrase after a tab
 
-Text is tokenised, split into subwords and parsed as the training data was. A blank line stays blank. A line that the
-model is too short for gets an empty one, and is named and counted on stderr, as are lines without a parse. Scores are
-the mean log-probability of a subword (base e), as --lenpen changes it.
+Text is tokenised, split into subwords and parsed as the training data was. A blank line stays blank. A line that is too
+long for the model gets an empty one, and is named and counted on stderr, as are lines without a parse. Scores are the
+mean log-probability of a subword (base e), as --lenpen changes it.
 
 The exit status is 3 if the parser failed on lines, which are translated without a parse.
 """

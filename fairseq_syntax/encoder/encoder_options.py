@@ -70,7 +70,7 @@ class DecoderOptions:
         None,
         name="target_window",
         at_least=1,
-        help="under --tree-cross-attention-heads, decoder self-attention sees the last N tokens; default: all",
+        help="the last target tokens that the decoder attends to, if its cross-attention walks; default: all",
     )
 
     def __post_init__(self) -> None:
