@@ -12,7 +12,7 @@ from syntax_data.commands import parse
 
 
 def run(text: Path, kind: str, parses: str, *more: str) -> dict[str, str]:
-    """The files of parses that are written for a text and a file with these parses."""
+    """The files of parses that are written for some lines and a file with their parses."""
     file = text.with_name("p")
     file.write_text(parses, encoding="utf-8")
     parse.main([f"--input={text}", f"--parser={kind}", f"--parse-file={file}", "--overwrite", *more])

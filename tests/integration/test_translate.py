@@ -39,7 +39,7 @@ def status_of(main: Any, *arguments: object) -> Any:
 
 
 def run(folder: Path, text: str | bytes, *model: object, status: Any = 0) -> list[str]:
-    """The lines that the command writes for a text; it ends with a status."""
+    """The lines that the command writes for some text; it ends with a status."""
     (folder / "text").write_bytes(text.encode() if isinstance(text, str) else text)
     files = [f"--input={folder / 'text'}", f"--output={folder / 'out'}"]
     assert status_of(translate.main, *model, *files) == status

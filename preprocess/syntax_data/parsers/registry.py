@@ -10,7 +10,7 @@ from syntax_data.parsers.parser import Parser
 #: The group of entry points whose names are parsers and whose values are subclasses of :class:`Parser`.
 ENTRY_POINTS = "fairseq_syntax.parsers"
 
-#: Parsers that read the parses of a text from a file.
+#: Parsers that read parses from a file.
 FILE_PARSERS = {
     "conllu": "syntax_data.parsers.files:ConlluParser",
     "conllup": "syntax_data.parsers.files:ConllupParser",

@@ -1,4 +1,4 @@
-"""Your own labels of words, from files beside a text into MISC of its CoNLL-U: ``--word-labels``."""
+"""Labels of words of your own, from files beside raw text into MISC of CoNLL-U: ``--word-labels``."""
 
 from __future__ import annotations
 
