@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from pages import blocks
 from places import EXAMPLES, TESTS
 from shell import run
 
 
+@pytest.mark.nightly
 def test_a_pretrained_bert_as_on_the_page(tmp_path, monkeypatch, fake_parser):
     """The page's commands, on a BERT of two layers and a few sentences."""
     monkeypatch.syspath_prepend(TESTS / "unit/understanding")
