@@ -8,10 +8,10 @@ Importing this package, or giving it to a fairseq command as ``--user-dir fairse
 import os
 
 from fairseq_syntax import compat
-from fairseq_syntax.compat import tensorboard_remark
+from fairseq_syntax.compat import remarks
 from syntax_data import __version__
 
-with tensorboard_remark.left_out():
+with remarks.left_out():
     import fairseq
 
 # fairseq finds an installed --user-dir as <its own folder>/../fairseq_syntax and compares that string

@@ -27,8 +27,8 @@ from fairseq_syntax.commands.new_text import (
     add_subword_arguments,
     check_subwords,
     load,
-    quiet,
 )
+from fairseq_syntax.compat import remarks
 from fairseq_syntax.inference.hub import SyntaxHubInterface
 from syntax_data.commands.main import command_line, run
 from syntax_data.errors import InputError
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    with quiet(), atomic_folder(args.folder) as folder:
+    with remarks.left_out("fairseq"), atomic_folder(args.folder) as folder:
         export(args, folder)
     for name in sorted(os.listdir(args.folder)):
         print(os.path.join(args.folder, name))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
-import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -54,18 +51,6 @@ def add_parse_arguments(parser: argparse.ArgumentParser) -> None:
         choices = ON_BAD_PARSE if name == "on_bad_parse" else None
         parser.add_argument(f"--{name.replace('_', '-')}", choices=choices, help=of_task[name].metadata["help"])
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Leave out what fairseq logs of each model and each batch, but for warnings."""
-    logger = logging.getLogger("fairseq")
-    before = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:

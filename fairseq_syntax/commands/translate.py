@@ -38,9 +38,9 @@ from fairseq_syntax.commands.new_text import (
     add_subword_arguments,
     check_subwords,
     load,
-    quiet,
 )
 from fairseq_syntax.commands.trained import memory_errors
+from fairseq_syntax.compat import remarks
 from fairseq_syntax.inference.hub import SyntaxHubInterface
 from fairseq_syntax.inference.new_text import PARSER_FAILED, TranslationReport
 from fairseq_syntax.inference.parse_sources import ParserFailed
@@ -164,7 +164,7 @@ def _run(args: argparse.Namespace) -> None:
         files = filter(None, (args.bpe_codes, args.sentencepiece_model))
         refuse_to_overwrite(args.output, [args.input, *utils.split_paths(args.path), *files])
     utils.set_torch_seed(args.seed)
-    with memory_errors(), quiet(), _output(args.output) as out:
+    with memory_errors(), remarks.left_out("fairseq"), _output(args.output) as out:
         failed = translate(args, out)
     if failed:
         sys.exit(PARSER_FAILED)

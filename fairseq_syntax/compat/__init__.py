@@ -15,7 +15,7 @@ deleted, and its callers change.
 | nan_detector | a training that diverges ends in StopIteration | on import |
 | numpy2 | ``--num-batch-buckets``, ``--sample-break-mode eos`` break under numpy 2 | on import |
 | rdrop | R-Drop repeats half of a batch | on import |
-| tensorboard_remark | a remark in front of every command | while fairseq is imported |
+| remarks | a remark in front of every command | while fairseq is imported |
 | valid_subsets | ``--valid-subset valid,valid1`` is refused | on import |
 | validation_on_train | ``--valid-subset valid,train`` takes epochs from the training | on import |
 | last_batch | the last batch of a set is dropped | by the dataset, as batches are made |

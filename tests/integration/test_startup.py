@@ -75,7 +75,7 @@ def test_fairseqs_remark_on_tensorboard_is_left_out():
         return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
 
     assert printed_by("import fairseq_syntax.commands.dump") == ""
-    assert "tensorboardX" in printed_by("import fairseq"), "upstream is mended: delete compat/tensorboard_remark.py"
+    assert "tensorboardX" in printed_by("import fairseq"), "upstream is mended: delete compat/remarks.py"
 
 
 @pytest.fixture

@@ -370,4 +370,4 @@ def test_every_repair_is_here_and_in_the_overview(package):
         assert all(part in words for part in ("What is wrong: ", "https://github.com/", "The repair: ")), name
     # In files of their own.
     elsewhere = {"cudnn_attention", "foreach_adam", "frozen_parameters", "gradient_norm", "interactive_end"}
-    assert {f"test_{name}" for name in repairs - elsewhere - {"tensorboard_remark"}} <= globals().keys()
+    assert {f"test_{name}" for name in repairs - elsewhere - {"remarks"}} <= globals().keys()

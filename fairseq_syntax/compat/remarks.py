@@ -16,9 +16,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def left_out() -> Iterator[None]:
-    """Inside the block, fairseq's text_to_speech logs nothing below warnings."""
-    logger = logging.getLogger("fairseq.tasks.text_to_speech")
+def left_out(logged_by: str = "fairseq.tasks.text_to_speech") -> Iterator[None]:
+    """Inside the block, a module, or all of a package, logs nothing below warnings."""
+    logger = logging.getLogger(logged_by)
     before = logger.level
     logger.setLevel(logging.WARNING)
     try:
