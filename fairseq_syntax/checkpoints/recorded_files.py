@@ -45,7 +45,7 @@ OF_COMMANDS: dict[str, Any] = dict.fromkeys(
     [
         "aim_repo", "alignfile", "continue_once", "distributed_init_method", "ema_seed_model", "finetune_from_model",
         "lm_path", "log_file", "path", "quantization_config_path", "replace_unk", "results_path", "save_predictions",
-        "srcdict", "tensorboard_logdir", "testpref", "tgtdict", "trainpref", "user_dir", "validpref",
+        "srcdict", "subword_model", "tensorboard_logdir", "testpref", "tgtdict", "trainpref", "user_dir", "validpref",
     ]
 ) | {
     "checkpoint_suffix": "",
@@ -54,6 +54,8 @@ OF_COMMANDS: dict[str, Any] = dict.fromkeys(
     "interactive_input": "-",
     "restore_file": "checkpoint_last.pt",
     "save_dir": "checkpoints",
+    "source_subword_sampling": 0.0,
+    "target_subword_sampling": 0.0,
 }  # fmt: skip
 
 

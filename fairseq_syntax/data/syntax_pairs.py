@@ -12,8 +12,9 @@ from torch import Tensor
 
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.features import SplitFeatures
+from fairseq_syntax.data.subword_sampling import FIRST_IN
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
-from syntax_data.features import truncate
+from syntax_data.features import resegment, truncate
 
 
 class SyntaxPairs(AllExamples):
@@ -65,14 +66,19 @@ class SyntaxPairs(AllExamples):
                 "were tokens removed or added after they were binarized?"
             )
         features = {name: rows[number] for name, rows in self.features.items()}
-        if not self.truncated:
+        first_in: np.ndarray | None = example.get(FIRST_IN)
+        if not self.truncated and first_in is None:
             return features
+        arrays = {name: values.numpy() for name, values in features.items()}
         try:
-            length = int(source.ne(self.dictionary.pad()).sum())
-            cut = truncate({name: values.numpy() for name, values in features.items()}, length)
+            if self.truncated:
+                length = int(source.ne(self.dictionary.pad()).sum()) if first_in is None else int(first_in[-1]) + 1
+                arrays = truncate(arrays, length)
+            if first_in is not None:
+                arrays = resegment(arrays, first_in)
         except ValueError as error:
             raise ValueError(f"sentence {number} (counted from 0): {error}") from None
-        return {name: torch.from_numpy(values) for name, values in cut.items()}
+        return {name: torch.from_numpy(values) for name, values in arrays.items()}
 
     def _ends(self, source: Tensor) -> bool:
         return len(source) > 0 and int(source[-1]) == self.dictionary.eos()

@@ -101,16 +101,15 @@ class SyntaxEncoderOptions:
         "gate",
         name="syntax_combination",
         choices=COMBINATIONS,
-        help="gated sum of global and syntactic attention, by a gate for each head (Hou 2024 eq. 10) or for each token "
-        "(token-gate, Li et al. 2021), their mean (average), the mean of the syntactic ones alone, without global "
-        "attention (pure, Hou 2024 Table 6), or one attention under the product of all masks, that is the sum of their "
-        "biases",
+        help="sum of global and syntactic attention, by a gate for each head (Hou 2024 eq. 10) or token (token-gate, "
+        "Li et al. 2021), their mean (average), the syntactic ones' mean (pure, Hou 2024 Table 6), or one attention by "
+        "the sum of all biases (product)",
     )
     layers: str | None = option(
         None,
         name="syntax_layers",
-        help="encoder layers with syntax masks, counted from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); top is one "
-        "more layer, above the encoder, whose output joins the encoder's (SG-Net); default: all, without top",
+        help="encoder layers with syntax masks, from 1, such as 1-2 or 1,3-4 (Hou 2024 Table 5); top is one more above "
+        "the encoder, whose output joins the encoder's (SG-Net); default: all, without top",
     )
     heads: int | None = option(
         None,
@@ -128,28 +127,26 @@ class SyntaxEncoderOptions:
         "auto",
         name="syntax_attention_impl",
         choices=CHOICES,
-        help="implementation of attention, all the same up to rounding: a softmax for each mask (reference), one for "
-        "all (shared), torch's fused attention where no dropout acts on the sum of several (sdpa), or the one that is "
-        "likely the fastest (auto)",
+        help="implementation of attention: a softmax for each mask (reference), one for all (shared), torch's fused "
+        "attention where no dropout acts on a sum of several (sdpa), or what is likely the fastest (auto)",
     )
     dropout_on: str = option(
         "mixture",
         name="syntax_attention_dropout_on",
         choices=DROPOUT_ON,
-        help="where --attention-dropout acts in layers with syntax: on the sum of global and syntactic attention, once "
-        "(mixture); or on each of them, drawn apart (experts), a weaker dropout, under which training can use torch's "
-        "fused attention",
+        help="where --attention-dropout acts in layers with syntax: on the sum of global and syntactic attention, or "
+        "on each (experts), a weaker dropout, which torch's fused attention has",
     )
     position_bias: bool = option(
         False,
-        help="a learned bias by relative position in the scores of all heads, global and syntactic attention alike, of "
-        "the layers with syntax (the mask called position, as in T5)",
+        help="a learned bias by relative position in all scores of the layers with syntax (the mask called position, "
+        "as in T5)",
     )
     bias_table_scale: float = option(
         1.0,
         above=0,
-        help="factor S of tables of learned biases and of their values: a bias is S·θ, and under Adam its step about "
-        "S times the learning rate, so that one begun at zero moves in fine-tuning, too",
+        help="factor S of tables of learned biases and values: a bias is S·θ, and under Adam its step about S times "
+        "the learning rate, so that it moves in fine-tuning, too",
     )
     special_tokens: str = option(
         "open",

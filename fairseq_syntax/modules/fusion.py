@@ -23,8 +23,8 @@ class FusionOptions:
         "sum",
         name="fusion",
         choices=FUSIONS,
-        help="how the output of the layer called top joins the encoder's: in a weighted sum (SG-Net eq. 9); or, as in "
-        "its Table 6, the layer's alone (top), concatenate, or bi-attention",
+        help="how the output of the layer top joins the encoder's: in a weighted sum (SG-Net eq. 9), or as in its "
+        "Table 6 (top: the layer's alone)",
     )
     weight: float = option(
         0.5,

@@ -35,9 +35,8 @@ class SyntaxTaskConfig(FairseqDataclass):
     cpu_dropout: ChoiceEnum(["fast", "torch"]) = field(  # type: ignore[valid-type]
         default="fast",
         metadata={
-            "help": "dropout on a CPU: from 16 random bits an entry, probabilities rounded to multiples of 2^-16 "
-            "(fast), or torch's, from 64 bits (torch); attention that fairseq leaves to torch has torch's; "
-            "default: fast"
+            "help": "dropout on a CPU: from 16 random bits an entry, probabilities in multiples of 2^-16 (fast), or "
+            "torch's, from 64 bits; default: fast"
         },
     )
 

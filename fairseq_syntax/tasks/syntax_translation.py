@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fairseq.data import LanguagePairDataset
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationTask
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.compat import stock_models, unknown_words, upsampling
 from fairseq_syntax.data.features import SplitFeatures
+from fairseq_syntax.data.subword_sampling import SampledPairs, SubwordModel, SubwordSampler, check_model
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
@@ -67,8 +69,41 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
             features = self._load_features(split, epoch=epoch, combine=combine)
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         self.warn_of_unknown_labels(split, features)
+        pairs = self.datasets[split]
+        if split == self.cfg.train_subset and self.samples_subwords:
+            pairs = self._sample_subwords(pairs)
         self.datasets[split] = SyntaxPairs(
-            self.datasets[split], features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
+            pairs, features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
+        )
+
+    @property
+    def samples_subwords(self) -> bool:
+        """The subwords of the training set are drawn in each epoch."""
+        return self.cfg.source_subword_sampling > 0 or self.cfg.target_subword_sampling > 0
+
+    def _sample_subwords(self, pairs: LanguagePairDataset) -> SampledPairs:
+        """The pairs, whose subwords are drawn."""
+        cfg = self.cfg
+        if not cfg.subword_model:
+            raise ValueError("--source-subword-sampling, --target-subword-sampling: expected --subword-model FILE, too")
+        if cfg.load_alignments or cfg.num_batch_buckets:
+            raise ValueError(
+                "subwords that are drawn have no alignments and no lengths before: expected neither --load-alignments "
+                "nor --num-batch-buckets"
+            )
+        sides = (
+            (cfg.source_subword_sampling, self.src_dict, pairs.src),
+            (cfg.target_subword_sampling, self.tgt_dict, pairs.tgt),
+        )
+        paths = cfg.subword_model.split(",")
+        samplers: list[SubwordSampler | None] = []
+        for (rate, dictionary, lines), path in zip(sides, [paths[0], paths[-1]], strict=True):
+            sampler = SubwordSampler(SubwordModel.read(path), dictionary, rate) if rate > 0 else None
+            if sampler is not None:
+                check_model(path, sampler, lines)
+            samplers.append(sampler)
+        return SampledPairs(
+            pairs, *samplers, seed=cfg.seed, longest=(cfg.max_source_positions, cfg.max_target_positions)
         )
 
     def _load_features(self, split: str, **kwargs: Any) -> SplitFeatures:

@@ -54,5 +54,22 @@ class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
         metadata={"help": "path to encoder.json, for new text whose training data has --subwords gpt2"},
     )
 
+    source_subword_sampling: float = field(
+        default=0.0,
+        metadata={
+            "help": "split the training set's source again in each epoch, leaving out a merge with this probability "
+            "(BPE-dropout; of a unigram model its α; default: 0)"
+        },
+    )
+    target_subword_sampling: float = field(default=0.0, metadata={"help": "the same for the target (default: 0)"})
+    subword_model: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "for subword sampling: merges of subword-nmt, or a sentencepiece model, that split the data-bin's "
+            "text; the source's and the target's, with a comma, if they differ"
+        },
+    )
+
+    seed: int = II("common.seed")
     interactive_input: str = II("interactive.input")
     post_process: Optional[str] = II("common_eval.post_process")

@@ -321,6 +321,7 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
     options = _given({**recipe.train, **system.train, **system.options, "arch": system.architecture, "seed": seed})
     cost: dict[str, Any] = {"threads": recipe.threads.train, "gpus": recipe.threads.gpus}
     hashes, local = _user_dir(recipe, name, options)
+    local = _with_subwords(local, options, prepared.subwords)
     if recipe.pretrained is not None:
         local["pretrained"] = expanded(recipe, recipe.pretrained, "pretrained")
         hashes["pretrained"] = _hash(Path(local["pretrained"]))
@@ -366,6 +367,16 @@ def _user_dir(recipe: Recipe, system: str, options: Mapping[str, Any]) -> tuple[
     keys = (*(f"systems.{system}.{part}.user-dir" for part in ("options", "train")), "train.user-dir")
     path = with_here(recipe, options["user-dir"], *keys)
     return {"code": module_hashes(path)}, {"options": {"user-dir": path}}
+
+
+def _with_subwords(local: dict[str, Any], options: Mapping[str, Any], subwords: Target) -> dict[str, Any]:
+    """Return `local` with the options that name ``{subwords}``, the folder of the subwords' model."""
+    filled = {
+        name: value.replace("{subwords}", subwords.path)
+        for name, value in options.items()
+        if isinstance(value, str) and "{subwords}" in value
+    }
+    return {**local, "options": {**local.get("options", {}), **filled}} if filled else local
 
 
 def module_hashes(folder: str) -> dict[str, str]:

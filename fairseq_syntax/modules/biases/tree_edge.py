@@ -43,15 +43,15 @@ class TreeEdge(TableBias):
     )
     factored: bool = option(
         False,
-        help="under tree_edge, the bias (and vector) of an edge is the sum of one of its kind and one of its label, "
-        "which all kinds share, instead of one of each pair",
+        help="under tree_edge, an edge's bias (and vector) is the sum of its kind's and its label's, instead of the "
+        "pair's",
     )
     dropout: float = option(
         0.0,
         at_least=0,
         at_most=1,
-        help="under tree_edge, probability, in training, that a label of a kind of edge is taken as the unknown label, "
-        "drawn for all of a batch in each layer",
+        help="under tree_edge, probability, in training, that a kind's label is taken as unknown, drawn for a batch in "
+        "each layer",
     )
     #: The labels that the model knows, in the order of their numbers.
     labels: tuple[str, ...] = ()

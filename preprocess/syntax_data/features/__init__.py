@@ -46,7 +46,17 @@ from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
 from syntax_data.trees.tree import WORD_LABEL
 
-__all__ = ["FEATURES", "INFINITE", "MOST_LABELS", "Feature", "is_word_label", "parse_kinds", "truncate", "window"]
+__all__ = [
+    "FEATURES",
+    "INFINITE",
+    "MOST_LABELS",
+    "Feature",
+    "is_word_label",
+    "parse_kinds",
+    "resegment",
+    "truncate",
+    "window",
+]
 
 
 class _Features(dict[str, Feature]):
@@ -92,6 +102,21 @@ def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.nd
     """
     return {
         name: FEATURES[name].cut(values, length - 1, features) if len(values) > length else values
+        for name, values in features.items()
+    }
+
+
+def resegment(features: Mapping[str, np.ndarray], first_in: np.ndarray) -> dict[str, np.ndarray]:
+    """Spread features, ``(n,)`` or ``(0,)``, over other subwords of the same text.
+
+    ``head`` needs ``word`` beside it. Raises as :func:`truncate`.
+
+    Args:
+        first_in: the subword of the n in which the first character of each of the k others is, ``(k,)``, never falling;
+            both end in ``</s>``.
+    """
+    return {
+        name: FEATURES[name].resegmented(values, first_in, features) if len(values) else values
         for name, values in features.items()
     }
 

@@ -35,18 +35,21 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     return [*values, 0]
 
 
-def _reattached(values: np.ndarray, word: np.ndarray, kept: slice) -> np.ndarray:
+def _reattached(values: np.ndarray, word: np.ndarray, kept: slice | np.ndarray) -> np.ndarray:
     """``head`` of the subwords `kept`: a word whose head is not among them depends on its nearest ancestor that is.
 
-    Heads are numbered as in `values`. Raises :class:`ValueError` if the heads of other words lead into a cycle.
+    Raises :class:`ValueError` if the heads of other words lead into a cycle.
     """
     head_of_word = np.zeros(int(word[-1]) + 2, values.dtype)  # numbered from 1, as in `values`
     head_of_word[word + 1] = values
-    heads, words = values[kept], word[kept]
+    is_kept = np.zeros(len(head_of_word), bool)
+    is_kept[0] = True
+    is_kept[word[kept] + 1] = True
+    heads = values[kept]
     for _ in range(len(values)):
-        lost = (heads > words[-1:] + 1) | ((heads > 0) & (heads <= words[:1]))
+        lost = ~is_kept[heads]
         if not lost.any():
-            return heads
+            return (np.cumsum(is_kept) - 1)[heads].astype(values.dtype)
         heads = np.where(lost, head_of_word[heads], heads)
     word_in_cycle = int(heads[lost].max()) - 1
     raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
@@ -75,13 +78,15 @@ class Head(Feature):
 
         Needs ``word`` in `features`. Raises :class:`ValueError` if the heads that are cut off lead into a cycle.
         """
-        return np.append(_reattached(values, features["word"], slice(kept)), 0).astype(values.dtype)
+        return np.append(_reattached(values, features["word"], slice(kept)), values[-1:])
 
     def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """As :meth:`cut`, of which the beginning is cut off."""
-        word = features["word"]
-        heads = _reattached(values, word, slice(first, None))
-        return np.where(heads > 0, heads - word[first], 0).astype(values.dtype)
+        return _reattached(values, features["word"], slice(first, None))
+
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """As :meth:`cut`, of words in which no subword begins."""
+        return _reattached(values, features["word"], first_in)
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:
         yield rows.last & (rows.values != 0), "no head for </s>"

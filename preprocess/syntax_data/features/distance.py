@@ -106,6 +106,11 @@ class Distance(Feature):
         cut[max(kept - 1, 0) :] = INFINITE
         return cut
 
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Distances over subwords in which none begins are the greatest on the way."""
+        inside = np.append(first_in[:-1] == first_in[1:], False)
+        return np.where(inside, 0, np.maximum.reduceat(values, first_in)).astype(values.dtype)
+
     def wrong(self, rows: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
         before_last = np.append(rows.last[1:], False)
         yield (rows.last | before_last) & (rows.values != INFINITE), f"{INFINITE} before and after </s>"

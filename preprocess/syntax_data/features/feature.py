@@ -96,6 +96,14 @@ class Feature(ABC):
         """
         return values[first:]
 
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The values, ``(k,)``, of the same text in other subwords, and ``</s>``.
+
+        `values` and `features` are those of :meth:`cut`. The first character of each of the k is in the subword
+        `first_in`, ``(k,)``, of the n, never falling.
+        """
+        return values[first_in]
+
     @abstractmethod
     def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
         """Yield the invalid values.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from syntax_data.features.labels import LabelFeature
 from syntax_data.features.sentence import AlignedSentence
@@ -32,3 +34,13 @@ class Position(LabelFeature):
             first, last = before != word, after != word
             values.append(1 if first and last else 2 if first else 4 if last else 3)
         return [*values, 0]
+
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        """A symbol keeps 0."""
+        starts = np.isin(values, [self.labels.index("O"), self.labels.index("S")])
+        places = values[first_in]
+        real = places > 0
+        words = np.cumsum(starts)[first_in][real]
+        first, last = np.diff(words, prepend=-1) != 0, np.diff(words, append=-1) != 0
+        places[real] = np.select([first & last, first, last], [1, 2, 4], 3)
+        return places

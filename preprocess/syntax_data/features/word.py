@@ -56,6 +56,10 @@ class Word(Feature):
     def without_first(self, values: np.ndarray, first: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
         return values[first:] - values[first]
 
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        words = values[first_in]
+        return np.cumsum(np.diff(words, prepend=words[:1]) > 0).astype(values.dtype)
+
     def wrong(self, rows: Rows, _: Mapping[str, Rows], __: Sequence[str]) -> Wrong:
         step = np.diff(rows.values, prepend=0)
         yield rows.first & (rows.values != 0), "the first word to be number 0"

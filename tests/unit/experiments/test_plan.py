@@ -139,6 +139,14 @@ def test_code_of_a_system_counts_by_its_content_and_not_by_where_it_is(tmp_path,
         assert target.local["options"] == {"user-dir": str(tmp_path / "there")}
 
 
+def test_options_find_the_model_of_subwords_wherever_it_is_made(plan_of):
+    run = plan_of('systems: {sampled: {architecture: transformer, options: {subword-model: "{subwords}/codes"}}}').runs["sampled", 1]
+    model = run.inputs["model"]
+    assert model.settings["options"]["subword-model"] == "{subwords}/codes"
+    subwords = model.inputs["data"].inputs["subwords"]
+    assert model.local["options"] == {"subword-model": f"{subwords.path}/codes"}
+
+
 def test_data_of_words_has_no_parses(plan_of):
     systems = "{words: {architecture: word_position_transformer, parser: words}}"
     found = plan_of(f"systems: {systems}").runs["words", 1].inputs["data"]
