@@ -32,7 +32,7 @@ def start_parsers(
 
     Args:
         recorded: for each kind of parse the training data's record of its parser, perhaps an empty one.
-        features: names of the wanted features, which need parsers of their kinds, and word labels.
+        features: names of the wanted features, which say the kinds of parse, and the word labels to ask for.
         name: of a parser to use instead, with everything else that is recorded.
         lang: language of the text, where none is recorded.
         models, device: as :meth:`~syntax_data.parsers.Parser.from_description` takes them.
