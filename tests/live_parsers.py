@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -42,6 +43,31 @@ def train_spacy(trees: Sequence[DependencyTree], folder: Path) -> Path:
         for i in range(0, len(examples), 30):
             pipeline.update(examples[i : i + 30], sgd=optimizer)
     pipeline.to_disk(folder)
+    return folder
+
+
+def train_stanza_ner(models: Path, folder: Path) -> Path:
+    """The English models of stanza in `models`, and its tagger of named entities, trained on two sentences."""
+    from stanza.models import ner_tagger
+
+    (folder / "en/ner").mkdir(parents=True)
+    for model in (models / "en").iterdir():
+        (folder / "en" / model.name).symlink_to(model)
+    text = folder / "tagged.json"
+    tagged = "Mary/B-PERSON Jones/I-PERSON met/O Bob/B-PERSON in/O Paris/B-GPE ./O", "two/O dogs/O run/O in/O a/O box/O"
+    sentences = [[word.split("/") for word in one.split()] for one in tagged]
+    as_json = [[{"id": i, "text": word, "ner": tag} for i, (word, tag) in enumerate(one, 1)] for one in sentences]
+    text.write_text(json.dumps(as_json * 10))
+    ner_tagger.main([
+        "--mode=train", f"--train_file={text}", f"--eval_file={text}", "--shorthand=en_local", "--cpu",
+        f"--wordvec_pretrain_file={models}/en/pretrain/local.pt", f"--save_dir={folder}/en/ner", "--save_name=local.pt",
+        "--hidden_dim=32", "--char_hidden_dim=16", "--char_emb_dim=16", "--optim=adam", "--lr=0.01", "--max_steps=30",
+        "--eval_interval=30",
+    ])  # fmt: skip
+    resources = json.loads((models / "resources.json").read_text())
+    resources["en"]["ner"] = {"local": {"dependencies": [{"model": "pretrain", "package": "local"}]}}
+    resources["en"]["packages"]["default"]["ner"] = "local"
+    (folder / "resources.json").write_text(json.dumps(resources))
     return folder
 
 

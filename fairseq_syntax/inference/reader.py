@@ -187,7 +187,7 @@ def source_reader(cfg: Any, features: Iterable[str], texts: Sequence[DataBins] =
     else:
         options = {"name": cfg.parser, "models": cfg.parser_models, "device": cfg.parser_device}
         recorded = split.parser if split else {}
-        parsers = start_parsers(recorded, kinds, lang=cfg.source_lang, **options)
+        parsers = start_parsers(recorded, wanted, lang=cfg.source_lang, **options)
         made = {name for handle in parsers for name in handle.parser.word_labels}
         if missing := [name for name in wanted if name not in FEATURES and name not in made]:
             message = f"expected a parser that makes the word labels {', '.join(missing)}, which the model needs"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairseq_syntax.inference.parse_sources import ParserHandle
 from syntax_data.errors import short_repr
+from syntax_data.features import parse_kinds
 from syntax_data.parsers import FILE_PARSERS, MAX_TOKENS, Parser, parser_class, parser_names
+from syntax_data.trees.formats import CONLLU
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +21,7 @@ OF_FILES = ("text", "sha256", "file")
 
 def start_parsers(
     recorded: Mapping[str, Mapping[str, Any]],
-    kinds: Sequence[str],
+    features: Iterable[str],
     *,
     name: str | None,
     lang: str,
@@ -30,7 +32,7 @@ def start_parsers(
 
     Args:
         recorded: for each kind of parse the training data's record of its parser, perhaps an empty one.
-        kinds: the wanted kinds.
+        features: names of the wanted features, which say the kinds of parse, and the word labels to ask for.
         name: of a parser to use instead, with everything else that is recorded.
         lang: language of the text, where none is recorded.
         models, device: as :meth:`~syntax_data.parsers.Parser.from_description` takes them.
@@ -39,12 +41,16 @@ def start_parsers(
         ValueError: there is no such parser, or it cannot be started so.
     """
     groups: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {}  # by description, its kinds' records
-    for kind in kinds:
+    wanted = set(features)
+    for kind in parse_kinds(wanted):
         record = {key: value for key, value in recorded.get(kind, {}).items() if key not in OF_FILES}
         description = {"lang": lang, **record, **({} if name is None else {"name": name})}
         groups.setdefault(json.dumps(description, sort_keys=True), (description, {}))[1][kind] = record
     running = []
     for description, records in groups.values():
+        if "word_labels" in description:
+            of_conllu = wanted if CONLLU.name in records else ()
+            description["word_labels"] = [label for label in description["word_labels"] if label in of_conllu]
         found = _restartable(list(records), description.get("name"))
         parser = found.from_description(description, kinds=list(records), models=models, device=device)
         if missing := [kind for kind in records if kind not in parser.kinds]:
@@ -80,7 +86,8 @@ def _differences(records: Mapping[str, Mapping[str, Any]], found: Mapping[str, A
     if unknown := [kind for kind, record in records.items() if not record]:
         messages.append(f"nothing is recorded of the parser of the training data's {', '.join(unknown)}")
     for record in filter(None, records.values()):
-        for key in [key for key in {**record, **found} if key != "settings"]:  # they are used
+        # Settings are used, and word labels only if a model needs them.
+        for key in [key for key in {**record, **found} if key not in ("settings", "word_labels")]:
             if not (key in record and key in found and _agree(record[key], found[key])):
                 old, new = (short_repr(table[key]) if key in table else "none" for table in (record, found))
                 messages.append(f"the parser's {key} differs from the training data's: expected {old}, found {new}")

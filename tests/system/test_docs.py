@@ -79,7 +79,7 @@ def test_parser_of_the_page_on_the_code(monkeypatch):
     monkeypatch.setattr(recorded_parser, "parser_names", lambda: ["left_to_right"])
     monkeypatch.setattr(recorded_parser, "parser_class", {"left_to_right": space["LeftToRight"]}.__getitem__)
     record = {"conllu": parser.describe()}
-    (running,) = recorded_parser.start_parsers(record, ["conllu"], name=None, lang="en", models=None, device=None)
+    (running,) = recorded_parser.start_parsers(record, ["head"], name=None, lang="en", models=None, device=None)
     assert isinstance(running.parser, space["LeftToRight"])
 
 

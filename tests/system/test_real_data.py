@@ -14,8 +14,11 @@ import pytest
 from sacremoses import MosesTokenizer
 
 import commands
+import live_parsers
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.commands import binarize, parse
+from syntax_data.parsers import Line
+from syntax_data.parsers.stanza import StanzaParser
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import NoParse
 from syntax_experiments.make import Step
@@ -148,6 +151,22 @@ def test_stanza_in_raw_mode(tmp_path):
     assert [tree.leaves() for tree in constituents[0]] == [first.tokens[:4], first.tokens[4:]]
     assert "".join(third.tokens) == "".join(lines[2].split())  # the escapes are back
     assert "(" in third.tokens
+
+
+def test_stanzas_entities(tmp_path):
+    models = live_parsers.train_stanza_ner(Path(f"{DATA}/stanza_resources"), tmp_path / "models")
+    parser = StanzaParser(lang="en", stanza_dir=str(models), device="cpu", ner=True)
+    lines = [Line(1, "Mary Jones didn't run. Bob met Mary Jones in Paris."), Line(2, "Two dogs run.")]
+    long, short = parser.parse(lines)
+    assert long.tokens[2] == "didn't"  # of two words
+    person, place = ["B-PERSON", "I-PERSON"], "B-GPE"
+    assert long.dependencies.misc("NER") == [*person, "O", "O", "O", "B-PERSON", "O", *person, "O", place, "O"]
+    assert short.dependencies.misc("NER") == ["O"] * 4
+    described = parser.describe()
+    assert set(described["models"]["ner"]) == {"model", "pretrain"}
+    again = StanzaParser.from_description(described, kinds=["conllu"], models=str(models), device="cpu")
+    assert again.describe() == described
+    assert again.parse(lines) == [long, short]
 
 
 def test_multi30k_with_its_parses(tmp_path, capsys):

@@ -17,7 +17,7 @@ from typing import Any
 
 from syntax_data.errors import BadParse, InputError, short_repr
 from syntax_data.parsers.files import FileParser
-from syntax_data.parsers.parser import Parse
+from syntax_data.parsers.parser import NER, Parse
 from syntax_data.text.folding import fold, same_folded, unescape_brackets
 from syntax_data.text.lines import read_lines
 from syntax_data.trees.brackets import parse_brackets
@@ -157,7 +157,7 @@ def _column(token: dict[str, Any], key: str) -> str:
 
 def _entity(token: dict[str, Any]) -> str:
     """MISC with the named entity that a token is in, if CoreNLP's ner has run."""
-    return f"NER={_column(token, 'ner')}" if "ner" in token else "_"
+    return f"{NER}={_column(token, 'ner')}" if "ner" in token else "_"
 
 
 def _tree(words: list[str], sentence: dict[str, Any]) -> Tree:

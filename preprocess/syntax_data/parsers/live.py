@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from syntax_data.errors import InputError
-from syntax_data.parsers.parser import MAX_TOKENS, Parser
+from syntax_data.parsers.parser import MAX_TOKENS, NER, Parser
 from syntax_data.text.folding import unescape_moses
 from syntax_data.trees.conllu import parse_conllu
+from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree, NoParse
 
 _WHITE_SPACE = re.compile(r"\s")
@@ -26,13 +27,16 @@ class LiveParser(Parser):
         pretokenized: whether a line is one sentence of tokens with spaces between them, which are kept. If not, the
             library splits lines into sentences and tokens.
         max_tokens: lines of more tokens are not parsed.
+        ner: whether to label named entities, if the library finds some.
     """
 
     restartable = True
+    finds_entities: ClassVar[bool] = False
 
-    def __init__(self, *, pretokenized: bool = False, max_tokens: int = MAX_TOKENS):
+    def __init__(self, *, pretokenized: bool = False, max_tokens: int = MAX_TOKENS, ner: bool = False):
         self.pretokenized = pretokenized
         self.max_tokens = max_tokens
+        self.word_labels = [NER] if ner and self.finds_entities else []
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -42,6 +46,22 @@ class LiveParser(Parser):
             help="a line is one sentence of tokens with spaces between them, which are kept (default: the parser "
             "splits lines into sentences and tokens)",
         )
+        if cls.finds_entities:
+            group.add_argument(
+                "--ner",
+                action="store_true",
+                help=f"label named entities in the column MISC of CoNLL-U, as {NER}=B-PERSON, {NER}=I-PERSON and "
+                f"{NER}=O, with the model's types; fairseq-syntax-binarize --word-labels {NER} reads them",
+            )
+
+    def _check_labels(self) -> None:
+        """Raise :class:`ValueError` if there is no CoNLL-U to write labels of words into."""
+        if self.word_labels and CONLLU.name not in self.kinds:
+            raise ValueError("--ner: expected dependency parses, whose CoNLL-U has the named entities, found none")
+
+    def _described_labels(self) -> dict[str, Any]:
+        """Return what :meth:`describe` has of the labels of words, if there are any."""
+        return {"word_labels": self.word_labels} if self.word_labels else {}
 
 
 def add_device(group: Any) -> None:
@@ -54,6 +74,7 @@ def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "pretokenized": description.get("pretokenized", False),
         "max_tokens": description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+        "ner": NER in description.get("word_labels", ()),
     }
 
 
@@ -104,18 +125,22 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of the text and its words: one, except in multi-word tokens."""
+    """A token of the text, its words (one, except in multi-word tokens), and its named entity as B-, I- or O."""
 
     form: str
     words: Sequence[Word]
+    entity: str | None = None
 
 
 def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> DependencyTree:
-    """Return the trees of a line. Raises :class:`RuntimeError` if one is no tree."""
+    """Return the trees of a line. Raises :class:`RuntimeError` if one is no tree, or MISC cannot have an entity."""
     rows = [f"# sentences = {len(sentences)}"]
     first = number = 0
     for sentence in sentences:
         for token in sentence:
+            misc = "_" if token.entity is None else f"{NER}={token.entity}"
+            if "|" in misc:
+                raise RuntimeError(f"expected types of entities without |, found {parser}'s {token.entity!r}")
             if len(token.words) > 1:
                 span = f"{number + 1}-{number + len(token.words)}"
                 rows.append("\t".join([span, token.form, *"________"]))
@@ -124,7 +149,7 @@ def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> Dep
                 labels = (label or "_" for label in (word.lemma, word.upos, word.xpos, word.feats))
                 head = word.head + first if word.head else 0
                 columns = [number, token.form, *labels, head, word.deprel or "_"]
-                rows.append("\t".join([*map(str, columns), "_", "_"]))
+                rows.append("\t".join([*map(str, columns), "_", misc]))
         first = number
     try:
         tree = parse_conllu(rows, path=parser, line=1)

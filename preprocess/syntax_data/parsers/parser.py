@@ -21,6 +21,9 @@ MAX_TOKENS = 250
 MAX_CHARACTERS = 10_000
 CHARACTERS_PER_TOKEN = 10
 
+#: The name in MISC of a token's named entity.
+NER = "NER"
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -69,7 +72,8 @@ class Parser(ABC):
         restartable: whether :meth:`from_description` can start it, to parse new text as the training data was parsed.
         pretokenized: whether a line consists of tokens with spaces between them, which are kept.
         kinds: the kinds of parse that it makes: ``conllu``, ``trees`` or both.
-        word_labels: names of labels of words that it writes in MISC, as ``NAME=label``.
+        word_labels: names of labels of words that it writes in MISC, as ``NAME=label``. If it does so only where it is
+            asked to, :meth:`describe` has them under the same key.
         default_max_tokens: default limit of the tokens of a line; ``None``: none, nor of characters.
     """
 
@@ -101,7 +105,8 @@ class Parser(ABC):
         """Return the parser that :meth:`describe` described, if the class is :attr:`restartable`.
 
         Args:
-            description: may lack all but the name and, as ``lang``, the language.
+            description: may lack all but the name and, as ``lang``, the language. Its ``word_labels`` are those that
+                are wanted.
             kinds: the kinds of parse that are wanted; it may make others besides.
             models: folder of its models; ``None``: its own.
             device: ``cpu`` or ``cuda``; ``None``: a GPU if there is one.

@@ -18,7 +18,8 @@ from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 
 # They add nothing to a tree, and take time.
-_NOT_NEEDED = ("ner", "entity_linker", "entity_ruler", "span_ruler", "spancat", "textcat", "textcat_multilabel")
+_ENTITIES = ("ner", "entity_ruler", "span_ruler")
+_NOT_NEEDED = ("entity_linker", "spancat", "textcat", "textcat_multilabel")
 
 
 class SpacyParser(LiveParser):
@@ -35,8 +36,10 @@ class SpacyParser(LiveParser):
         settings: of :class:`LiveParser`.
 
     Raises:
-        ValueError: the pipeline cannot be loaded, or does not parse.
+        ValueError: the pipeline cannot be loaded, or does not parse, or finds no entities that are asked for.
     """
+
+    finds_entities = True
 
     def __init__(
         self,
@@ -48,17 +51,26 @@ class SpacyParser(LiveParser):
         **settings: Any,
     ):
         super().__init__(**settings)
-        self.pipeline = _load(model, device) if pipeline is None else pipeline
+        self.pipeline = _load(model, device, entities=bool(self.word_labels)) if pipeline is None else pipeline
         made = self._made()
         self.kinds = made if kinds is None else [kind for kind in made if kind in kinds]
         if not made:
             raise ValueError(f"the spaCy pipeline {model} parses neither dependencies nor (by benepar) constituents")
+        self._check_labels()
+        if self.word_labels and "doc.ents" not in self._assigned():
+            found = ", ".join(self.pipeline.pipe_names)
+            raise ValueError(
+                f"--ner: expected a component such as ner or entity_ruler in the spaCy pipeline {model}, found {found}"
+            )
 
     def _made(self) -> list[str]:
         """Return the kinds of parse that the pipeline makes."""
-        assigned = {what for name in self.pipeline.pipe_names for what in self.pipeline.get_pipe_meta(name).assigns}
         constituents = any(meta == "benepar" for meta in self.pipeline.pipe_factories.values())
-        return [CONLLU.name] * ("token.dep" in assigned) + [TREES.name] * constituents
+        return [CONLLU.name] * ("token.dep" in self._assigned()) + [TREES.name] * constituents
+
+    def _assigned(self) -> set[str]:
+        """Return the attributes that the pipeline's components set."""
+        return {what for name in self.pipeline.pipe_names for what in self.pipeline.get_pipe_meta(name).assigns}
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -68,7 +80,13 @@ class SpacyParser(LiveParser):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> SpacyParser:
-        return cls(model=args.model, pretokenized=args.pretokenized, max_tokens=args.max_tokens, device=args.device)
+        return cls(
+            model=args.model,
+            device=args.device,
+            pretokenized=args.pretokenized,
+            max_tokens=args.max_tokens,
+            ner=args.ner,
+        )
 
     @classmethod
     def from_description(
@@ -91,6 +109,7 @@ class SpacyParser(LiveParser):
             "pipeline": list(self.pipeline.pipe_names),
             "pretokenized": self.pretokenized,
             "models": self._models,
+            **self._described_labels(),
         }
 
     @cached_property
@@ -131,14 +150,19 @@ class SpacyParser(LiveParser):
         sentences = list(document.sents)
         parse = Parse()
         if CONLLU.name in self.kinds:
-            of_line = [[Token(surfaces[token.i], [_word(token, s)]) for token in s] for s in sentences]
+            of_line = [[self._token(token, sentence, surfaces) for token in sentence] for sentence in sentences]
             parse.dependencies = dependency_tree(of_line, parser="spaCy")
         if TREES.name in self.kinds:
             parse.trees = [_tree(sentence, surfaces[sentence.start : sentence.end]) for sentence in sentences]
         return parse
 
+    def _token(self, token: Any, sentence: Any, surfaces: Sequence[str]) -> Token:
+        """Return spaCy's token in our form."""
+        entity = f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O"
+        return Token(surfaces[token.i], [_word(token, sentence)], entity if self.word_labels else None)
 
-def _load(model: str, device: str | None) -> Any:
+
+def _load(model: str, device: str | None, *, entities: bool) -> Any:
     try:
         import spacy
 
@@ -149,7 +173,8 @@ def _load(model: str, device: str | None) -> Any:
         with suppress(ImportError):  # its component can be loaded once it is imported
             import benepar  # noqa: F401
         folder = Path(model)  # as a string, the name of a package comes first, such as spacy's own
-        return spacy.load(folder if (folder / "config.cfg").is_file() else model, exclude=_NOT_NEEDED)
+        exclude = _NOT_NEEDED if entities else (*_ENTITIES, *_NOT_NEEDED)
+        return spacy.load(folder if (folder / "config.cfg").is_file() else model, exclude=exclude)
     except ImportError as error:
         raise ValueError(f"--parser spacy: {error}; pip install 'fairseq-syntax[spacy]' installs spaCy") from error
     except Exception as error:  # files that are missing or damaged, components that are not installed, no GPU

@@ -18,6 +18,8 @@ from syntax_data.trees.tree import NoParse, Tree, merge_leaves
 
 _KINDS = {"depparse": CONLLU.name, "constituency": TREES.name}
 _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
+# stanza's tags are B, I and E in an entity of several tokens, S for one token.
+_BIO = {"E": "I", "S": "B"}
 # stanza's tokenizer replaces longer words by <UNK>, as all words of a batch are padded to the longest; so do we.
 _LONGEST_WORD = 1000
 
@@ -41,6 +43,8 @@ class StanzaParser(LiveParser):
         ValueError: stanza cannot start.
     """
 
+    finds_entities = True
+
     def __init__(
         self,
         *,
@@ -59,7 +63,8 @@ class StanzaParser(LiveParser):
         self.lang = lang
         self.kinds = [kind for processor, kind in _KINDS.items() if processor in processors]
         self._stages = [stage for stage in ("pos", "lemma") if any(stage in _NEEDS[p] for p in processors)]
-        self._stages += processors
+        self._stages += [*processors, *(["ner"] if self.word_labels else [])]
+        self._check_labels()
         if pipeline is None:
             pipeline = self._make_pipeline(device=device, stanza_dir=stanza_dir, download=download)
         self.pipeline = pipeline
@@ -71,7 +76,7 @@ class StanzaParser(LiveParser):
             raise ValueError(f"--parser stanza: {error}; pip install 'fairseq-syntax[stanza]' installs it") from error
         try:
             with nullcontext() if download else _offline():
-                return stanza.Pipeline(
+                pipeline = stanza.Pipeline(
                     self.lang,
                     processors=",".join(["tokenize", *self._stages]),
                     tokenize_pretokenized=self.pretokenized,
@@ -80,11 +85,14 @@ class StanzaParser(LiveParser):
                     **({"dir": stanza_dir} if stanza_dir else {}),
                     **({"device": device} if device else {}),
                 )
+            if self.word_labels and "ner" not in pipeline.processors:
+                raise FileNotFoundError("no model for ner")  # of which stanza only warns
+            return pipeline
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
             # A device that is not there cannot be downloaded.
             known = download or isinstance(error, (RuntimeError, AssertionError))
             hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
-            wanted = ", ".join(stage for stage in self._stages if stage in _KINDS)
+            wanted = ", ".join(stage for stage in self._stages if stage in (*_KINDS, "ner"))
             raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
 
     @classmethod
@@ -108,6 +116,7 @@ class StanzaParser(LiveParser):
             processors=args.processors.split(","),
             pretokenized=args.pretokenized,
             max_tokens=args.max_tokens,
+            ner=args.ner,
             device=args.device,
             stanza_dir=args.stanza_dir,
             download=args.download,
@@ -139,6 +148,7 @@ class StanzaParser(LiveParser):
             "processors": self._stages,
             "pretokenized": self.pretokenized,
             "models": self._models,
+            **self._described_labels(),
         }
 
     @cached_property
@@ -146,7 +156,7 @@ class StanzaParser(LiveParser):
         """Hashes of each processor's files."""
         models: dict[str, dict[str, str]] = {}
         for name, processor in self.pipeline.processors.items():
-            paths = {key.removesuffix("_path"): value for key, value in processor.config.items() if "_path" in key}
+            paths = _model_paths(processor.config)
             models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
         return models
 
@@ -188,7 +198,7 @@ class StanzaParser(LiveParser):
         parse = Parse(multiword=sum(len(token.words) > 1 for s in sentences for token in s.tokens))
         if CONLLU.name in self.kinds:
             parse.dependencies = dependency_tree(
-                [list(map(_token, s.tokens, forms)) for s, forms in zip(sentences, tokens, strict=True)],
+                [list(map(self._token, s.tokens, forms)) for s, forms in zip(sentences, tokens, strict=True)],
                 parser="stanza",
             )
         if TREES.name in self.kinds:
@@ -205,6 +215,11 @@ class StanzaParser(LiveParser):
                 first_token += len(surface)
                 first_word += len(sentence.words)
         return parse
+
+    def _token(self, token: Any, form: str) -> Token:
+        """Return stanza's token in our form."""
+        words = [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words]
+        return Token(form, words, _bio(token.ner) if self.word_labels else None)
 
 
 @contextmanager
@@ -231,9 +246,22 @@ def _readable(token: str) -> str:
     return unescape_moses(token)[0] if len(token) <= _LONGEST_WORD else "<UNK>"
 
 
-def _token(token: Any, form: str) -> Token:
-    """Return stanza's token in our form."""
-    return Token(form, [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words])
+def _bio(tag: str) -> str:
+    prefix, mark, kind = tag.partition("-")
+    return _BIO.get(prefix, prefix) + mark + kind
+
+
+def _model_paths(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the paths of a processor's models; ner may have several, each with models that it needs."""
+    paths: dict[str, str] = {}
+    for key, value in config.items():
+        several = value if isinstance(value, list) else [value]
+        for number, one in enumerate(several):
+            if key == "dependencies":
+                paths |= {f"{name}{number or ''}": path for name, path in _model_paths(one).items()}
+            elif "_path" in key:
+                paths[f"{key.removesuffix('_path')}{number or ''}"] = one
+    return paths
 
 
 def _tree(node: Any) -> Tree:

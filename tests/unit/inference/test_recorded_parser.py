@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairseq_syntax.inference.reader import source_reader
+from fairseq_syntax.inference.recorded_parser import start_parsers
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.features.aligned import Settings
@@ -105,6 +106,25 @@ def test_what_is_recorded_holds_but_for_what_the_user_changes(start, recorded, o
     assert parser.given == expected
     found = [m.replace(" differs from the training data's: expected", ":") for m in messages]
     assert sorted(found) == [f"the parser's {one}" for one in said]
+
+
+LABELLED = {**RECORDED, "word_labels": ["NER", "topic"]}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "features", "asked"),
+    [
+        (both(LABELLED), ["head", "distance", "NER"], [["NER"]]),
+        (both(LABELLED), ["head", "distance"], [[]]),
+        ({"trees": LABELLED, "conllu": {**RECORDED, "lang": "en"}}, ["distance", "NER"], [None, []]),
+    ],
+)
+def test_word_labels_that_are_wanted_come_from_the_parser_of_dependencies(start, caplog, recorded, features, asked):
+    caplog.clear()
+    options = {"name": None, "lang": "de", "models": None, "device": None}
+    handles = start_parsers(recorded, features, **options)
+    assert [handle.parser.given.get("word_labels") for handle in handles] == asked
+    assert not caplog.records
 
 
 def test_where_nothing_is_recorded_nothing_can_differ_and_that_is_said_once(start):

@@ -222,11 +222,13 @@ def test_the_record_names_the_models(tmp_path):
     (tmp_path / "model.pt").write_bytes(b"weights")
     pipeline = Pipeline()
     config = {"model_path": str(tmp_path / "model.pt"), "pretrain_path": None, "forward_charlm_path": "no/such", "x": 1}
-    pipeline.processors = {"pos": SimpleNamespace(config=config)}
+    several = {"model_path": [config["model_path"]] * 2, "dependencies": [{}, {"pretrain_path": config["model_path"]}]}
+    pipeline.processors = {"pos": SimpleNamespace(config=config), "ner": SimpleNamespace(config=several)}
+    found = file_hash(config["model_path"])
     assert parser(pipeline, pretokenized=True).describe() == {
         "name": "stanza", "version": stanza.__version__, "lang": "xx", "pretokenized": True,
         "processors": ["pos", "lemma", "depparse", "constituency"],
-        "models": {"pos": {"model": file_hash(str(tmp_path / "model.pt"))}},
+        "models": {"pos": {"model": found}, "ner": {"model": found, "model1": found, "pretrain1": found}},
     }  # fmt: skip
 
 
