@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from syntax_data.errors import InputError
 from syntax_data.parsers.parser import MAX_TOKENS, Parser
@@ -17,6 +17,8 @@ _WHITE_SPACE = re.compile(r"\s")
 # Characters that are no white space: NUL ends UDPipe's text, and stanza drops \x80 to \x9f.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WORD = re.compile(r"\S+")
+
+T = TypeVar("T")
 
 
 class LiveParser(Parser):
@@ -40,7 +42,8 @@ class LiveParser(Parser):
             "--pretokenized",
             action="store_true",
             help="a line is one sentence of tokens with spaces between them, which are kept (default: the parser "
-            "splits lines into sentences and tokens)",
+            "splits lines into sentences and tokens); stanza and UDPipe read such a token as several words where they "
+            "would in raw text (im: in dem)",
         )
 
 
@@ -88,6 +91,11 @@ class RawText:
     def surface(self, start: int, end: int) -> str:
         """Return the part of the line that these characters of :attr:`text` come from."""
         return " ".join(self.line[self.starts[start] : self.starts[end]].split())
+
+    def at_tokens(self, found: Mapping[tuple[int, int], T]) -> list[T | None]:
+        """Return for each token of the line, between its spaces, what is found at exactly its place in :attr:`text`."""
+        in_line = {(self.starts[start], self.starts[end]): what for (start, end), what in found.items()}
+        return [in_line.get(match.span()) for match in _WORD.finditer(self.line)]
 
 
 @dataclass(frozen=True, slots=True)
