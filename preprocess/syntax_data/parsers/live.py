@@ -140,4 +140,5 @@ def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> Dep
         raise RuntimeError(f"{parser}'s parse is not a tree: {error.message}") from None
     if isinstance(tree, NoParse):
         raise RuntimeError(f"{parser}'s parse is empty")
+    tree.words = None  # their forms are those of the tokens
     return tree
