@@ -59,8 +59,8 @@ def align_sentence(
 ) -> AlignedSentence:
     """Align the subwords of `text` with its parses, or with a control's.
 
-    A parse of another text is left out, and the difference is in ``mismatches``. One whose multi-word tokens the text
-    has as words is over words. `pool` is for ``shuffled``.
+    A parse of another text is left out, and the difference is in ``mismatches``. A dependency tree is over words where
+    the text has the words of its multi-word tokens, and not the tokens. `pool` is for ``shuffled``.
     """
     subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)
@@ -94,7 +94,7 @@ def align_sentence(
 
 
 def _align(subwords: Subwords, parse: Any, parses: ParseFormat) -> tuple[list[int], Any]:
-    """Return the word of each subword, and the parse, over words if the text has not its tokens but these."""
+    """Return each subword's word, and the parse: over words where the text has these, and not its tokens."""
     tokens = parses.tokens(parse)
     if len(tokens) >= INFINITE:
         raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(tokens)}")

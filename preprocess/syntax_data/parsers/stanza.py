@@ -28,8 +28,8 @@ class StanzaParser(LiveParser):
     """Dependency and constituency parses by stanza's pipelines.
 
     A multi-word token counts as one. Its head is from its word nearest to the root, and its place in the constituency
-    tree that word's; without dependency parses, its first word's. A token that is given is one if stanza's tokenizer
-    finds the same token in the line, and that it has several words. The network is used only for `download`.
+    tree that word's; without dependency parses, its first word's. A given token is a multi-word token if stanza's
+    tokenizer finds exactly this token in the line, and several words in it. The network is used only for `download`.
 
     Args:
         lang: stanza's code of the language.
@@ -156,7 +156,7 @@ class StanzaParser(LiveParser):
 
     @property
     def _has_multiword(self) -> bool:
-        """Whether tokens of the language may have several words."""
+        """True if tokens of the language may have several words."""
         return _MULTIWORD in self.pipeline.processors
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:

@@ -18,8 +18,8 @@ from syntax_data.trees.tree import NoParse
 class UdpipeParser(LiveParser):
     """Dependency parses by UDPipe 1 (Straka and Straková 2017), from ufal.udpipe.
 
-    A multi-word token has its head from its word nearest to the root. A token that is given is one if the model's
-    tokenizer, if it has one, finds the same token in the line, and that it has several words.
+    A multi-word token has its head from its word nearest to the root. A given token is a multi-word token if the
+    model's tokenizer, if it has one, finds exactly this token in the line, and several words in it.
 
     Args:
         model: file of the model.
