@@ -26,6 +26,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import stanza
+
 from syntax_data.parsers.parser import MAX_TOKENS, default_characters
 from syntax_data.parsers.stanza import StanzaParser
 from syntax_data.parsing.batches import open_parser
@@ -97,16 +99,21 @@ def live_parser(repeats: int, stanza_dir: str, lines: int) -> None:
         with open("tok.en", encoding="utf-8") as file:
             text.write_text("".join(line for line, _ in zip(file, range(lines), strict=False)), encoding="utf-8")
         parser = StanzaParser(lang="en", pretokenized=mode != "raw", stanza_dir=stanza_dir, device="cpu")
+        pipeline = stanza.Pipeline(
+            "en",
+            dir=stanza_dir,
+            processors="tokenize,pos,lemma,depparse,constituency",
+            tokenize_pretokenized=mode != "raw",
+            download_method=None,
+            device="cpu",
+            verbose=False,
+        )
 
-        def direct(text: Path = text, parser: StanzaParser = parser, mode: str = mode) -> float:
+        def direct(text: Path = text, pipeline: stanza.Pipeline = pipeline) -> float:
             whole = text.read_text(encoding="utf-8").splitlines()
             begin = time.perf_counter()
             for first in range(0, lines, 500):
-                batch = [unescape_moses(line)[0] for line in whole[first : first + 500]]
-                if mode == "raw":
-                    parser.pipeline.bulk_process(batch)
-                else:
-                    parser.pipeline([line.split() for line in batch])
+                pipeline.bulk_process([unescape_moses(line)[0] for line in whole[first : first + 500]])
             return time.perf_counter() - begin
 
         def ours(text: Path = text, parser: StanzaParser = parser) -> float:

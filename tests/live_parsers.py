@@ -71,7 +71,7 @@ def train_stanza_ner(models: Path, folder: Path) -> Path:
     return folder
 
 
-def train_udpipe(path: Path) -> Path:
+def train_udpipe(path: Path, tokenizer: str = "dimension=16;epochs=2;batch_size=5;learning_rate=0.02") -> Path:
     """A model of UDPipe, trained on five German sentences, in which *im* and *am* are two words."""
     from ufal import udpipe
 
@@ -82,7 +82,7 @@ def train_udpipe(path: Path) -> Path:
         sentences.append(sentence)
     model = udpipe.Trainer.train(
         "morphodita_parsito", sentences, udpipe.Sentences(),
-        "dimension=16;epochs=2;batch_size=5;learning_rate=0.02", "iterations=2;guesser_suffix_rules=3",
+        tokenizer, "iterations=2;guesser_suffix_rules=3",
         "iterations=3;embedding_upostag=8;embedding_form=8;embedding_deprel=8;hidden_layer=16;batch_size=10;"
         "learning_rate=0.05;transition_system=projective;transition_oracle=dynamic;structured_interval=0", error,
     )  # fmt: skip

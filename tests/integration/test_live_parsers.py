@@ -117,6 +117,29 @@ def test_udpipes_words_of_one_token_have_one_head(models):
     assert (found.multiword, found.sentences) == (2, 2)
 
 
+def test_tokens_that_udpipe_reads_as_several_words(models):
+    line = Line(1, "Er wohnt im Haus . &apos;s ist Im am-Meer am")
+    given, raw = (
+        UdpipeParser(model=str(models["udpipe"]), pretokenized=pretokenized) for pretokenized in (True, False)
+    )
+    (found,) = given.parse([line])
+    given.check(line, found)
+    assert (found.dependencies.tokens, found.multiword, found.sentences) == (line.text.split(), 3, 1)
+    # the same sentence as raw text has the same parse
+    same = [parser.parse([Line(1, "Die Stadt liegt am Meer .")]) for parser in (given, raw)]
+    assert same[0] == same[1]
+    assert same[0][0].multiword == 1
+
+
+def test_tokens_that_are_given_to_a_model_without_a_tokenizer(models, tmp_path):
+    model = live_parsers.train_udpipe(tmp_path / "german.udpipe", tokenizer="none")
+    line = Line(1, "Er wohnt im Haus .")
+    (found,) = UdpipeParser(model=str(model), pretokenized=True).parse([line])
+    assert (found.dependencies.tokens, found.multiword) == (line.text.split(), 0)
+    with pytest.raises(RuntimeError, match="the model of UDPipe has no tokenizer: --pretokenized"):
+        UdpipeParser(model=str(model)).parse([line])
+
+
 BENEPAR = """
 from spacy.language import Language
 from spacy.tokens import Span

@@ -6,6 +6,7 @@ import json
 import logging
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fairseq.data import Dictionary
@@ -35,8 +36,12 @@ class StanzasPipeline:
         found = [name for name in processors.split(",") if name not in self.without]
         self.processors = {name: SimpleNamespace(config={}) for name in found}
 
-    def __call__(self, sentences: list[list[str]]) -> SimpleNamespace:
-        return SimpleNamespace(sentences=list(map(self._sentence, sentences)))
+    def bulk_process(self, documents: list[Any], processors: list[str]) -> list[SimpleNamespace]:
+        assert list(self.processors)[1:] == processors  # after the tokenizer
+        found = [
+            [self._sentence([word.text for word in s.words]) for s in document.sentences] for document in documents
+        ]
+        return [SimpleNamespace(sentences=sentences) for sentences in found]
 
     def _sentence(self, words: list[str]) -> SimpleNamespace:
         nothing = dict.fromkeys(("lemma", "upos", "xpos", "feats"))

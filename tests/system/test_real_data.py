@@ -169,6 +169,20 @@ def test_stanzas_entities(tmp_path):
     assert again.parse(lines) == [long, short]
 
 
+def test_stanza_finds_multiword_tokens_among_those_that_are_given(tmp_path, capsys):
+    """They are parsed as in raw text."""
+    lines = ["I don't know .", "The man 's dog is n't here !", "Nothing &amp; everything , as we can't know ."]
+    parsed = []
+    for options in (["--pretokenized"], []):
+        text = tmp_path / f"x{len(options)}.en"
+        text.write_text("\n".join(lines))
+        parse.main(["--input", str(text), *STANZA, *options])
+        assert "21 tokens (2 of several words)" in capsys.readouterr().out
+        parsed.append(read(text))
+    assert [tree.tokens for tree in parsed[0][0]] == [line.split() for line in lines]
+    assert parsed[0] == parsed[1]
+
+
 def test_multi30k_with_its_parses(tmp_path, capsys):
     text = unpack("multi30k/tok/val.lc.norm.tok.en.gz", tmp_path / "val.en")
     for kind in ("trees", "conllu"):

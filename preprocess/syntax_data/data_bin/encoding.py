@@ -8,7 +8,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -115,13 +115,7 @@ def encode_lines(
     for number, text, entries in parallel_entries(ranges):
         tokens = tokenize_line(text)
         found.counts.totals["markers"] += sum(token in markers for token in tokens)
-        try:
-            subwords = read(tokens)
-        except AlignmentError as error:
-            bad.no_parse(BadParse(split.text, number, str(error), "mismatch"))
-            subwords = plain_words(tokens)  # no parse has these words
-        except ValueError as error:
-            raise InputError(split.text, number, str(error)) from None
+        subwords = _subwords(tokens, read, split.text, number, bad)
         sentence = align_sentence(text, subwords, _parses(entries, split, bad), settings=settings, pool=others)
         for kind, mismatch in sentence.mismatches.items():
             message = (
@@ -132,6 +126,18 @@ def encode_lines(
             bad.no_parse(BadParse(split.parses[kind], entries[kind][0], message, "mismatch"))
         found.add(sentence, {kind: line for kind, (line, _) in entries.items()})
     return found
+
+
+def _subwords(
+    tokens: list[str], read: Callable[[Sequence[str]], Subwords], path: str, line: int, bad: BadParses
+) -> Subwords:
+    try:
+        return read(tokens)
+    except AlignmentError as error:
+        bad.no_parse(BadParse(path, line, str(error), "mismatch"))
+        return plain_words(tokens)  # no parse has these words
+    except ValueError as error:
+        raise InputError(path, line, str(error)) from None
 
 
 def _parses(entries: Mapping[str, tuple[int, Any]], split: Split, bad: BadParses) -> dict[str, Any]:
@@ -203,7 +209,7 @@ def write_split(
     pool = None
     if settings.control and Control.read(settings.control).kind == "shuffled":
         pool = os.path.join(folder, f"{split.name}.pool")
-        _write_pool(pool, split, settings, workers)
+        _write_pool(pool, split, replace(settings, control=None), workers)
     absent = {name for name in split.features if name not in FEATURES}  # word labels without a value so far
     encode = partial(encode_lines, split=split, settings=settings, pool=pool, run=time.monotonic_ns())
     with tqdm(desc=split.name, total=lines, unit=" sentences", unit_scale=True, disable=None) as progress:
@@ -242,7 +248,7 @@ def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str
 def _write_pool(path: str, split: Split, settings: Settings, workers: Workers) -> None:
     """Write the sentences that ``--control shuffled`` draws from, for all workers."""
     pool = SentencePool()
-    gather = partial(_gather, split=split, bad=BadParses(settings.on_bad_parse))
+    gather = partial(_gather, split=split, settings=settings, run=time.monotonic_ns())
     for sentences in workers.map_ordered(gather, parallel_ranges(split.text, split.parses, LINES_AT_ONCE)):
         pool.update(sentences)
     with open(path, "wb") as file:
@@ -256,9 +262,15 @@ def _read_pool(path: str, _run: int) -> SentencePool:
     return pool
 
 
-def _gather(ranges: Mapping[str, Range], *, split: Split, bad: BadParses) -> SentencePool:
+def _gather(ranges: Mapping[str, Range], *, split: Split, settings: Settings, run: int) -> SentencePool:
     pool = SentencePool()
-    for number, _, entries in parallel_entries(ranges):
+    bad = BadParses(settings.on_bad_parse)
+    read = _subword_reader(settings.subwords, split.vocabulary, settings.markers, run)
+    for number, text, entries in parallel_entries(ranges):
         parses = {k: p for k, p in _parses(entries, split, bad).items() if not isinstance(p, NoParse)}
+        if any(FORMATS[kind].over_words(parse) for kind, parse in parses.items()):  # the text says which it is
+            subwords = _subwords(tokenize_line(text), read, split.text, number, bad)
+            aligned = align_sentence(text, subwords, parses, settings=settings)
+            parses = {k: p for k, p in aligned.parses.items() if not isinstance(p, NoParse)}
         pool.add(number, parses.get(TREES.name), parses.get(CONLLU.name))
     return pool

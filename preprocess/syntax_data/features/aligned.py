@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,8 @@ from syntax_data.text.subwords import read_markers, subword_kind
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 from syntax_data.trees.categories import word_categories
-from syntax_data.trees.formats import CONLLU, FORMATS, TREES
-from syntax_data.trees.tree import NoParse, trace_hint
+from syntax_data.trees.formats import CONLLU, FORMATS, TREES, ParseFormat
+from syntax_data.trees.tree import NoParse
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def align_sentence(
 ) -> AlignedSentence:
     """Align the subwords of `text` with its parses, or with a control's.
 
-    A parse of another text is left out, and the difference is in ``mismatches``. `pool` is for ``shuffled``.
+    A parse of another text is left out, and the difference is in ``mismatches``. A dependency tree is over words where
+    the text has the words of its multi-word tokens, and not the tokens. `pool` is for ``shuffled``.
     """
     subwords, symbols = symbol_pattern(settings.symbols).take_out(subwords)
     aligned = AlignedSentence(subwords.words, subwords.word_of, subwords.word_of, {}, symbols=symbols)
@@ -67,16 +69,13 @@ def align_sentence(
             continue
         if not isinstance(parse, NoParse):
             try:
-                words = FORMATS[kind].tokens(parse)
-                if len(words) >= INFINITE:
-                    raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(words)}")
-                aligned.word_of = align(subwords, words)
-                aligned.words = words
+                aligned.word_of, parse = _align(subwords, parse, FORMATS[kind])
+                aligned.words = FORMATS[kind].tokens(parse)
                 if kind == TREES.name:
                     aligned.word_of_leaf = aligned.word_of
             except AlignmentError as error:
-                hint = trace_hint(parse) if kind == TREES.name else ""
-                parse, aligned.mismatches[kind] = NoParse("mismatch"), AlignmentError(f"{error}{hint}")
+                message = f"{error}{FORMATS[kind].hint(parse)}"
+                parse, aligned.mismatches[kind] = NoParse("mismatch"), AlignmentError(message)
         aligned.parses[kind] = parse
     labelled = aligned.trees
     if settings.control:
@@ -92,3 +91,17 @@ def align_sentence(
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
         aligned.categories = word_categories(labelled)
     return aligned
+
+
+def _align(subwords: Subwords, parse: Any, parses: ParseFormat) -> tuple[list[int], Any]:
+    """Return each subword's word, and the parse: over words where the text has these, and not its tokens."""
+    tokens = parses.tokens(parse)
+    if len(tokens) >= INFINITE:
+        raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(tokens)}")
+    try:
+        return align(subwords, tokens), parse
+    except AlignmentError:
+        if (over_words := parses.over_words(parse)) is not None:
+            with suppress(AlignmentError):
+                return _align(subwords, over_words, parses)
+        raise

@@ -22,7 +22,7 @@ from syntax_data.trees import bad_parses
 from syntax_data.trees.bad_parses import BadParses
 from syntax_data.trees.brackets import still_open
 from syntax_data.trees.formats import CONLL09, CONLL09_PREDICTED, CONLLU, CONLLUP, FORMATS, TREES, EntryFormat
-from syntax_data.trees.tree import DependencyTree, NoParse, Tree, trace_hint, without_traces
+from syntax_data.trees.tree import DependencyTree, NoParse, Tree, without_traces
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class FileParser(Parser):
 
     A line takes entries until they have its characters: one, or several of sentences. Blank entries are passed over,
     unless the file has an entry for each line: then they, and those without a parse, may be those of empty lines.
+    An entry with multi-word tokens is over words where the line goes on with these, and not with the tokens.
 
     Where there is one entry for each line, or one that is not blank for each line with words, a bad parse that is
     skipped costs its line alone. Elsewhere this is so if its words, as far as they can be read, are those of the line.
@@ -144,6 +145,7 @@ class FileParser(Parser):
                     raise broken
                 more = entry.words
             else:
+                entry = self._as_in_text(entry, expected, found)
                 entries.append(entry)
                 more = self.format.tokens(entry)
                 if expected and self._is_blank(entry):
@@ -163,13 +165,17 @@ class FileParser(Parser):
             try:
                 align(plain_words(line.text.split()), tokens)
             except AlignmentError as error:
-                message = f"{self.text}:{line.number}: {error}{self._hint(entries)}"
+                hint = self.format.hint(entries[-1]) if entries else ""
+                message = f"{self.text}:{line.number}: {error}{hint}"
                 raise broken or BadParse(self.path, number, message, "mismatch") from None
             return self._bad.no_parse(broken) if broken else self._join(entries)
 
-    def _hint(self, entries: list[Any]) -> str:
-        """Advice for entries of another text."""
-        return ""
+    def _as_in_text(self, entry: Any, expected: str, found: int) -> Any:
+        """Return an entry over words instead of tokens if the line goes on with these, and not with the tokens."""
+        over_words = self.format.over_words(entry)
+        if over_words is None or expected.startswith(_folded(self.format.tokens(entry)), found):
+            return entry
+        return over_words if expected.startswith(_folded(self.format.tokens(over_words)), found) else entry
 
     def _advance(self) -> None:
         self._next = next(self._parses, None)
@@ -306,9 +312,6 @@ class TreesParser(FileParser):
         super().finish()
         if self._drops_traces:
             print(f"{self.path}: {self._dropped} traces were dropped")
-
-    def _hint(self, entries: list[list[Tree]]) -> str:
-        return trace_hint([tree for entry in entries for tree in entry])
 
     def _join(self, entries: list[list[Tree]]) -> Parse:
         return Parse(trees=[tree for entry in entries for tree in entry])

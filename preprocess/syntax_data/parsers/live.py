@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from syntax_data.errors import InputError
 from syntax_data.parsers.parser import MAX_TOKENS, NER, Parser
@@ -18,6 +18,8 @@ _WHITE_SPACE = re.compile(r"\s")
 # Characters that are no white space: NUL ends UDPipe's text, and stanza drops \x80 to \x9f.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _WORD = re.compile(r"\S+")
+
+T = TypeVar("T")
 
 
 class LiveParser(Parser):
@@ -44,7 +46,8 @@ class LiveParser(Parser):
             "--pretokenized",
             action="store_true",
             help="a line is one sentence of tokens with spaces between them, which are kept (default: the parser "
-            "splits lines into sentences and tokens)",
+            "splits lines into sentences and tokens); stanza and UDPipe read such a token as several words where they "
+            "would in raw text (im: in dem)",
         )
         if cls.finds_entities:
             group.add_argument(
@@ -110,6 +113,11 @@ class RawText:
         """Return the part of the line that these characters of :attr:`text` come from."""
         return " ".join(self.line[self.starts[start] : self.starts[end]].split())
 
+    def at_tokens(self, found: Mapping[tuple[int, int], T]) -> list[T | None]:
+        """Return for each token of the line, between its spaces, what is found at exactly its place in :attr:`text`."""
+        in_line = {(self.starts[start], self.starts[end]): what for (start, end), what in found.items()}
+        return [in_line.get(match.span()) for match in _WORD.finditer(self.line)]
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -157,4 +165,5 @@ def dependency_tree(sentences: Sequence[Sequence[Token]], *, parser: str) -> Dep
         raise RuntimeError(f"{parser}'s parse is not a tree: {error.message}") from None
     if isinstance(tree, NoParse):
         raise RuntimeError(f"{parser}'s parse is empty")
+    tree.words = None  # their forms are those of the tokens
     return tree

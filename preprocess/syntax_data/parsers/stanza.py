@@ -22,13 +22,16 @@ _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
 _BIO = {"E": "I", "S": "B"}
 # stanza's tokenizer replaces longer words by <UNK>, as all words of a batch are padded to the longest; so do we.
 _LONGEST_WORD = 1000
+#: stanza's processor that splits multi-word tokens; languages without such tokens have none.
+_MULTIWORD = "mwt"
 
 
 class StanzaParser(LiveParser):
     """Dependency and constituency parses by stanza's pipelines.
 
     A multi-word token counts as one. Its head is from its word nearest to the root, and its place in the constituency
-    tree that word's; without dependency parses, its first word's. The network is used only for `download`.
+    tree that word's; without dependency parses, its first word's. A given token is a multi-word token if stanza's
+    tokenizer finds exactly this token in the line, and several words in it. The network is used only for `download`.
 
     Args:
         lang: stanza's code of the language.
@@ -79,7 +82,6 @@ class StanzaParser(LiveParser):
                 pipeline = stanza.Pipeline(
                     self.lang,
                     processors=",".join(["tokenize", *self._stages]),
-                    tokenize_pretokenized=self.pretokenized,
                     download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
                     verbose=False,
                     **({"dir": stanza_dir} if stanza_dir else {}),
@@ -128,11 +130,13 @@ class StanzaParser(LiveParser):
     ) -> StanzaParser:
         settings = recorded_settings(description)
         wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
-        recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
+        stages = description.get("processors", ())
+        recorded = [stage for stage in stages if stage in _KINDS]
+        multiword = not settings["pretokenized"] or _MULTIWORD in stages
         return cls(
             lang=description["lang"],
             # The place of a multi-word token in a tree depends on whether dependencies are parsed, too.
-            processors=wanted if settings["pretokenized"] or not recorded else recorded,
+            processors=recorded if recorded and multiword else wanted,
             device=device,
             stanza_dir=models,
             **settings,
@@ -145,7 +149,7 @@ class StanzaParser(LiveParser):
             "name": "stanza",
             "version": stanza.__version__,
             "lang": self.lang,
-            "processors": self._stages,
+            "processors": [*[_MULTIWORD] * (self.pretokenized and self._has_multiword), *self._stages],
             "pretokenized": self.pretokenized,
             "models": self._models,
             **self._described_labels(),
@@ -160,6 +164,11 @@ class StanzaParser(LiveParser):
             models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
         return models
 
+    @property
+    def _has_multiword(self) -> bool:
+        """True if tokens of the language may have several words."""
+        return _MULTIWORD in self.pipeline.processors
+
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
         work = self._tokens(lines) if self.pretokenized else self._raw(lines)
@@ -168,20 +177,30 @@ class StanzaParser(LiveParser):
         return parses
 
     def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
-        kept = {i: tokens for i, line in enumerate(lines) if (tokens := line.text.split())}
-        if not kept:
-            return
-        kept = dict(sorted(kept.items(), key=lambda item: len(item[1])))  # stanza's tagger does not batch by length
-        document = self.pipeline([[_readable(token) for token in tokens] for tokens in kept.values()])
-        for (i, tokens), sentence in zip(kept.items(), document.sentences, strict=True):
-            yield i, self._parse([sentence], [tokens])
+        tokens = {i: found for i, line in enumerate(lines) if (found := line.text.split())}
+        words = dict(zip(tokens, self._multiword([lines[i].text for i in tokens]), strict=True))
+        kept = sorted(tokens, key=lambda i: len(tokens[i]))  # stanza's tagger does not batch by length
+        given = [_document(tokens[i], words[i]) for i in kept]
+        for i, document in zip(kept, self.pipeline.bulk_process(given, processors=self._stages), strict=True):
+            yield i, self._parse(document.sentences, [tokens[i]])
+
+    def _multiword(self, lines: Sequence[str]) -> Iterable[list[list[str] | None]]:
+        """Return for each line the words of each token that is a multi-word token to stanza's tokenizer, too."""
+        texts = [RawText.of(line) for line in lines]
+        documents = self._tokenize([text.text for text in texts]) if self._has_multiword else [None] * len(texts)
+        for text, document in zip(texts, documents, strict=True):
+            tokens = [token for sentence in document.sentences for token in sentence.tokens] if document else []
+            words = {(t.start_char, t.end_char): [word.text for word in t.words] for t in tokens if len(t.words) > 1}
+            yield text.at_tokens(words)
+
+    def _tokenize(self, texts: Sequence[str]) -> list[Any]:
+        return self.pipeline.bulk_process(texts, processors=f"tokenize,{_MULTIWORD}")
 
     def _raw(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
         texts = {i: RawText.of(line.text) for i, line in enumerate(lines) if line.text.strip()}
-        plain = [text.text for text in texts.values()]
         kept: dict[int, Any] = {}
         lengths = {}
-        for i, document in zip(texts, self.pipeline.bulk_process(plain, processors="tokenize,mwt"), strict=True):
+        for i, document in zip(texts, self._tokenize([text.text for text in texts.values()]), strict=True):
             lengths[i] = sum(len(sentence.tokens) for sentence in document.sentences)
             if lengths[i] > self.max_tokens:
                 yield i, NoParse("too_long")
@@ -240,6 +259,21 @@ def _offline() -> Iterator[None]:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+
+
+def _document(tokens: Sequence[str], multiword: Sequence[list[str] | None]) -> Any:
+    """Return a document of stanza's with one sentence of tokens, some of several words."""
+    from stanza.models.common.doc import Document
+
+    rows: list[dict[str, Any]] = []
+    first = 1
+    for token, words in zip(map(_readable, tokens), multiword, strict=True):
+        words = words or [token]
+        numbers = range(first, first := first + len(words))
+        if len(words) > 1:
+            rows.append({"id": (numbers[0], numbers[-1]), "text": token})
+        rows += [{"id": (number,), "text": word} for number, word in zip(numbers, words, strict=True)]
+    return Document([rows])
 
 
 def _readable(token: str) -> str:

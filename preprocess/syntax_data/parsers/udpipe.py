@@ -18,7 +18,8 @@ from syntax_data.trees.tree import NoParse
 class UdpipeParser(LiveParser):
     """Dependency parses by UDPipe 1 (Straka and Straková 2017), from ufal.udpipe.
 
-    A multi-word token has its head from its word nearest to the root.
+    A multi-word token has its head from its word nearest to the root. A given token is a multi-word token if the
+    model's tokenizer, if it has one, finds exactly this token in the line, and several words in it.
 
     Args:
         model: file of the model.
@@ -101,6 +102,10 @@ class UdpipeParser(LiveParser):
         tokenizer = self._model.newTokenizer("ranges")
         if tokenizer is None:
             raise RuntimeError("the model of UDPipe has no tokenizer: --pretokenized")
+        sentences = self._tokenize(text, tokenizer)
+        return sentences, [[text.surface(*_place(token)) for token, _, _ in _spans(s)] for s in sentences]
+
+    def _tokenize(self, text: RawText, tokenizer: Any) -> list[Any]:
         tokenizer.setText(text.text)
         error = self._udpipe.ProcessingError()
         sentences = []
@@ -108,8 +113,7 @@ class UdpipeParser(LiveParser):
             sentences.append(sentence)
         if error.occurred():
             raise RuntimeError(f"UDPipe: {error.message}")
-        spans = [[(t.getTokenRangeStart(), t.getTokenRangeEnd()) for t, _, _ in _spans(s)] for s in sentences]
-        return sentences, [[text.surface(*span) for span in of_sentence] for of_sentence in spans]
+        return sentences
 
     def _of_tokens(self, line: str) -> tuple[list[Any], list[list[str]]]:
         """Return a line of tokens, which is one sentence."""
@@ -117,9 +121,29 @@ class UdpipeParser(LiveParser):
         if not tokens:
             return [], []
         sentence = self._udpipe.Sentence()
-        for token in tokens:
-            sentence.addWord(unescape_moses(token)[0])
+        for token, words in zip(tokens, self._multiword(RawText.of(line)), strict=True):
+            first = len(sentence.words)  # word 0 is the root
+            for word in words or [unescape_moses(token)[0]]:
+                sentence.addWord(word)
+            if words:
+                sentence.multiwordTokens.append(self._udpipe.MultiwordToken(first, first + len(words) - 1, token))
         return [sentence], [tokens]
+
+    def _multiword(self, text: RawText) -> list[list[str] | None]:
+        """Return the words of each token of a line that is a multi-word token to the tokenizer, too."""
+        tokenizer = self._model.newTokenizer("ranges")
+        sentences = self._tokenize(text, tokenizer) if tokenizer else []
+        return text.at_tokens(
+            {
+                _place(token): [word.form for word in sentence.words[token.idFirst : token.idLast + 1]]
+                for sentence in sentences
+                for token in sentence.multiwordTokens
+            }
+        )
+
+
+def _place(token: Any) -> tuple[int, int]:
+    return token.getTokenRangeStart(), token.getTokenRangeEnd()
 
 
 def _spans(sentence: Any) -> list[tuple[Any, int, int]]:

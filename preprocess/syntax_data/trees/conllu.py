@@ -62,8 +62,9 @@ def parse_conllu(
     """Read one entry, whose first line is line `line` of `path`, of CoNLL-U or of rows with other `columns`.
 
     Multi-word tokens (``3-4 im``) count as the one surface token that the text has; its head is that of the word in it
-    that is nearest to the root, which keeps the result a tree. Empty nodes (``5.1``) are not part of the tree. Words
-    are numbered through the whole entry, also of several sentences.
+    that is nearest to the root, which keeps the result a tree. Of text that has these words instead, the tree is in
+    ``words``. Empty nodes (``5.1``) are not part of the tree. Words are numbered through the whole entry, also of
+    several sentences.
 
     Returns :class:`NoParse` for ``# no_parse``. Raises :class:`BadParse` for a line without the columns (an empty one
     may follow), word numbers out of order, numbers in other than ASCII's digits, a head out of range, a cycle, or other
@@ -157,6 +158,7 @@ def parse_conllu(
         multiword=len(spans),
         depth=depth,
         head_words=head_words,
+        words=DependencyTree(forms, heads, rows, sentences, depth=depth),
     )
 
 

@@ -19,6 +19,7 @@ from syntax_data.text.ranges import Range, line_ranges
 from syntax_data.trees import conllu
 from syntax_data.trees.brackets import format_brackets, parse_brackets, words_in_brackets
 from syntax_data.trees.columns import GOLD_COLUMNS, PREDICTED_COLUMNS, Columns
+from syntax_data.trees.tree import multiword_hint, trace_hint
 
 #: Lines of a file, each with its number (from 1).
 NumberedLines = Iterable[tuple[int, str]]
@@ -34,6 +35,8 @@ class EntryFormat:
         parse: reads an entry whose first line is line `line` of `path`; raises :class:`BadParse` where it is broken.
         words: the surface tokens of an entry as far as they can be read, also of a broken one.
         tokens: the surface tokens of a parse.
+        over_words: the parse over the words of multi-word tokens; ``None`` where there are none.
+        hint: the rest of a message about a parse of another text.
         blank: whether an entry states no parse: that of an empty line, or none, after the last parse.
         maker: the parser, if the lines of a file name it.
     """
@@ -44,6 +47,8 @@ class EntryFormat:
     words: Callable[[Any], list[str]]
     tokens: Callable[[Any], list[str]]
     blank: Callable[[Any], bool]
+    over_words: Callable[[Any], Any] = lambda parse: None
+    hint: Callable[[Any], str] = lambda parse: ""
     maker: Callable[[NumberedLines], str | None] = lambda lines: None
 
 
@@ -85,6 +90,7 @@ TREES = ParseFormat(
     tokens=lambda trees: [leaf for tree in trees for leaf in tree.leaves()],
     sentences=len,
     blank=lambda line: not line.strip(),
+    hint=trace_hint,
 )
 CONLLU = ParseFormat(
     name="conllu",
@@ -97,6 +103,8 @@ CONLLU = ParseFormat(
     tokens=lambda tree: tree.tokens,
     sentences=lambda tree: tree.sentences,
     blank=conllu.is_comment,
+    over_words=lambda tree: tree.words,
+    hint=multiword_hint,
     maker=conllu.generator_comment,
 )
 

@@ -112,6 +112,7 @@ class DependencyTree:
         sentences, multiword: the numbers of sentences, and of tokens that have several words.
         depth: the greatest number of words on the way from a root down; 0: not known.
         head_words: of each token, the word (from 0) whose head it has; ``None``: every word is a token.
+        words: the trees over words instead of tokens; ``None``: every word is a token, or its form is not known.
     """
 
     tokens: list[str]
@@ -121,6 +122,7 @@ class DependencyTree:
     multiword: int = 0
     depth: int = 0
     head_words: list[int] | None = None
+    words: DependencyTree | None = None
 
     def labels(self, column: int) -> list[str]:
         """One column of all tokens; ``_`` where there are none."""
@@ -246,6 +248,13 @@ def trace_hint(trees: Sequence[Tree]) -> str:
     if not any(map(_traces, trees)):
         return ""
     return "; traces (-NONE-) are no words: fairseq-syntax-parse --parser trees --drop-traces leaves them out"
+
+
+def multiword_hint(tree: DependencyTree) -> str:
+    """The rest of a message about a tree of another text, if it has multi-word tokens."""
+    if tree.words is None:
+        return ""
+    return f"; the parse over words, {short_repr(' '.join(tree.words.tokens))}, is another text, too"
 
 
 def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) -> Tree:

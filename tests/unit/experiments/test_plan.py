@@ -140,7 +140,9 @@ def test_code_of_a_system_counts_by_its_content_and_not_by_where_it_is(tmp_path,
 
 
 def test_options_find_the_model_of_subwords_wherever_it_is_made(plan_of):
-    run = plan_of('systems: {sampled: {architecture: transformer, options: {subword-model: "{subwords}/codes"}}}').runs["sampled", 1]
+    run = plan_of('systems: {sampled: {architecture: transformer, options: {subword-model: "{subwords}/codes"}}}').runs[
+        "sampled", 1
+    ]
     model = run.inputs["model"]
     assert model.settings["options"]["subword-model"] == "{subwords}/codes"
     subwords = model.inputs["data"].inputs["subwords"]

@@ -66,26 +66,32 @@ def sentence(text: str, tokens: str, heads: Sequence[int | None], brackets: str 
 
 
 class Pipeline:
-    """Returns its documents, by text; of tokens, sentences in which each word depends on the one before."""
+    """Returns its documents, by text; of stanza's own, sentences in which each word depends on the one before."""
 
-    def __init__(self, documents: dict[str, list[Sentence]] | None = None):
+    def __init__(self, documents: dict[str, list[Sentence]] | None = None, processors: Sequence[str] = ()):
         self.documents = {text: SimpleNamespace(sentences=sentences) for text, sentences in (documents or {}).items()}
-        self.processors: dict[str, Any] = {}
+        self.processors: dict[str, Any] = {name: SimpleNamespace(config={}) for name in processors}
         self.calls: list[tuple[str, list[Any]]] = []
 
-    def bulk_process(self, documents: Iterable[Any], processors: str | Sequence[str]) -> list[SimpleNamespace]:
+    def bulk_process(self, documents: Iterable[Any], processors: str | Sequence[str]) -> list[Any]:
         given = list(documents)
         self.calls.append((processors if isinstance(processors, str) else ",".join(processors), given))
-        return [self.documents[document] if isinstance(document, str) else document for document in given]
+        return [self._parsed(document) for document in given]
 
-    def __call__(self, sentences: list[list[str]]) -> SimpleNamespace:
-        self.calls.append(("", sentences))
-        assert all(sentences)
-        made = []
-        for tokens in sentences:
-            text = " ".join(tokens)
-            made.append(sentence(text, text, range(len(tokens)), f"(S {text})"))
-        return SimpleNamespace(sentences=made)
+    def _parsed(self, document: Any) -> Any:
+        if isinstance(document, str):
+            return self.documents[document]
+        if not isinstance(document, SimpleNamespace):
+            (made,) = document.sentences
+            for word in made.words:
+                word.head, word.deprel = word.id - 1, f"d{word.id}"
+            made.constituency = Node("S", [Node(word.text) for word in made.words])
+        return document
+
+
+def given_words(pipeline: Pipeline) -> list[list[str]]:
+    """The words of the documents of the last call."""
+    return [[word.text for word in document.sentences[0].words] for document in pipeline.calls[-1][1]]
 
 
 def parser(pipeline: Pipeline, **options: Any) -> StanzaParser:
@@ -172,6 +178,7 @@ def test_stanza_reads_plain_text_and_the_parse_has_the_lines_own():
 
 
 def test_tokens_are_kept():
+    pytest.importorskip("stanza")
     pipeline = Pipeline()
     texts = ["a b&apos;s ( c", "", f"{'x' * 1001} d", "e"]
     found = parser(pipeline, pretokenized=True).parse(lines(*texts))
@@ -179,8 +186,62 @@ def test_tokens_are_kept():
         text.split() if text else NoParse("empty") for text in texts
     ]
     # one call, like lengths together, no escapes, no word so long that all are padded to it
-    assert pipeline.calls == [("", [["e"], ["<UNK>", "d"], ["a", "b's", "(", "c"]])]
+    assert [stages for stages, _ in pipeline.calls] == ["pos,lemma,depparse,constituency"]
+    assert given_words(pipeline) == [["e"], ["<UNK>", "d"], ["a", "b's", "(", "c"]]
     assert parser(pipeline, pretokenized=True).parse(lines("", " ")) == [NoParse("empty")] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "tokenized", "words"),
+    [
+        ("a zum b", "a zum*2 b", [["a"], ["zu", "dem"], ["b"]]),
+        ("zum  zum", "zum*2 zum*2", [["zu", "dem"], ["zu", "dem"]]),
+        ("zum a&apos;s", "zum*2 a's*3", [["zu", "dem"], ["a's1", "a's2", "a's3"]]),
+        ("a zu m", "a zu*2 m", [["a"], ["zu1", "zu2"], ["m"]]),
+        ("a zum", "a zu m", [["a"], ["zum"]]),  # no multi-word token
+        ("xzumx zumx", "x zum*2 x zum*2 x", [["xzumx"], ["zumx"]]),  # parts of tokens
+        ("do n't", "do n't", [["do"], ["n't"]]),
+        ("\u200b", "", [["\u200b"]]),
+    ],
+)
+def test_tokens_that_stanza_reads_as_several_words(line, tokenized, words):
+    """The tokens stay those of the line; the parser gets the words."""
+    pytest.importorskip("stanza")
+    read = " ".join(line.replace("&apos;", "'").split(" "))
+    made = sentence(read, tokenized, [0] * 9, None)
+    for token in made.tokens:
+        text = read[token.start_char : token.end_char]
+        split = {"zum": ["zu", "dem"]}.get(text, [f"{text}{word.id - token.words[0].id + 1}" for word in token.words])
+        for word, form in zip(token.words, split, strict=False):
+            word.text = form
+    pipeline = Pipeline({read: [made] if made.tokens else []}, processors=["tokenize", "mwt"])
+    with_words = parser(pipeline, pretokenized=True)
+    (found,) = with_words.parse(lines(line))
+    tokens, heads, trees = parsed(found)
+    assert given_words(pipeline) == [[word for of_token in words for word in of_token]]
+    assert (tokens, found.multiword) == (line.split(), sum(len(of_token) > 1 for of_token in words))
+    assert heads == list(range(len(words)))
+    assert trees == f"(S {' '.join(tokens)})"
+    assert [stages for stages, _ in pipeline.calls] == ["tokenize,mwt", "pos,lemma,depparse,constituency"]
+    with_words.check(Line(1, line), found)
+
+
+@pytest.mark.parametrize(
+    ("pretokenized", "recorded", "started"),
+    [
+        (True, "pos,lemma,depparse,constituency", "mwt,pos,constituency"),
+        (True, "mwt,pos,lemma,depparse,constituency", "mwt,pos,lemma,depparse,constituency"),
+        (False, "pos,lemma,depparse,constituency", "pos,lemma,depparse,constituency"),
+        (False, "", "pos,constituency"),
+    ],
+)
+def test_trees_of_new_text_are_made_beside_the_dependencies_they_depend_on(
+    monkeypatch, pretokenized, recorded, started
+):
+    monkeypatch.setattr(StanzaParser, "_make_pipeline", lambda *_, **__: Pipeline(processors=["tokenize", "mwt"]))
+    description = {"lang": "xx", "pretokenized": pretokenized, "processors": recorded.split(",")}
+    again = StanzaParser.from_description(description, kinds=["trees"], models=None, device=None)
+    assert again.describe()["processors"] == started.split(",")
 
 
 def heads(*values: int | None) -> Any:
