@@ -29,4 +29,5 @@ def batches_of_first_epoch(
     iterator = get_batch_iterator(dataset, *args, epoch=1, **kwargs)
     if iterator is not before:
         iterator.epoch = epoch
+        dataset.set_epoch(epoch)
     return iterator

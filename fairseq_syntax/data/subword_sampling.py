@@ -7,11 +7,13 @@ model's segmentations are drawn, in proportion to the power α of their probabil
 from __future__ import annotations
 
 import copy
+import io
 import logging
+import os
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -22,7 +24,7 @@ from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
 from subword_nmt.apply_bpe import BPE
 from torch import Tensor
 
-from syntax_data.errors import InputError
+from syntax_data.errors import InputError, describe_path
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +44,12 @@ class SubwordModel(ABC):
 
         Raises :class:`InputError` if it is neither.
         """
-        with open(path, "rb") as file:
-            is_text = file.read(9) == b"#version:"
-        try:
-            return SubwordNmt(path) if is_text else Sentencepiece(path)
-        except RuntimeError as error:
-            expected = "merges of subword-nmt, which begin with #version, or a model of sentencepiece"
-            raise InputError(path, None, f"expected {expected}, found neither: {error}") from None
+        if not os.path.isfile(path):
+            raise InputError(path, None, f"expected a model of subwords, found {describe_path(path)}")
+        for kind in (Sentencepiece, SubwordNmt):
+            with suppress(RuntimeError, UnicodeDecodeError, SystemExit):
+                return kind(path)
+        raise InputError(path, None, "expected a model of sentencepiece or merges of subword-nmt, found neither")
 
     @abstractmethod
     def words(self, subwords: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -67,24 +68,18 @@ class SubwordModel(ABC):
     def text(self, subword: str) -> str:
         """A subword without a mark at its end; those of a word join to the same text, however it is split."""
 
-    @contextmanager
-    def seeded(self, seed: int) -> Iterator[None]:
-        """Inside the block, draws follow from `seed` alone."""
-        sentencepiece.set_random_generator_seed(seed)
-        state = random.getstate()  # subword-nmt draws from the module's generator
-        random.seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(state)
+    @abstractmethod
+    def seeded(self, seed: int) -> AbstractContextManager[None]:
+        """Inside the block, draws of this thread follow from `seed` alone."""
 
 
 class SubwordNmt(SubwordModel):
     """Merges of subword-nmt; ``@@`` ends subwords inside of a word."""
 
     def __init__(self, path: str):
-        with open(path, encoding="utf-8") as codes:
+        with open(path, encoding="utf-8") as codes, redirect_stderr(io.StringIO()):
             self._plain = BPE(codes)
+        self._plain.segment_tokens(["ab"])  # of another version it raises NotImplementedError
         self._drawing = copy.copy(self._plain)
         self._drawing.cache = {}  # draws are written into it, too
 
@@ -101,6 +96,15 @@ class SubwordNmt(SubwordModel):
 
     def text(self, subword: str) -> str:
         return subword.removesuffix("@@")
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        state = random.getstate()  # of the generator that subword-nmt draws from
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(state)
 
 
 class Sentencepiece(SubwordModel):
@@ -123,6 +127,10 @@ class Sentencepiece(SubwordModel):
     def text(self, subword: str) -> str:
         return subword
 
+    def seeded(self, seed: int) -> AbstractContextManager[None]:
+        sentencepiece.set_random_generator_seed(seed)
+        return nullcontext()
+
 
 class Drawn(NamedTuple):
     """A line's subwords with ``</s>``, ``(n,)``, and the stored subword in which each begins, ``(n,)``."""
@@ -134,8 +142,8 @@ class Drawn(NamedTuple):
 class SubwordSampler:
     """Drawer of the subwords of lines in a data-bin.
 
-    A word stays as it is stored where the model would not split it so without a draw (tags, unknown words), or where
-    the dictionary lacks a subword that was drawn.
+    A word stays as it is stored where the model would not split it so without a draw (unknown words, tags that it does
+    not know), or where the dictionary lacks a subword that was drawn.
 
     Args:
         model: which split the text that fairseq-preprocess read.
@@ -158,22 +166,49 @@ class SubwordSampler:
             for word in self.model.words(stored):
                 split = self._draw(word)
                 drawn += split
-                first_in += range(begin, begin + len(word)) if split is word else self._first_in(word, split, begin)
+                first_in += range(begin, begin + len(word)) if split == word else self._first_in(word, split, begin)
                 begin += len(word)
         numbers = [*(self.dictionary.index(subword) for subword in drawn), int(tokens[-1])]
         return Drawn(torch.tensor(numbers), np.array([*first_in, begin]))
 
-    def is_known(self, word: tuple[str, ...]) -> bool:
+    def check(self, path: str, lines: Any) -> None:
+        """Log how many words of the first lines can be drawn; warn of a model or dictionary that leaves many out.
+
+        Args:
+            path: of the model.
+            lines: token ids of a side of the data-bin.
+
+        Raises:
+            InputError: the model splits most words in another way than the data-bin has them.
+        """
+        lines = [lines[i].tolist() for i in range(min(_CHECKED, len(lines)))]
+        words = [w for line in lines for w in self.model.words([self.dictionary[i] for i in line[:-1]])]
+        known = [word for word in words if self._is_known(word)]
+        found = f"{len(known)} of {len(words)} words of the first {len(lines)} lines"
+        if len(known) < len(words) / 2:
+            expected = "expected the model, with the settings, that split the data-bin's text"
+            raise InputError(path, None, f"{expected}, found one that splits {found} so")
+        with self.model.seeded(0):
+            drawn = [split for word in known if (split := self.model.split(word, self.rate)) != word]
+        kept = sum(not self._has(split) for split in drawn)
+        log = logger.warning if len(known) < 0.95 * len(words) or kept > len(drawn) / 10 else logger.info
+        log("%s splits %s as the data-bin does; others stay", path, found)
+        log("of %d words drawn otherwise %d have subwords that the dictionary lacks, and stay", len(drawn), kept)
+
+    def _draw(self, word: tuple[str, ...]) -> tuple[str, ...]:
+        if not self._is_known(word):
+            return word
+        split = self.model.split(word, self.rate)
+        return split if self._has(split) else word
+
+    def _is_known(self, word: tuple[str, ...]) -> bool:
         """Return true if the model splits a word as it is stored."""
         if word not in self._known:
             self._known[word] = self.model.split(word) == word
         return self._known[word]
 
-    def _draw(self, word: tuple[str, ...]) -> tuple[str, ...]:
-        if not self.is_known(word):
-            return word
-        split = self.model.split(word, self.rate)
-        return split if all(subword in self.dictionary for subword in split) else word
+    def _has(self, split: tuple[str, ...]) -> bool:
+        return all(subword in self.dictionary for subword in split)
 
     def _first_in(self, word: tuple[str, ...], split: tuple[str, ...], begin: int) -> list[int]:
         """The stored subword, counted from `begin`, in which each subword of `split` begins."""
@@ -227,28 +262,12 @@ class SampledPairs(BaseWrapperDataset):
                     example[FIRST_IN] = drawn.first_in
         return example
 
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """As the pairs', which fairseq's wrapper leaves out."""
+        sizes: np.ndarray = self.dataset.num_tokens_vec(indices)
+        return sizes
+
     def set_epoch(self, epoch: int) -> None:
         """Draw those of another epoch from now on."""
         super().set_epoch(epoch)
         self._epoch.fill_(epoch)
-
-
-def check_model(path: str, sampler: SubwordSampler, lines: Any) -> None:
-    """Log how many words of the first lines can be drawn.
-
-    Args:
-        path: of the model, for messages.
-        lines: token ids of a side of the data-bin.
-
-    Raises:
-        InputError: the model splits most words in another way than the data-bin has them.
-    """
-    dictionary, words, known = sampler.dictionary, 0, 0
-    for i in range(min(_CHECKED, len(lines))):
-        for word in sampler.model.words([dictionary[n] for n in lines[i].tolist() if n != dictionary.eos()]):
-            words += 1
-            known += sampler.is_known(word)
-    if known < words / 2:
-        found = f"{known} of {words} in the first {_CHECKED} lines"
-        raise InputError(path, None, f"expected the model that split the words of the data-bin so, found {found}")
-    logger.info("subwords are drawn by %s, of %d of %d words in the first %d lines", path, known, words, _CHECKED)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.compat import stock_models, unknown_words, upsampling
 from fairseq_syntax.data.features import SplitFeatures
-from fairseq_syntax.data.subword_sampling import SampledPairs, SubwordModel, SubwordSampler, check_model
+from fairseq_syntax.data.subword_sampling import SampledPairs, SubwordModel, SubwordSampler
 from fairseq_syntax.data.syntax_pairs import SyntaxPairs
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference.hub import SyntaxHubInterface, from_pretrained
@@ -70,41 +70,45 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         self.warn_of_unknown_labels(split, features)
         pairs = self.datasets[split]
-        if split == self.cfg.train_subset and self.samples_subwords:
+        if split == self.cfg.train_subset and any(self._sampling_rates):
             pairs = self._sample_subwords(pairs)
         self.datasets[split] = SyntaxPairs(
             pairs, features=features, dictionary=self.src_dict, truncated=self.cfg.truncate_source
         )
 
     @property
-    def samples_subwords(self) -> bool:
-        """The subwords of the training set are drawn in each epoch."""
-        return self.cfg.source_subword_sampling > 0 or self.cfg.target_subword_sampling > 0
+    def _sampling_rates(self) -> tuple[float, float]:
+        """Of the source's and the target's subwords."""
+        rates = self.cfg.source_subword_sampling, self.cfg.target_subword_sampling
+        for side, rate in zip(("source", "target"), rates, strict=True):
+            if not 0 <= rate <= 1:
+                raise ValueError(f"--{side}-subword-sampling: expected a number from 0 to 1, found {rate}")
+        if self.cfg.subword_model and not any(rates):
+            raise ValueError(
+                "--subword-model: expected --source-subword-sampling or --target-subword-sampling beside it"
+            )
+        return rates
 
     def _sample_subwords(self, pairs: LanguagePairDataset) -> SampledPairs:
         """The pairs, whose subwords are drawn."""
         cfg = self.cfg
-        if not cfg.subword_model:
-            raise ValueError("--source-subword-sampling, --target-subword-sampling: expected --subword-model FILE, too")
-        if cfg.load_alignments or cfg.num_batch_buckets:
+        paths = (cfg.subword_model or "").split(",")
+        if not (all(paths) and len(paths) <= 2):
+            expected = "expected --subword-model FILE or SOURCE,TARGET beside it"
+            raise ValueError(f"subword sampling: {expected}, found {cfg.subword_model}")
+        if cfg.load_alignments or cfg.num_batch_buckets or cfg.train_subset in cfg.valid_subset.split(","):
             raise ValueError(
-                "subwords that are drawn have no alignments and no lengths before: expected neither --load-alignments "
-                "nor --num-batch-buckets"
+                "subword sampling: expected no --load-alignments, no --num-batch-buckets, and a --valid-subset without "
+                f"{cfg.train_subset}, as subwords are known only when they are drawn"
             )
-        sides = (
-            (cfg.source_subword_sampling, self.src_dict, pairs.src),
-            (cfg.target_subword_sampling, self.tgt_dict, pairs.tgt),
-        )
-        paths = cfg.subword_model.split(",")
-        samplers: list[SubwordSampler | None] = []
-        for (rate, dictionary, lines), path in zip(sides, [paths[0], paths[-1]], strict=True):
-            sampler = SubwordSampler(SubwordModel.read(path), dictionary, rate) if rate > 0 else None
-            if sampler is not None:
-                check_model(path, sampler, lines)
-            samplers.append(sampler)
-        return SampledPairs(
-            pairs, *samplers, seed=cfg.seed, longest=(cfg.max_source_positions, cfg.max_target_positions)
-        )
+        samplers: list[SubwordSampler | None] = [None, None]
+        sides = (self.src_dict, pairs.src, paths[0]), (self.tgt_dict, pairs.tgt, paths[-1])
+        for i, (rate, (dictionary, lines, path)) in enumerate(zip(self._sampling_rates, sides, strict=True)):
+            if rate:
+                samplers[i] = sampler = SubwordSampler(SubwordModel.read(path), dictionary, rate)
+                sampler.check(path, lines)
+        longest = cfg.max_source_positions, cfg.max_target_positions
+        return SampledPairs(pairs, *samplers, seed=cfg.seed, longest=longest)
 
     def _load_features(self, split: str, **kwargs: Any) -> SplitFeatures:
         (text,) = self.texts

@@ -58,7 +58,7 @@ class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
         default=0.0,
         metadata={
             "help": "split the training set's source again in each epoch, leaving out a merge with this probability "
-            "(BPE-dropout; of a unigram model its α; default: 0)"
+            "(BPE-dropout), or by this α of a unigram model; default: 0"
         },
     )
     target_subword_sampling: float = field(default=0.0, metadata={"help": "the same for the target (default: 0)"})

@@ -9,7 +9,7 @@ import torch
 from fairseq.data import Dictionary
 
 import commands
-from fairseq_syntax.data.subword_sampling import SubwordModel, SubwordSampler, check_model
+from fairseq_syntax.data.subword_sampling import SubwordModel, SubwordSampler
 from syntax_data.errors import InputError
 
 RATE = 0.3
@@ -55,8 +55,8 @@ def test_a_draw_is_the_same_text_and_follows_from_its_seed(model_and_lines):
         places = np.cumsum([0, *map(len, there)])
         assert ((starts[first_in] <= places) & (places < ends[first_in])).all()
         assert tokens[: line.startswith("<")].tolist() == stored[: line.startswith("<")].tolist()
+        assert torch.equal(SubwordSampler(model, dictionary, 0.0).draw(stored, seed).tokens, stored)
     assert differ > len(lines) / 2
-    assert torch.equal(SubwordSampler(model, dictionary, 1e-9).draw(stored, 1).tokens, stored)
 
 
 SAMPLING = "--source-subword-sampling=0.3", "--target-subword-sampling=0.3"
@@ -78,6 +78,9 @@ def test_batches_have_drawn_subwords_with_the_features_of_their_words(corpus, da
     for epoch in (1, 2, 1):
         pairs.set_epoch(epoch)
         epochs.append([pairs[i] for i in range(len(pairs))])
+    task.dataset_to_epoch_iter.clear()
+    task.get_batch_iterator(pairs, max_sentences=8, epoch=2)  # as a resumed training does
+    assert all(torch.equal(pairs[i]["source"], second["source"]) for i, second in enumerate(epochs[1]))
     for i, (first, second, again) in enumerate(zip(*epochs, strict=True)):
         assert torch.equal(first["source"], again["source"])
         for example in (first, second):
@@ -93,27 +96,35 @@ def test_batches_have_drawn_subwords_with_the_features_of_their_words(corpus, da
     assert not hasattr(task.datasets["valid"].dataset, "samplers")
 
 
-def test_a_resumed_training_draws_as_an_unbroken_one(corpus, data_bin, tmp_path):
-    options = ["--num-workers=1", *SAMPLING, models_of(corpus), "--disable-validation"]
+@pytest.mark.parametrize("loading", [["--num-workers=0"], ["--num-workers=1", "--data-buffer-size=0"]])
+def test_a_resumed_training_draws_as_an_unbroken_one(corpus, data_bin, tmp_path, loading):
+    options = [*loading, *SAMPLING, models_of(corpus), "--disable-validation"]
     commands.train(data_bin, tmp_path / "whole", "--max-update=15", *options)
-    for update in (8, 15):  # six an epoch
+    for update in (11, 15):  # eight an epoch
         commands.train(data_bin, tmp_path / "broken", f"--max-update={update}", *options)
     whole, broken = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "broken"))
     assert all(torch.equal(broken[name], weight) for name, weight in whole.items())
 
 
-def test_another_model_is_refused(corpus, data_bin, tmp_path):
+def test_what_cannot_be_drawn_is_refused_or_counted(corpus, data_bin, tmp_path, caplog):
+    codes = tmp_path / "codes"
+    codes.write_text("#version: 0.3\na b\n")
     for options, error, message in (
-        ([], ValueError, "expected --subword-model FILE, too"),
-        ([models_of(corpus), "--num-batch-buckets=2"], ValueError, "nor --num-batch-buckets"),
-        ([f"--subword-model={data_bin / 'dict.src.txt'}"], InputError, "found neither"),
+        ([], ValueError, "expected --subword-model FILE or SOURCE,TARGET beside it, found None"),
+        ([models_of(corpus) + ",x"], ValueError, "beside it, found .*,x"),
+        ([models_of(corpus), "--num-batch-buckets=2"], ValueError, "expected no --load-alignments, no --num-batch-b"),
+        ([models_of(corpus), "--valid-subset=valid,train"], ValueError, "and a --valid-subset without train"),
+        ([models_of(corpus), "--target-subword-sampling=1.5"], ValueError, "--target-subword-sampling: .*found 1.5"),
+        ([models_of(corpus), *(f"{s.partition('=')[0]}=0" for s in SAMPLING)], ValueError, "--subword-model: expected"),
+        (["--subword-model=nowhere"], InputError, "nowhere: expected a model of subwords, found "),
+        ([f"--subword-model={codes}"], InputError, "codes: expected a model of sentencepiece or merges .*neither"),
+        ([f"--subword-model={data_bin / 'dict.src.txt'}"], InputError, "expected the model.*splits .* of [0-9]* words"),
     ):
         with pytest.raises(error, match=message):
             commands.train(data_bin, tmp_path, "--max-update=1", *SAMPLING, *options)
     dictionary = Dictionary()
-    line = dictionary.encode_line("q@@ z@@ q z@@ z")
-    sampler = SubwordSampler(SubwordModel.read(str(corpus / "codes.src")), dictionary, RATE)
-    check_model("codes", sampler, [line])
-    line = dictionary.encode_line("tama@@ ri tamari")
-    with pytest.raises(InputError, match=r"codes: expected the model .*, found 0 of 2 in the first"):
-        check_model("codes", sampler, [line])
+    lines = [dictionary.encode_line(line) for line in (corpus / "bpe/train.src").read_text().splitlines()]
+    sampler = SubwordSampler(SubwordModel.read(str(corpus / "codes.src")), dictionary, 0.9)
+    with caplog.at_level("WARNING"):
+        sampler.check("codes", lines)
+    assert "have subwords that the dictionary lacks, and stay" in caplog.text

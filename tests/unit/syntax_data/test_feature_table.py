@@ -200,29 +200,32 @@ def test_the_parser_does_not_see_symbols():
             SymbolPattern.read(written)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_features_of_other_subwords_are_those_of_an_alignment_with_them(seed):
-    """Of words of one or two leaves, in subwords that leaves begin with, split in any other way."""
+@pytest.mark.parametrize("settings", [SETTINGS, WITH_SYMBOLS])
+@pytest.mark.parametrize("seed", range(30))
+def test_features_of_other_subwords_are_those_of_an_alignment_with_them(seed, settings):
+    """Of words of one or two leaves, in subwords that leaves begin with, split in any other way, and symbols."""
     random = Random(seed)
     tree = random_tree(random, random.randint(1, 12))
     leaves = tree.leaves()
     heads = [random.randint(1, i) if i else 0 for i in range(len(leaves))]
     labels = [[*"___", random.choice(LABELS[1:3]), *"___", random.choice(LABELS[1:3]), *"__"] for _ in leaves]
     parses = {"trees": [tree], "conllu": DependencyTree(leaves, heads, labels)}
-    size = 1 + seed % 2
+    size = 1 if settings.symbols else 1 + seed % 2
     words = [leaves[i : i + size] for i in range(0, len(leaves), size)]
+    if settings.symbols:
+        words = [w for word in words for w in random.choice([[word], [["<t>"], word], [["<t>"], ["<t>"], word]])]
     starts = ([0], [0])  # characters with which subwords begin: there, and in the other way
     tokens: tuple[list[str], list[str]] = [], []
     for word in words:
         text, of_leaves = "".join(word), {len("".join(word[:i])) for i in range(len(word))}
         for number, kept in enumerate((of_leaves, {0})):
-            cuts = sorted(kept | {i for i in range(len(text)) if random.random() < 0.4})
+            cuts = sorted(kept | {i for i in range(len(text)) if text != "<t>" and random.random() < 0.4})
             begin = starts[number].pop()
             starts[number].extend(begin + cut for cut in [*cuts, len(text)])
             pieces = [text[a:b] for a, b in zip(cuts, [*cuts[1:], len(text)], strict=True)]
             tokens[number].extend([*(f"{piece}@@" for piece in pieces[:-1]), pieces[-1]])
     here, there = (
-        all_values(align_sentence(" ".join(of), subword_nmt(of), parses, settings=SETTINGS)) for of in tokens
+        all_values(align_sentence(" ".join(of), subword_nmt(of), parses, settings=settings)) for of in tokens
     )
     first_in = np.searchsorted(starts[0], starts[1], side="right") - 1
     features = {name: np.array(values, FEATURES[name].dtype) for name, values in here.items()}
