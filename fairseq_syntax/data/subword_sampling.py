@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import sentencepiece
 import torch
-from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset
+from fairseq.data import Dictionary, FairseqDataset
 from subword_nmt.apply_bpe import BPE
 from torch import Tensor
 
+from fairseq_syntax.data.pair_wrapper import PairWrapper
 from syntax_data.errors import InputError, describe_path
 
 logger = logging.getLogger(__name__)
@@ -216,7 +217,7 @@ class SubwordSampler:
         return (np.searchsorted(here, there, side="right") - 1 + begin).tolist()
 
 
-class SampledPairs(BaseWrapperDataset):
+class SampledPairs(PairWrapper):
     """Sentence pairs whose subwords are drawn in each epoch, the same in a resumed run.
 
     Batches are made by the stored lengths. A line whose draw is longer than the model reads stays as stored.
@@ -243,12 +244,6 @@ class SampledPairs(BaseWrapperDataset):
         self.seed = seed
         self._epoch = torch.ones((), dtype=torch.long).share_memory_()  # with workers, which outlive an epoch
 
-    def __getattr__(self, name: str) -> Any:
-        """The pairs' other attributes."""
-        if name == "dataset":  # not there yet, in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
-
     def __getitem__(self, index: int) -> dict[str, Any]:
         example: dict[str, Any] = dict(self.dataset[index])
         for number, (side, sampler) in enumerate(self.samplers.items()):
@@ -261,11 +256,6 @@ class SampledPairs(BaseWrapperDataset):
                 if side == "source":
                     example[FIRST_IN] = drawn.first_in
         return example
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """As the pairs', which fairseq's wrapper leaves out."""
-        sizes: np.ndarray = self.dataset.num_tokens_vec(indices)
-        return sizes
 
     def set_epoch(self, epoch: int) -> None:
         """Draw those of another epoch from now on."""

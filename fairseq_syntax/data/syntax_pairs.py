@@ -12,12 +12,13 @@ from torch import Tensor
 
 from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.features import SplitFeatures
+from fairseq_syntax.data.pair_wrapper import PairWrapper
 from fairseq_syntax.data.subword_sampling import FIRST_IN
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from syntax_data.features import resegment, truncate
 
 
-class SyntaxPairs(AllExamples):
+class SyntaxPairs(AllExamples, PairWrapper):
     """Sentence pairs whose batches also have ``net_input["src_syntax"]``.
 
     That is a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` over ``src_tokens``, under any order, padding or
@@ -45,12 +46,6 @@ class SyntaxPairs(AllExamples):
         self.features = features
         self.dictionary = dictionary
         self.truncated = truncated
-
-    def __getattr__(self, name: str) -> Any:
-        """The pairs' other attributes, such as ``src`` or ``left_pad_source``."""
-        if name == "dataset":  # not there yet, in a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.dataset, name)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         example: dict[str, Any] = self.dataset[index]
@@ -82,11 +77,6 @@ class SyntaxPairs(AllExamples):
 
     def _ends(self, source: Tensor) -> bool:
         return len(source) > 0 and int(source[-1]) == self.dictionary.eos()
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """As the pairs', which fairseq's wrapper leaves out."""
-        sizes: np.ndarray = self.dataset.num_tokens_vec(indices)
-        return sizes
 
     def collater(self, samples: list[dict[str, Any]], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As the pairs', with the features."""
