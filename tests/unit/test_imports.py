@@ -32,7 +32,8 @@ COMPONENTS = {
     "fairseq_syntax.testing": "torch modules syntax_data.features syntax_data.trees",
     "fairseq_syntax.compat": "torch fairseq",
     "fairseq_syntax.encoder": "torch fairseq options modules",
-    "fairseq_syntax.data": "torch fairseq modules compat syntax_data.features syntax_data.data_bin syntax_data.squad",
+    "fairseq_syntax.data": "torch fairseq modules compat syntax_data.errors syntax_data.features syntax_data.data_bin "
+    "syntax_data.squad",
     "fairseq_syntax.models": "torch fairseq options modules encoder",
     "fairseq_syntax.criterions": "torch fairseq modules syntax_data.scoring",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
