@@ -26,11 +26,14 @@ from torch import Tensor
 
 from fairseq_syntax.data.pair_wrapper import PairWrapper
 from syntax_data.errors import InputError, describe_path
+from syntax_data.text.symbols import SymbolPattern
 
 logger = logging.getLogger(__name__)
 
 #: The key of an example's item that says in which stored source subword each drawn one begins, ``(n,)``.
 FIRST_IN = "source_first_in"
+
+NO_SYMBOLS = SymbolPattern(None)
 
 #: How many sentences are split again without a draw, to see if the model is that of the data-bin.
 _CHECKED = 1000
@@ -143,18 +146,20 @@ class Drawn(NamedTuple):
 class SubwordSampler:
     """Drawer of the subwords of lines in a data-bin.
 
-    A word stays as it is stored where the model would not split it so without a draw (unknown words, tags that it does
-    not know), or where the dictionary lacks a subword that was drawn.
+    A word stays as it is stored where it has a symbol, where the model would not split it so without a draw (unknown
+    words), or where the dictionary lacks a subword that was drawn.
 
     Args:
         model: which split the text that fairseq-preprocess read.
         rate: see :meth:`SubwordModel.split`.
+        symbols: the symbols of the text, such as tags of languages.
     """
 
-    def __init__(self, model: SubwordModel, dictionary: Dictionary, rate: float):
+    def __init__(self, model: SubwordModel, dictionary: Dictionary, rate: float, symbols: SymbolPattern = NO_SYMBOLS):
         self.model = model
         self.dictionary = dictionary
         self.rate = rate
+        self.symbols = symbols
         self._known: dict[tuple[str, ...], bool] = {}
 
     def draw(self, tokens: Tensor, seed: int) -> Drawn:
@@ -203,9 +208,10 @@ class SubwordSampler:
         return split if self._has(split) else word
 
     def _is_known(self, word: tuple[str, ...]) -> bool:
-        """Return true if the model splits a word as it is stored."""
+        """Return true if the model splits a word as it is stored, and it has no symbol."""
         if word not in self._known:
-            self._known[word] = self.model.split(word) == word
+            text = "".join(map(self.model.text, word))
+            self._known[word] = self.symbols.without(text) == text and self.model.split(word) == word
         return self._known[word]
 
     def _has(self, split: tuple[str, ...]) -> bool:

@@ -24,6 +24,7 @@ from fairseq_syntax.inference.source_lines import constraints_of
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_task import SyntaxTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
+from syntax_data.text.symbols import SymbolPattern
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -101,11 +102,13 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
                 "subword sampling: expected no --load-alignments, no --num-batch-buckets, and a --valid-subset without "
                 f"{cfg.train_subset}, as subwords are known only when they are drawn"
             )
+        _, recorded = self.texts[0].recorded_split()
+        symbols = SymbolPattern.read(recorded.settings.get("symbols", "") if recorded else "")
         samplers: list[SubwordSampler | None] = [None, None]
         sides = (self.src_dict, pairs.src, paths[0]), (self.tgt_dict, pairs.tgt, paths[-1])
         for i, (rate, (dictionary, lines, path)) in enumerate(zip(self._sampling_rates, sides, strict=True)):
             if rate:
-                samplers[i] = sampler = SubwordSampler(SubwordModel.read(path), dictionary, rate)
+                samplers[i] = sampler = SubwordSampler(SubwordModel.read(path), dictionary, rate, symbols)
                 sampler.check(path, lines)
         longest = cfg.max_source_positions, cfg.max_target_positions
         return SampledPairs(pairs, *samplers, seed=cfg.seed, longest=longest)

@@ -11,6 +11,7 @@ from fairseq.data import Dictionary
 import commands
 from fairseq_syntax.data.subword_sampling import SubwordModel, SubwordSampler
 from syntax_data.errors import InputError
+from syntax_data.text.symbols import SymbolPattern
 
 RATE = 0.3
 
@@ -57,6 +58,12 @@ def test_a_draw_is_the_same_text_and_follows_from_its_seed(model_and_lines):
         assert tokens[: line.startswith("<")].tolist() == stored[: line.startswith("<")].tolist()
         assert torch.equal(SubwordSampler(model, dictionary, 0.0).draw(stored, seed).tokens, stored)
     assert differ > len(lines) / 2
+    stored = dictionary.encode_line(lines[0], add_if_not_exist=False)
+    for word in model.words(lines[0].split()):
+        text = "".join(map(model.text, word)).removeprefix("▁")
+        kept = SubwordSampler(model, dictionary, RATE, SymbolPattern.read(text))
+        for seed in range(20):
+            assert " ".join(word) in dictionary.string(kept.draw(stored, seed).tokens)
 
 
 SAMPLING = "--source-subword-sampling=0.3", "--target-subword-sampling=0.3"

@@ -32,15 +32,15 @@ COMPONENTS = {
     "fairseq_syntax.testing": "torch modules syntax_data.features syntax_data.trees",
     "fairseq_syntax.compat": "torch fairseq",
     "fairseq_syntax.encoder": "torch fairseq options modules",
-    "fairseq_syntax.data": "torch fairseq modules compat syntax_data.errors syntax_data.features syntax_data.data_bin "
-    "syntax_data.squad",
+    "fairseq_syntax.data": "torch fairseq modules compat syntax_data.errors syntax_data.text syntax_data.features "
+    "syntax_data.data_bin syntax_data.squad",
     "fairseq_syntax.models": "torch fairseq options modules encoder",
     "fairseq_syntax.criterions": "torch fairseq modules syntax_data.scoring",
     "fairseq_syntax.checkpoints": "torch fairseq models syntax_data.errors",
     "fairseq_syntax.inference": "torch fairseq modules compat data models checkpoints syntax_data.errors "
     "syntax_data.text syntax_data.trees syntax_data.controls syntax_data.features syntax_data.parsers",
-    "fairseq_syntax.tasks": "torch fairseq modules compat data models inference syntax_data.errors syntax_data.trees "
-    "syntax_data.features syntax_data.data_bin syntax_data.squad",
+    "fairseq_syntax.tasks": "torch fairseq modules compat data models inference syntax_data.errors syntax_data.text "
+    "syntax_data.trees syntax_data.features syntax_data.data_bin syntax_data.squad",
     "fairseq_syntax.commands": "…",
     "fairseq_syntax": "…",  # importing it registers everything
     "syntax_experiments": "",
