@@ -30,7 +30,7 @@ NO_RANGE = IM_HAUS[IM_HAUS.index("1\tin") :]
 
 
 def given(folder: Path, text: str, conllu: str) -> DependencyTree:
-    """What fairseq-syntax-parse writes, and fairseq-syntax-binarize reads, for a text of one line."""
+    """The dependency tree of a line that fairseq-syntax-parse writes."""
     (folder / "train.en").write_text(f"{text}\n", encoding="utf-8")
     (folder / "given.conllu").write_text(conllu, encoding="utf-8")
     parse.main([f"--input={folder}/train.en", "--parser=conllu", f"--parse-file={folder}/given.conllu"])
