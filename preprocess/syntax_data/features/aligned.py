@@ -69,8 +69,7 @@ def align_sentence(
             continue
         if not isinstance(parse, NoParse):
             try:
-                aligned.word_of, parse = _align(subwords, parse, FORMATS[kind])
-                aligned.words = FORMATS[kind].tokens(parse)
+                aligned.word_of, aligned.words, parse = _align(subwords, parse, FORMATS[kind])
                 if kind == TREES.name:
                     aligned.word_of_leaf = aligned.word_of
             except AlignmentError as error:
@@ -93,13 +92,13 @@ def align_sentence(
     return aligned
 
 
-def _align(subwords: Subwords, parse: Any, parses: ParseFormat) -> tuple[list[int], Any]:
-    """Return each subword's word, and the parse: over words where the text has these, and not its tokens."""
+def _align(subwords: Subwords, parse: Any, parses: ParseFormat) -> tuple[list[int], list[str], Any]:
+    """Return each subword's word, the words, and the parse: over words where the text has these, not its tokens."""
     tokens = parses.tokens(parse)
     if len(tokens) >= INFINITE:
         raise AlignmentError(f"expected fewer than {INFINITE} words in a line, found {len(tokens)}")
     try:
-        return align(subwords, tokens), parse
+        return align(subwords, tokens), tokens, parse
     except AlignmentError:
         if (over_words := parses.over_words(parse)) is not None:
             with suppress(AlignmentError):
