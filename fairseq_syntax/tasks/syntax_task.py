@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Optional
 
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.optim.amp_optimizer import AMPOptimizer
@@ -48,6 +49,14 @@ class SyntaxTaskConfig(FairseqDataclass):
         },
     )
 
+    matmul_precision: ChoiceEnum(["highest", "high", "medium"]) = field(  # type: ignore[valid-type]
+        default="highest",
+        metadata={
+            "help": "of float32 products, by torch (high: TF32 on a GPU; medium: bfloat16 on a CPU that has it); "
+            "default: highest"
+        },
+    )
+
     tpu: bool = II("common.tpu")
     ddp_backend: str = II("distributed_training.ddp_backend")
     tensorboard_logdir: Optional[str] = II("common.tensorboard_logdir")
@@ -84,9 +93,10 @@ class SyntaxTask(FairseqTask):
 
     @staticmethod
     def prepare_process(cfg: Any) -> None:
-        """Refuse ``--bf16``, and switch cuDNN's attention."""
+        """Refuse ``--bf16``, switch cuDNN's attention, and set the precision of products."""
         bfloat16.check_tpu(cfg.tpu)
         cudnn_attention.switch(cfg.cudnn_attention)
+        torch.set_float32_matmul_precision(str(cfg.matmul_precision))
 
     @property
     def texts(self) -> Sequence[DataBins]:
