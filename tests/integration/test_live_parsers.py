@@ -119,9 +119,8 @@ def test_udpipes_words_of_one_token_have_one_head(models):
 
 def test_tokens_that_udpipe_reads_as_several_words(models):
     line = Line(1, "Er wohnt im Haus . &apos;s ist Im am-Meer am")
-    given, raw = (
-        UdpipeParser(model=str(models["udpipe"]), pretokenized=pretokenized) for pretokenized in (True, False)
-    )
+    model = str(models["udpipe"])
+    given, raw = UdpipeParser(model=model, pretokenized=True, multiword=True), UdpipeParser(model=model)
     (found,) = given.parse([line])
     given.check(line, found)
     assert (found.dependencies.tokens, found.multiword, found.sentences) == (line.text.split(), 3, 1)
@@ -129,6 +128,12 @@ def test_tokens_that_udpipe_reads_as_several_words(models):
     same = [parser.parse([Line(1, "Die Stadt liegt am Meer .")]) for parser in (given, raw)]
     assert same[0] == same[1]
     assert same[0][0].multiword == 1
+    again = UdpipeParser.from_description(given.describe(), kinds=["conllu"], models=model, device=None)
+    assert again.parse([line]) == [found]
+    (unasked,) = UdpipeParser(model=model, pretokenized=True).parse([line])
+    assert (unasked.dependencies.tokens, unasked.multiword) == (line.text.split(), 0)
+    with pytest.raises(ValueError, match="--multiword: expected --pretokenized"):
+        UdpipeParser(model=model, multiword=True)
 
 
 def test_tokens_that_are_given_to_a_model_without_a_tokenizer(models, tmp_path):
@@ -136,6 +141,8 @@ def test_tokens_that_are_given_to_a_model_without_a_tokenizer(models, tmp_path):
     line = Line(1, "Er wohnt im Haus .")
     (found,) = UdpipeParser(model=str(model), pretokenized=True).parse([line])
     assert (found.dependencies.tokens, found.multiword) == (line.text.split(), 0)
+    with pytest.raises(ValueError, match="--multiword: expected a model with a tokenizer, found none in"):
+        UdpipeParser(model=str(model), pretokenized=True, multiword=True)
     with pytest.raises(RuntimeError, match="the model of UDPipe has no tokenizer: --pretokenized"):
         UdpipeParser(model=str(model)).parse([line])
 

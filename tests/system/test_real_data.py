@@ -173,7 +173,7 @@ def test_stanza_finds_multiword_tokens_among_those_that_are_given(tmp_path, caps
     """They are parsed as in raw text."""
     lines = ["I don't know .", "The man 's dog is n't here !", "Nothing &amp; everything , as we can't know ."]
     parsed = []
-    for options in (["--pretokenized"], []):
+    for options in (["--pretokenized", "--multiword"], []):
         text = tmp_path / f"x{len(options)}.en"
         text.write_text("\n".join(lines))
         parse.main(["--input", str(text), *STANZA, *options])

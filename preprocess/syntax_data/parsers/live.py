@@ -30,14 +30,29 @@ class LiveParser(Parser):
             library splits lines into sentences and tokens.
         max_tokens: lines of more tokens are not parsed.
         ner: whether to label named entities, if the library finds some.
+        multiword: whether to look for multi-word tokens among given tokens, too, if the library knows such.
+
+    Raises:
+        ValueError: `multiword` without `pretokenized`.
     """
 
     restartable = True
     finds_entities: ClassVar[bool] = False
+    splits_tokens: ClassVar[bool] = False
 
-    def __init__(self, *, pretokenized: bool = False, max_tokens: int = MAX_TOKENS, ner: bool = False):
+    def __init__(
+        self,
+        *,
+        pretokenized: bool = False,
+        max_tokens: int = MAX_TOKENS,
+        ner: bool = False,
+        multiword: bool = False,
+    ):
+        if multiword and not pretokenized:
+            raise ValueError("--multiword: expected --pretokenized; in raw text multi-word tokens are found without it")
         self.pretokenized = pretokenized
         self.max_tokens = max_tokens
+        self.multiword = multiword and self.splits_tokens
         self.word_labels = [NER] if ner and self.finds_entities else []
 
     @classmethod
@@ -46,9 +61,15 @@ class LiveParser(Parser):
             "--pretokenized",
             action="store_true",
             help="a line is one sentence of tokens with spaces between them, which are kept (default: the parser "
-            "splits lines into sentences and tokens); stanza and UDPipe read such a token as several words where they "
-            "would in raw text (im: in dem)",
+            "splits lines into sentences and tokens)",
         )
+        if cls.splits_tokens:
+            group.add_argument(
+                "--multiword",
+                action="store_true",
+                help="with --pretokenized: parse the words of a token (im: in dem) if the parser's tokenizer finds it "
+                "and them in the line",
+            )
         if cls.finds_entities:
             group.add_argument(
                 "--ner",
@@ -62,9 +83,10 @@ class LiveParser(Parser):
         if self.word_labels and CONLLU.name not in self.kinds:
             raise ValueError("--ner: expected dependency parses, whose CoNLL-U has the named entities, found none")
 
-    def _described_labels(self) -> dict[str, Any]:
-        """Return what :meth:`describe` has of the labels of words, if there are any."""
-        return {"word_labels": self.word_labels} if self.word_labels else {}
+    def _described_settings(self) -> dict[str, Any]:
+        """Return what :meth:`describe` has of the arguments, without those that are not used."""
+        used = {"multiword": self.multiword, "word_labels": self.word_labels}
+        return {"pretokenized": self.pretokenized, **{name: value for name, value in used.items() if value}}
 
 
 def add_device(group: Any) -> None:
@@ -78,6 +100,7 @@ def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
         "pretokenized": description.get("pretokenized", False),
         "max_tokens": description.get("settings", {}).get("max_tokens", MAX_TOKENS),
         "ner": NER in description.get("word_labels", ()),
+        "multiword": description.get("multiword", False),
     }
 
 

@@ -107,9 +107,8 @@ class SpacyParser(LiveParser):
             "lang": self.pipeline.lang,
             "model": {"name": f"{meta['lang']}_{meta['name']}", "version": meta["version"]},
             "pipeline": list(self.pipeline.pipe_names),
-            "pretokenized": self.pretokenized,
             "models": self._models,
-            **self._described_labels(),
+            **self._described_settings(),
         }
 
     @cached_property

@@ -30,7 +30,7 @@ class StanzaParser(LiveParser):
     """Dependency and constituency parses by stanza's pipelines.
 
     A multi-word token counts as one. Its head is from its word nearest to the root, and its place in the constituency
-    tree that word's; without dependency parses, its first word's. A given token is a multi-word token if stanza's
+    tree that word's; without dependency parses, its first word's. With `multiword`, a given token is one if stanza's
     tokenizer finds exactly this token in the line, and several words in it. The network is used only for `download`.
 
     Args:
@@ -47,6 +47,7 @@ class StanzaParser(LiveParser):
     """
 
     finds_entities = True
+    splits_tokens = True
 
     def __init__(
         self,
@@ -82,13 +83,16 @@ class StanzaParser(LiveParser):
                 pipeline = stanza.Pipeline(
                     self.lang,
                     processors=",".join(["tokenize", *self._stages]),
+                    tokenize_pretokenized=self.pretokenized and not self.multiword,
                     download_method=stanza.DownloadMethod.REUSE_RESOURCES if download else None,
                     verbose=False,
                     **({"dir": stanza_dir} if stanza_dir else {}),
                     **({"device": device} if device else {}),
                 )
-            if self.word_labels and "ner" not in pipeline.processors:
-                raise FileNotFoundError("no model for ner")  # of which stanza only warns
+            missing = {"ner"} if self.word_labels else set()
+            missing |= {_MULTIWORD} if self.multiword else set()
+            if missing := missing - set(pipeline.processors):  # of which stanza only warns
+                raise FileNotFoundError(f"no model for {', '.join(missing)}")
             return pipeline
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
             # A device that is not there cannot be downloaded.
@@ -119,6 +123,7 @@ class StanzaParser(LiveParser):
             pretokenized=args.pretokenized,
             max_tokens=args.max_tokens,
             ner=args.ner,
+            multiword=args.multiword,
             device=args.device,
             stanza_dir=args.stanza_dir,
             download=args.download,
@@ -130,9 +135,8 @@ class StanzaParser(LiveParser):
     ) -> StanzaParser:
         settings = recorded_settings(description)
         wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
-        stages = description.get("processors", ())
-        recorded = [stage for stage in stages if stage in _KINDS]
-        multiword = not settings["pretokenized"] or _MULTIWORD in stages
+        recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
+        multiword = settings["multiword"] or not settings["pretokenized"]
         return cls(
             lang=description["lang"],
             # The place of a multi-word token in a tree depends on whether dependencies are parsed, too.
@@ -149,10 +153,9 @@ class StanzaParser(LiveParser):
             "name": "stanza",
             "version": stanza.__version__,
             "lang": self.lang,
-            "processors": [*[_MULTIWORD] * (self.pretokenized and self._has_multiword), *self._stages],
-            "pretokenized": self.pretokenized,
+            "processors": self._stages,
             "models": self._models,
-            **self._described_labels(),
+            **self._described_settings(),
         }
 
     @cached_property
@@ -164,11 +167,6 @@ class StanzaParser(LiveParser):
             models[name] = {key: file_hash(path) for key, path in paths.items() if path and os.path.isfile(path)}
         return models
 
-    @property
-    def _has_multiword(self) -> bool:
-        """True if tokens of the language may have several words."""
-        return _MULTIWORD in self.pipeline.processors
-
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
         parses: list[Parse | NoParse] = [NoParse("empty")] * len(lines)
         work = self._tokens(lines) if self.pretokenized else self._raw(lines)
@@ -178,18 +176,19 @@ class StanzaParser(LiveParser):
 
     def _tokens(self, lines: Sequence[Line]) -> Iterable[tuple[int, Parse | NoParse]]:
         tokens = {i: found for i, line in enumerate(lines) if (found := line.text.split())}
-        words = dict(zip(tokens, self._multiword([lines[i].text for i in tokens]), strict=True))
+        words: dict[int, list[list[str] | None]] = {i: [None] * len(found) for i, found in tokens.items()}
+        if self.multiword:
+            words = dict(zip(tokens, self._words([lines[i].text for i in tokens]), strict=True))
         kept = sorted(tokens, key=lambda i: len(tokens[i]))  # stanza's tagger does not batch by length
         given = [_document(tokens[i], words[i]) for i in kept]
         for i, document in zip(kept, self.pipeline.bulk_process(given, processors=self._stages), strict=True):
             yield i, self._parse(document.sentences, [tokens[i]])
 
-    def _multiword(self, lines: Sequence[str]) -> Iterable[list[list[str] | None]]:
-        """Return for each line the words of each token that is a multi-word token to stanza's tokenizer, too."""
+    def _words(self, lines: Sequence[str]) -> Iterable[list[list[str] | None]]:
+        """Yield for each line the words of each token that is a multi-word token to stanza's tokenizer, too."""
         texts = [RawText.of(line) for line in lines]
-        documents = self._tokenize([text.text for text in texts]) if self._has_multiword else [None] * len(texts)
-        for text, document in zip(texts, documents, strict=True):
-            tokens = [token for sentence in document.sentences for token in sentence.tokens] if document else []
+        for text, document in zip(texts, self._tokenize([text.text for text in texts]), strict=True):
+            tokens = [token for sentence in document.sentences for token in sentence.tokens]
             words = {(t.start_char, t.end_char): [word.text for word in t.words] for t in tokens if len(t.words) > 1}
             yield text.at_tokens(words)
 

@@ -18,17 +18,18 @@ from syntax_data.trees.tree import NoParse
 class UdpipeParser(LiveParser):
     """Dependency parses by UDPipe 1 (Straka and Straková 2017), from ufal.udpipe.
 
-    A multi-word token has its head from its word nearest to the root. A given token is a multi-word token if the
-    model's tokenizer, if it has one, finds exactly this token in the line, and several words in it.
+    A multi-word token has its head from its word nearest to the root. With `multiword`, a given token is one if the
+    model's tokenizer finds exactly this token in the line, and several words in it.
 
     Args:
         model: file of the model.
         settings: of :class:`LiveParser`.
 
     Raises:
-        ValueError: ufal.udpipe or the model cannot be loaded.
+        ValueError: ufal.udpipe or the model cannot be loaded, or the model has no tokenizer, which `multiword` needs.
     """
 
+    splits_tokens = True
     kinds = (CONLLU.name,)
 
     def __init__(self, *, model: str, **settings: Any):
@@ -44,6 +45,8 @@ class UdpipeParser(LiveParser):
         self._model = udpipe.Model.load(model)
         if self._model is None:
             raise ValueError(f"--model {model}: expected a model of UDPipe 1, found a file that it cannot load")
+        if self.multiword and self._model.newTokenizer("") is None:
+            raise ValueError(f"--multiword: expected a model with a tokenizer, found none in {model}")
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:
@@ -52,7 +55,12 @@ class UdpipeParser(LiveParser):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> UdpipeParser:
-        return cls(model=args.model, pretokenized=args.pretokenized, max_tokens=args.max_tokens)
+        return cls(
+            model=args.model,
+            pretokenized=args.pretokenized,
+            max_tokens=args.max_tokens,
+            multiword=args.multiword,
+        )
 
     @classmethod
     def from_description(
@@ -70,7 +78,7 @@ class UdpipeParser(LiveParser):
             "name": "udpipe",
             "version": f"{version.major}.{version.minor}.{version.patch}",
             "model": {"file": os.path.basename(self._path), "sha256": file_hash(self._path)},
-            "pretokenized": self.pretokenized,
+            **self._described_settings(),
         }
 
     def parse(self, lines: Sequence[Line]) -> list[Parse | NoParse]:
@@ -121,7 +129,8 @@ class UdpipeParser(LiveParser):
         if not tokens:
             return [], []
         sentence = self._udpipe.Sentence()
-        for token, words in zip(tokens, self._multiword(RawText.of(line)), strict=True):
+        of_tokens = self._words(RawText.of(line)) if self.multiword else [None] * len(tokens)
+        for token, words in zip(tokens, of_tokens, strict=True):
             first = len(sentence.words)  # word 0 is the root
             for word in words or [unescape_moses(token)[0]]:
                 sentence.addWord(word)
@@ -129,10 +138,9 @@ class UdpipeParser(LiveParser):
                 sentence.multiwordTokens.append(self._udpipe.MultiwordToken(first, first + len(words) - 1, token))
         return [sentence], [tokens]
 
-    def _multiword(self, text: RawText) -> list[list[str] | None]:
+    def _words(self, text: RawText) -> list[list[str] | None]:
         """Return the words of each token of a line that is a multi-word token to the tokenizer, too."""
-        tokenizer = self._model.newTokenizer("ranges")
-        sentences = self._tokenize(text, tokenizer) if tokenizer else []
+        sentences = self._tokenize(text, self._model.newTokenizer("ranges"))
         return text.at_tokens(
             {
                 _place(token): [word.form for word in sentence.words[token.idFirst : token.idLast + 1]]

@@ -68,9 +68,9 @@ def sentence(text: str, tokens: str, heads: Sequence[int | None], brackets: str 
 class Pipeline:
     """Returns its documents, by text; of stanza's own, sentences in which each word depends on the one before."""
 
-    def __init__(self, documents: dict[str, list[Sentence]] | None = None, processors: Sequence[str] = ()):
+    def __init__(self, documents: dict[str, list[Sentence]] | None = None):
         self.documents = {text: SimpleNamespace(sentences=sentences) for text, sentences in (documents or {}).items()}
-        self.processors: dict[str, Any] = {name: SimpleNamespace(config={}) for name in processors}
+        self.processors: dict[str, Any] = {}
         self.calls: list[tuple[str, list[Any]]] = []
 
     def bulk_process(self, documents: Iterable[Any], processors: str | Sequence[str]) -> list[Any]:
@@ -214,8 +214,8 @@ def test_tokens_that_stanza_reads_as_several_words(line, tokenized, words):
         split = {"zum": ["zu", "dem"]}.get(text, [f"{text}{word.id - token.words[0].id + 1}" for word in token.words])
         for word, form in zip(token.words, split, strict=False):
             word.text = form
-    pipeline = Pipeline({read: [made] if made.tokens else []}, processors=["tokenize", "mwt"])
-    with_words = parser(pipeline, pretokenized=True)
+    pipeline = Pipeline({read: [made] if made.tokens else []})
+    with_words = parser(pipeline, pretokenized=True, multiword=True)
     (found,) = with_words.parse(lines(line))
     tokens, heads, trees = parsed(found)
     assert given_words(pipeline) == [[word for of_token in words for word in of_token]]
@@ -227,21 +227,21 @@ def test_tokens_that_stanza_reads_as_several_words(line, tokenized, words):
 
 
 @pytest.mark.parametrize(
-    ("pretokenized", "recorded", "started"),
+    ("settings", "recorded", "started"),
     [
-        (True, "pos,lemma,depparse,constituency", "mwt,pos,constituency"),
-        (True, "mwt,pos,lemma,depparse,constituency", "mwt,pos,lemma,depparse,constituency"),
-        (False, "pos,lemma,depparse,constituency", "pos,lemma,depparse,constituency"),
-        (False, "", "pos,constituency"),
+        ({"pretokenized": True}, "pos,lemma,depparse,constituency", "pos,constituency"),
+        ({"pretokenized": True, "multiword": True}, "pos,lemma,depparse,constituency", None),
+        ({"pretokenized": False}, "pos,lemma,depparse,constituency", None),
+        ({"pretokenized": False}, "", "pos,constituency"),
     ],
 )
-def test_trees_of_new_text_are_made_beside_the_dependencies_they_depend_on(
-    monkeypatch, pretokenized, recorded, started
-):
-    monkeypatch.setattr(StanzaParser, "_make_pipeline", lambda *_, **__: Pipeline(processors=["tokenize", "mwt"]))
-    description = {"lang": "xx", "pretokenized": pretokenized, "processors": recorded.split(",")}
+def test_trees_of_new_text_are_made_beside_the_dependencies_they_depend_on(monkeypatch, settings, recorded, started):
+    monkeypatch.setattr(StanzaParser, "_make_pipeline", lambda *_, **__: Pipeline())
+    description = {"lang": "xx", **settings, "processors": recorded.split(",")}
     again = StanzaParser.from_description(description, kinds=["trees"], models=None, device=None)
-    assert again.describe()["processors"] == started.split(",")
+    described = again.describe()
+    assert described["processors"] == (started or recorded).split(",")
+    assert {name: described[name] for name in settings} == settings
 
 
 def heads(*values: int | None) -> Any:
