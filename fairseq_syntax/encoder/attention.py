@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.modules.attention import ExpertMixture, choose
-from fairseq_syntax.modules.biases import BatchBiases, BiasTable, RelativePosition, sum_of_tables
+from fairseq_syntax.modules.biases import BatchBiases, BiasTable, RelativePosition, columns_of_sums, sum_of_tables
 from fairseq_syntax.modules.gate_norm import RunningStatistics
 from fairseq_syntax.modules.gates import GLOBAL_COMBINATIONS, Gate, SyntaxGate, TokenGate, uniform_weights
 
@@ -140,7 +140,9 @@ class SyntaxAttention(MultiheadAttention):
         joined: list[Any] = []
         if self._joined:
             tables: Any = [self.experts[name] for name in self._joined]
-            joined = [sum_of_tables(tables, [shared.pop(name) for name in self._joined])]
+            buckets = [shared.pop(name) for name in self._joined]
+            columns = syntax.once(self._joined, lambda: columns_of_sums(tables, buckets))
+            joined = [sum_of_tables(tables, columns)]
         own = [self.experts[name](b, x) if name in self.experts else b for name, b in shared.items()]
         return syntax.with_biases([*joined, *own])
 

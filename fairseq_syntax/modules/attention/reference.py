@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.modules.attention.interface import AttentionImplementation, AttentionResult, ExpertMixture
-from fairseq_syntax.modules.numerics import at_least_float32
+from fairseq_syntax.modules.numerics import at_least_float32, softmax
 
 
 class ReferenceAttention(AttentionImplementation):
@@ -36,7 +36,7 @@ class ReferenceAttention(AttentionImplementation):
         experts, factors = x[:, : mixture.heads].unsqueeze(2), mixture.biases.expert_factors(with_global=has_global)
         if factors is not None:
             experts = experts * factors
-        experts = (experts + mixture.biases.expert_biases(x.dtype, with_global=has_global)).softmax(dim=-1)
+        experts = softmax(experts + mixture.biases.expert_biases(x.dtype, with_global=has_global))
         if mixture.syntax_dropout is not None:
             each = list(experts.unbind(dim=2))
             for k in range(len(mixture.biases.biases)):
@@ -49,7 +49,7 @@ class ReferenceAttention(AttentionImplementation):
         mixed, padding = None if experts is None else mixture.mix(experts), mixture.biases.padding_bias(x.dtype)
 
         def attend_globally(x: Tensor) -> Tensor:
-            return mixture.drop_experts((x if padding is None else x + padding).softmax(dim=-1))
+            return mixture.drop_experts(softmax(x if padding is None else x + padding))
 
         return mixture.with_global_heads(mixed, x[:, mixture.heads :], attend_globally)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairseq_syntax.modules.attention.interface import AttentionResult, ExpertMixture
 from fairseq_syntax.modules.attention.reference import ReferenceAttention
+from fairseq_syntax.modules.numerics import softmax
 
 #: Below this share of a row's global attention that a mask lets pass, precision would be lost.
 _SMALLEST_SHARE = 1e-12
@@ -38,7 +39,7 @@ class SharedAttention(ReferenceAttention):
 
     def weights(self, x: Tensor, mixture: ExpertMixture) -> Tensor:
         padding = mixture.biases.padding_bias(x.dtype)
-        attention = (x if padding is None else x + padding).softmax(dim=-1)
+        attention = softmax(x if padding is None else x + padding)
         raw = attention[:, : mixture.heads]
         passed = [raw * bias.normal_mask for bias in mixture.biases.biases]
         shares = [part.sum(dim=-1, keepdim=True) for part in passed]

@@ -18,6 +18,7 @@ from fairseq_syntax.modules.biases.bias_tables import (
     TreeHeight,
     TreePath,
     WordBoundary,
+    columns_of_sums,
     sum_of_tables,
 )
 from fairseq_syntax.modules.biases.lisa import PredictedParent
@@ -40,5 +41,6 @@ __all__ = [
     "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "PairValues", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
     "SyntaxAwareLocalAttention", "SyntaxBias", "TableBias", "TreeEdge", "TreeHeight", "TreePath", "TreeWalk",
-    "WalkTable", "WordBoundary", "bias_names", "bias_options", "bias_type", "register_syntax_bias", "sum_of_tables",
+    "WalkTable", "WordBoundary", "bias_names", "bias_options", "bias_type", "columns_of_sums",
+    "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

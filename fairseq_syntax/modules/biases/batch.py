@@ -120,7 +120,7 @@ class BatchBiases:
         if (padding := self.padding) is None:
             return None
         n = padding.shape[1]
-        bias = self._cached(("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=_aligned(n)))
+        bias = self.once(("padding", dtype), lambda: numerics.padding_bias(padding, dtype, width=_aligned(n)))
         return (bias if aligned else bias[:, :n])[:, None, None]
 
     def expert_biases(self, dtype: torch.dtype, *, with_global: bool, aligned: bool = False) -> Tensor:
@@ -139,14 +139,14 @@ class BatchBiases:
             bias = bias if padding is None else bias + padding.unsqueeze(2)
             return bias[..., : bias.shape[-2]]
 
-        return self._cached(("biases", dtype, with_global, aligned), compute)
+        return self.once(("biases", dtype, with_global, aligned), compute)
 
     def expert_factors(self, *, with_global: bool) -> Tensor | None:
         """f of all experts, in the shape of :meth:`expert_biases`; ``None`` if all are 1."""
         factors = [bias.factor for bias in self.biases]
         if all(factor is None for factor in factors):
             return None
-        return self._cached(("factors", with_global), lambda: self._of_experts(factors, 1.0, with_global=with_global))
+        return self.once(("factors", with_global), lambda: self._of_experts(factors, 1.0, with_global=with_global))
 
     def split(self, size: int) -> list[BatchBiases]:
         """Biases, each an :class:`AttentionBias` without a factor and values, of groups of `size` sentences."""
@@ -163,7 +163,7 @@ class BatchBiases:
             groups = zip(zip(*biases, strict=True), has_parse, paddings, strict=True)
             return [BatchBiases(group, known, padding=padding) for group, known, padding in groups]
 
-        return self._cached(("groups", size), compute)
+        return self.once(("groups", size), compute)
 
     def _of_experts(
         self, parts: Sequence[Tensor | None], neutral: float, *, with_global: bool, aligned: bool = False
@@ -178,8 +178,8 @@ class BatchBiases:
             return stacked
         return F.pad(stacked, (0, more, 0, 0, int(with_global), 0), value=neutral)
 
-    def _cached(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which runs once."""
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """The result of `compute`, which the first call with this key runs, in any layer."""
         if key not in self._cache:
             self._cache[key] = compute()
         return self._cache[key]

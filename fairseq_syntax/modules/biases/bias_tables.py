@@ -58,21 +58,30 @@ class BiasTable(nn.Module):
 
     def forward(self, buckets: Buckets, query: Tensor | None = None) -> AttentionBias:
         """The bias, ``(batch or 1, heads, n, n)`` in float32 at least, 0 where there is no bucket."""
-        return sum_of_tables([self], [buckets])
+        return sum_of_tables([self], columns_of_sums([self], [buckets]))
 
 
-def sum_of_tables(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> AttentionBias:
+def sum_of_tables(tables: Sequence[BiasTable], columns: Tensor) -> AttentionBias:
     """Return the sum of the biases of several tables, which one lookup finds.
 
     Tables of a and b buckets become one of (a + 1)·(b + 1) sums, far fewer than a batch has pairs of positions.
+
+    Args:
+        columns: of :func:`columns_of_sums`.
     """
     scaled = (table.scaled(at_least_float32(table.weight)) for table in tables)
     sums, *others = (F.pad(of_buckets, (1, 0)) for of_buckets in scaled)  # column 0: there is no bucket
-    columns, *of_others = (of_table.numbers + 1 for of_table in buckets)
-    for other, more in zip(others, of_others, strict=True):
+    for other in others:
         sums = (sums.unsqueeze(2) + other.unsqueeze(1)).flatten(1)
-        columns = columns * other.shape[1] + more
     return AttentionBias(bias=columns_of(sums, columns))
+
+
+def columns_of_sums(tables: Sequence[BiasTable], buckets: Sequence[Buckets]) -> Tensor:
+    """Return the columns of :func:`sum_of_tables` for buckets of each table, ``(batch, n, n)``."""
+    columns, *others = (of_table.numbers + 1 for of_table in buckets)
+    for table, more in zip(tables[1:], others, strict=True):
+        columns = columns * (table.weight.shape[1] + 1) + more
+    return columns
 
 
 def columns_of(table: Tensor, numbers: Tensor) -> Tensor:
@@ -131,9 +140,12 @@ class RelativePosition(TableBias):
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (position,) = features
+        position = position.int()
         offset = position.unsqueeze(1) - position.unsqueeze(2)
         distance = offset.abs()
-        wide = torch.stack([distance >= least for least in _WIDE]).sum(dim=0)  # nothing is sent to a GPU
+        wide = torch.stack([distance >= least for least in _WIDE]).sum(
+            dim=0, dtype=torch.int
+        )  # nothing is sent to a GPU
         return Buckets(_FARTHEST + offset.sign() * (distance.clamp(max=_LARGEST_OWN) + wide))
 
 

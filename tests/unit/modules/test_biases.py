@@ -31,6 +31,7 @@ from fairseq_syntax.modules.biases import (
     TreeWalk,
     WordBoundary,
     bias_names,
+    columns_of_sums,
     register_syntax_bias,
     sum_of_tables,
 )
@@ -252,7 +253,7 @@ def test_one_lookup_finds_the_sum_of_tables(count):
     for table in tables:
         torch.nn.init.normal_(table.weight)
     buckets = [Buckets(torch.randint(UNKNOWN, most, (batch, 6, 6))) for most, batch in sizes]
-    joined = sum_of_tables(tables, buckets).bias
+    joined = sum_of_tables(tables, columns_of_sums(tables, buckets)).bias
     apart = sum(table(of_table).bias for table, of_table in zip(tables, buckets, strict=True))
     assert torch.equal(joined, apart)
     weights = [table.weight for table in tables]
