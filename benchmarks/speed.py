@@ -37,6 +37,7 @@ import torch
 from fairseq_syntax.data.composition import compose
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.modules.syntax_batch import SPECIAL, SyntaxBatch
+from fairseq_syntax.tasks.cpu_memory import keep_freed_memory
 from random_models import (
     PAPERS,
     ROBERTAS,
@@ -206,6 +207,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of torch on a CPU (default: all cores)")
     args = parser.parse_args()
     be_quiet()
+    keep_freed_memory()
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     kind = Classifier if args.roberta else System

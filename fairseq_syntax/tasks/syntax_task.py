@@ -25,6 +25,7 @@ from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.models.cpu_dropout import use_fast_dropout
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks import validation_log
+from fairseq_syntax.tasks.cpu_memory import keep_freed_memory
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,14 @@ class SyntaxTaskConfig(FairseqDataclass):
         metadata={
             "help": "dropout on a CPU: from 16 random bits an entry, probabilities in multiples of 2^-16 (fast), or "
             "torch's, from 64 bits; default: fast"
+        },
+    )
+
+    cpu_memory: ChoiceEnum(["keep", "system"]) = field(  # type: ignore[valid-type]
+        default="keep",
+        metadata={
+            "help": "freed memory in training on a CPU: keep it for later, or as the system's malloc, which returns "
+            "much of it (system); default: keep"
         },
     )
 
@@ -194,6 +203,8 @@ class SyntaxTask(FairseqTask):
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)
+        if self.cfg.cpu_memory == "keep" and next(model.parameters()).device.type == "cpu":
+            keep_freed_memory()
         if syntax := syntax_of(model):
             syntax.begin_epoch(epoch)
 
