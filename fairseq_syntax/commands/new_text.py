@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import warnings
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from fairseq_syntax.inference.reader import NEW_TEXT_OPTIONS
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.commands.main import UsageError
-from syntax_data.errors import InputError
+from syntax_data.errors import InputError, describe_path
 from syntax_data.features.aligned import Settings
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
 
@@ -64,6 +65,7 @@ def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:
         UsageError: two kinds of subwords were asked for.
     """
     utils.import_user_module(args)
+    warnings.filterwarnings("ignore", "'pin_memory' argument")  # which fairseq asks for on a CPU, too
     given = {name: value for name, value in vars(args).items() if value is not None}
     asked = {name: given[name] for name in (*SUBWORD_FILES, *NEW_TEXT_OPTIONS) if name in given}
     kinds = [kind for option, (kind, _) in SUBWORD_FILES.items() if option in asked]
@@ -72,6 +74,9 @@ def load(args: argparse.Namespace, **options: Any) -> SyntaxHubInterface:
     asked |= {"bpe": kinds[0]} if kinds else {}
     asked |= {name: None if given[name] == _NONE else given[name] for name in ("tokenizer", "bpe") if name in given}
     paths = utils.split_paths(args.path)
+    for path in paths:
+        if not os.path.isfile(path):
+            raise InputError(path, None, f"expected a checkpoint, found {describe_path(path)}")
     folder = os.path.dirname(paths[0]) or "."
     if args.data is None and not glob.glob(f"{glob.escape(folder)}/dict.*.txt"):
         raise InputError(

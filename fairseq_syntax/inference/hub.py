@@ -16,6 +16,7 @@ import numpy as np
 from fairseq import file_utils, hub_utils, utils
 from fairseq.data import encoders
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.dataclass.constants import GENERATION_CONSTRAINTS_CHOICES
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf, open_dict
@@ -67,7 +68,10 @@ class SyntaxHubInterface(GeneratorHubInterface):
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam, verbose, on_too_long=on_too_long, **kwargs)[0]
-        source = self.read_lines(sentences, on_too_long=on_too_long, constraints=bool(kwargs.get("constraints")))
+        if (constraints := kwargs.get("constraints")) not in (None, *GENERATION_CONSTRAINTS_CHOICES):
+            expected = " or ".join(map(str, GENERATION_CONSTRAINTS_CHOICES))
+            raise ValueError(f"constraints: expected {expected}, with phrases after tabs, found {constraints!r}")
+        source = self.read_lines(sentences, on_too_long=on_too_long, constraints=constraints is not None)
         hypotheses = self.translate_lines(source, beam, verbose, **kwargs)
         return [self.decode(found[0]["tokens"]) if found else "" for found in hypotheses]
 

@@ -113,7 +113,7 @@ class SourceReader:
             found = numbers.get(label, UNKNOWN)
             if found == UNKNOWN and numbers and (feature, label) not in self._unknown:
                 self._unknown.add((feature, label))
-                logger.warning("%s %s: not in the data-bin; words with it are read as without it", feature, label)
+                logger.warning("%s %s: not in the data-bin; its words have an unknown label", feature, label)
             return found
 
         return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +26,8 @@ from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_task import SyntaxTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 from syntax_data.text.symbols import SymbolPattern
+
+logger = logging.getLogger(__name__)
 
 
 @register_task("syntax_translation", dataclass=SyntaxTranslationConfig)
@@ -85,9 +88,7 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
             if not 0 <= rate <= 1:
                 raise ValueError(f"--{side}-subword-sampling: expected a number from 0 to 1, found {rate}")
         if self.cfg.subword_model and not any(rates):
-            raise ValueError(
-                "--subword-model: expected --source-subword-sampling or --target-subword-sampling beside it"
-            )
+            logger.warning("--subword-model is not used: both rates of subword sampling are 0")
         return rates
 
     def _sample_subwords(self, pairs: LanguagePairDataset) -> SampledPairs:

@@ -113,6 +113,15 @@ def test_a_resumed_training_draws_as_an_unbroken_one(corpus, data_bin, tmp_path,
     assert all(torch.equal(broken[name], weight) for name, weight in whole.items())
 
 
+def test_a_rate_of_zero_draws_nothing(corpus, data_bin, tmp_path, caplog):
+    rates = [f"{option.partition('=')[0]}=0" for option in SAMPLING]
+    commands.train(data_bin, tmp_path / "zero", "--max-update=2", *rates, models_of(corpus))
+    assert "--subword-model is not used" in caplog.text
+    commands.train(data_bin, tmp_path / "plain", "--max-update=2")
+    zero, plain = (commands.parameters(tmp_path / name / "checkpoint_last.pt") for name in ("zero", "plain"))
+    assert all(torch.equal(zero[name], weight) for name, weight in plain.items())
+
+
 def test_what_cannot_be_drawn_is_refused_or_counted(corpus, data_bin, tmp_path, caplog):
     codes = tmp_path / "codes"
     codes.write_text("#version: 0.3\na b\n")
@@ -122,7 +131,6 @@ def test_what_cannot_be_drawn_is_refused_or_counted(corpus, data_bin, tmp_path, 
         ([models_of(corpus), "--num-batch-buckets=2"], ValueError, "expected no --load-alignments, no --num-batch-b"),
         ([models_of(corpus), "--valid-subset=valid,train"], ValueError, "and a --valid-subset without train"),
         ([models_of(corpus), "--target-subword-sampling=1.5"], ValueError, "--target-subword-sampling: .*found 1.5"),
-        ([models_of(corpus), *(f"{s.partition('=')[0]}=0" for s in SAMPLING)], ValueError, "--subword-model: expected"),
         (["--subword-model=nowhere"], InputError, "nowhere: expected a model of subwords, found "),
         ([f"--subword-model={codes}"], InputError, "codes: expected a model of sentencepiece or merges .*neither"),
         ([f"--subword-model={data_bin / 'dict.src.txt'}"], InputError, "expected the model.*splits .* of [0-9]* words"),

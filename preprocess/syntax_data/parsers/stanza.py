@@ -22,6 +22,7 @@ _NEEDS = {"depparse": ("pos", "lemma"), "constituency": ("pos",)}
 _BIO = {"E": "I", "S": "B"}
 # stanza's tokenizer replaces longer words by <UNK>, as all words of a batch are padded to the longest; so do we.
 _LONGEST_WORD = 1000
+_REMEDY = "fairseq-syntax-parse --download fetches models, --stanza-dir (or --parser-models) names their folder"
 #: stanza's processor that splits multi-word tokens; languages without such tokens have none.
 _MULTIWORD = "mwt"
 
@@ -97,7 +98,7 @@ class StanzaParser(LiveParser):
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
             # A device that is not there cannot be downloaded.
             known = download or isinstance(error, (RuntimeError, AssertionError))
-            hint = "" if known else "; fairseq-syntax-parse --download fetches models, --stanza-dir names their folder"
+            hint = "" if known else f"; {_REMEDY}"
             wanted = ", ".join(stage for stage in self._stages if stage in (*_KINDS, "ner"))
             raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
 
