@@ -107,6 +107,7 @@ def peak_memory(kind: type[System], chosen: str, size: int, cpu: bool) -> float:
 
 def _peak_memory(kind: type[System], chosen: str, size: int, cpu: bool) -> float:
     be_quiet()
+    keep_freed_memory()
     shape, tokens = SIZES[kind][size]
     system = kind(chosen, shape, cpu=cpu)
     batches = kind.batches(tokens, 3)

@@ -55,7 +55,7 @@ class SizeLimit(TorchDispatchMode):
             if self._left < 0:
                 raise InputError(
                     self._path, None, "expected options of a model that is as large as its weights, found those of a "
-                    "larger one; --model-overrides gives others"
+                    "larger one; --model-overrides gives others, such as \"{'max_source_positions': 1024}\""
                 )  # fmt: skip
         return func(*args, **kwargs)
 

@@ -68,10 +68,10 @@ class SyntaxHubInterface(GeneratorHubInterface):
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam, verbose, on_too_long=on_too_long, **kwargs)[0]
-        if (constraints := kwargs.get("constraints")) not in (None, *GENERATION_CONSTRAINTS_CHOICES):
+        if (constraints := kwargs.get("constraints")) and constraints not in [*GENERATION_CONSTRAINTS_CHOICES]:
             expected = " or ".join(map(str, GENERATION_CONSTRAINTS_CHOICES))
             raise ValueError(f"constraints: expected {expected}, with phrases after tabs, found {constraints!r}")
-        source = self.read_lines(sentences, on_too_long=on_too_long, constraints=constraints is not None)
+        source = self.read_lines(sentences, on_too_long=on_too_long, constraints=bool(constraints))
         hypotheses = self.translate_lines(source, beam, verbose, **kwargs)
         return [self.decode(found[0]["tokens"]) if found else "" for found in hypotheses]
 

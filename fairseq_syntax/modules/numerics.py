@@ -11,7 +11,8 @@ from torch import Tensor, nn
 #: Marks a position that has no feature, in batches only (never in files).
 UNKNOWN = -1
 
-_VECTOR = 16  # numbers of float32
+#: How many numbers in float32 a vector of this CPU has, as torch uses it.
+_VECTOR = {"AVX512": 16, "AVX2": 8}.get(torch.backends.cpu.get_cpu_capability(), 0)
 
 
 def is_asynchronous(device: torch.device) -> bool:
@@ -38,11 +39,11 @@ def at_least_float32(x: Tensor) -> Tensor:
 def softmax(x: Tensor) -> Tensor:
     """Return the softmax over the last dimension.
 
-    torch takes ten times as long on a CPU for rows shorter than a vector of AVX-512, in the gradient, too; so they are
-    padded.
+    torch takes up to ten times as long on a CPU for rows in float32 that are shorter than its vectors, in the gradient,
+    too; so they are padded.
     """
     n = x.shape[-1]
-    if n >= _VECTOR or is_asynchronous(x.device):
+    if n >= _VECTOR or x.device.type != "cpu" or x.dtype != torch.float32:
         return x.softmax(dim=-1)
     return F.pad(x, (0, _VECTOR - n), value=-torch.inf).softmax(dim=-1)[..., :n]
 

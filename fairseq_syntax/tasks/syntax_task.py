@@ -61,8 +61,8 @@ class SyntaxTaskConfig(FairseqDataclass):
     matmul_precision: ChoiceEnum(["highest", "high", "medium"]) = field(  # type: ignore[valid-type]
         default="highest",
         metadata={
-            "help": "of float32 products, by torch (high: TF32 on a GPU; medium: bfloat16 on a CPU that has it); "
-            "default: highest"
+            "help": "of float32 products in training, by torch (high: TF32 on a GPU; medium: bfloat16 on a CPU that "
+            "has it); default: highest"
         },
     )
 
@@ -102,10 +102,9 @@ class SyntaxTask(FairseqTask):
 
     @staticmethod
     def prepare_process(cfg: Any) -> None:
-        """Refuse ``--bf16``, switch cuDNN's attention, and set the precision of products."""
+        """Refuse ``--bf16``, and switch cuDNN's attention."""
         bfloat16.check_tpu(cfg.tpu)
         cudnn_attention.switch(cfg.cudnn_attention)
-        torch.set_float32_matmul_precision(str(cfg.matmul_precision))
 
     @property
     def texts(self) -> Sequence[DataBins]:
@@ -205,6 +204,7 @@ class SyntaxTask(FairseqTask):
         super().begin_epoch(epoch, model)
         if self.cfg.cpu_memory == "keep" and next(model.parameters()).device.type == "cpu":
             keep_freed_memory()
+        torch.set_float32_matmul_precision(str(self.cfg.matmul_precision))
         if syntax := syntax_of(model):
             syntax.begin_epoch(epoch)
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 
 import pytest
-import torch
-from torch import nn
-
-from fairseq_syntax.tasks import syntax_task
-from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 
 #: The page faults of a second step, which uses as much memory as the first.
 STEPS = """
@@ -30,20 +26,10 @@ print(step())
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs glibc's malloc")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc's malloc")
 def test_memory_is_kept_for_the_next_step():
     faults = [
         int(subprocess.run([sys.executable, "-c", STEPS.format(call=call)], capture_output=True, check=True).stdout)
         for call in ("", "keep_freed_memory()")
     ]
-    assert faults[1] < 100 < faults[0]
-
-
-@pytest.mark.parametrize(("option", "device", "kept"), [("keep", "cpu", 1), ("system", "cpu", 0), ("keep", "meta", 0)])
-def test_it_is_kept_in_trainings_on_a_cpu_alone(monkeypatch, option, device, kept):
-    calls = []
-    monkeypatch.setattr(syntax_task, "keep_freed_memory", lambda: calls.append(1))
-    task = SyntaxTranslationTask(SyntaxTranslationConfig(cpu_memory=option), None, None)
-    assert not calls
-    task.begin_epoch(1, nn.Linear(1, 1, device=torch.device(device)))
-    assert len(calls) == kept
+    assert 10 * faults[1] < faults[0]

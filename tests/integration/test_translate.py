@@ -233,7 +233,7 @@ def test_translate_in_python_has_the_same_options(trained):
         hub.translate(first, on_too_long="cut")
     with pytest.raises(TypeError, match="bem: there is no such option of generation"):
         hub.translate("", bem=3)
-    with pytest.raises(ValueError, match="constraints: expected ordered or unordered, .*found True"):
+    with pytest.raises(ValueError, match=r"constraints: expected ordered or unordered, .*found True"):
         hub.translate(first, constraints=True)
     word = Path(trained.data / "dict.tgt.txt").read_text().split()[0]
     assert word not in expected[0].split()

@@ -179,7 +179,7 @@ class BatchBiases:
         return F.pad(stacked, (0, more, 0, 0, int(with_global), 0), value=neutral)
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
-        """The result of `compute`, which the first call with this key runs, in any layer."""
+        """The result of `compute`, which only the first call with this key runs."""
         if key not in self._cache:
             self._cache[key] = compute()
         return self._cache[key]

@@ -90,17 +90,17 @@ class StanzaParser(LiveParser):
                     **({"dir": stanza_dir} if stanza_dir else {}),
                     **({"device": device} if device else {}),
                 )
-            missing = {"ner"} if self.word_labels else set()
-            missing |= {_MULTIWORD} if self.multiword else set()
-            if missing := missing - set(pipeline.processors):  # of which stanza only warns
-                raise FileNotFoundError(f"no model for {', '.join(missing)}")
-            return pipeline
+            if self.word_labels and "ner" not in pipeline.processors:
+                raise FileNotFoundError("no model for ner")  # of which stanza only warns
         except Exception as error:  # files that are missing or damaged, languages it has not, no GPU
             # A device that is not there cannot be downloaded.
             known = download or isinstance(error, (RuntimeError, AssertionError))
             hint = "" if known else f"; {_REMEDY}"
             wanted = ", ".join(stage for stage in self._stages if stage in (*_KINDS, "ner"))
             raise ValueError(f"stanza cannot start for {wanted} of {self.lang!r}: {error!r}{hint}") from error
+        if self.multiword and _MULTIWORD not in pipeline.processors:
+            raise ValueError(f"--multiword: expected a language with multi-word tokens to stanza, found {self.lang!r}")
+        return pipeline
 
     @classmethod
     def add_arguments(cls, group: Any) -> None:

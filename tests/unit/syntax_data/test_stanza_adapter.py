@@ -314,6 +314,13 @@ def test_only_downloads_use_the_network(monkeypatch):
     assert seen == [(True, None), (True, None), (False, stanza.DownloadMethod.REUSE_RESOURCES)]
 
 
+def test_a_language_without_multiword_tokens(monkeypatch):
+    stanza = pytest.importorskip("stanza")
+    monkeypatch.setattr(stanza, "Pipeline", lambda *_, **__: Pipeline())
+    with pytest.raises(ValueError, match=r"--multiword: expected a language with multi-word tokens .*found 'xx'"):
+        StanzaParser(lang="xx", pretokenized=True, multiword=True)
+
+
 def test_stanza_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "stanza", None)
     with pytest.raises(ValueError, match=r"--parser stanza: .*; pip install 'fairseq-syntax\[stanza\]' installs it$"):
