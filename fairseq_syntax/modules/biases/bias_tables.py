@@ -143,9 +143,8 @@ class RelativePosition(TableBias):
         position = position.int()
         offset = position.unsqueeze(1) - position.unsqueeze(2)
         distance = offset.abs()
-        wide = torch.stack([distance >= least for least in _WIDE]).sum(
-            dim=0, dtype=torch.int
-        )  # nothing is sent to a GPU
+        beyond = torch.stack([distance >= least for least in _WIDE])  # nothing is sent to a GPU
+        wide = beyond.sum(dim=0, dtype=torch.int)
         return Buckets(_FARTHEST + offset.sign() * (distance.clamp(max=_LARGEST_OWN) + wide))
 
 
