@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Optional
 
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset, SortDataset
 
+from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import Lines, Renumbered
 from fairseq_syntax.data.features import SplitFeatures, line_lengths
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
@@ -31,6 +32,10 @@ class ExampleTaskConfig(SyntaxTaskConfig):
             "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also "
             "is the number of positions that the model has embeddings for (default: as --shorten-method says)"
         },
+    )
+    batch_by_length: bool = field(
+        default=False,
+        metadata={"help": "a batch has examples of like lengths, and little padding (default: any examples)"},
     )
 
 
@@ -85,6 +90,13 @@ class ExampleTask(SyntaxTask):
             for rows in features:
                 self.warn_of_unknown_labels(split, rows)
         return [Lines(rows, of_text) for rows, of_text in zip(features, lengths, strict=True)]
+
+    def in_batches(self, dataset: FairseqDataset) -> FairseqDataset:
+        """Return a split's examples in the order that makes its batches, none left out."""
+        if self.cfg.batch_by_length:
+            lengths = [dataset.num_tokens(i) for i in range(len(dataset))]
+            dataset = SortDataset(dataset, [dataset.ordered_indices().argsort(), lengths])
+        return AllExamples(dataset)
 
     def _by_name(self, text: DataBins, features: SplitFeatures) -> SplitFeatures:
         """Number the labels of an input's features as those of all inputs."""

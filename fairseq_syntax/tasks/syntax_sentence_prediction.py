@@ -18,7 +18,6 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from fairseq_syntax.compat import scores_of_processes
-from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, Lines, Renumbered, add_features, innermost
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference import roberta_hub
@@ -173,7 +172,7 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
             self._add_features(nested, lines)
         if "target" in nested.defn and not self.cfg.regression_target:
             self._number_labels(nested)
-        self.datasets[split] = AllExamples(self.datasets[split])
+        self.datasets[split] = self.in_batches(self.datasets[split])
 
     def _check_markers(self, split: str, tokens: FairseqDataset) -> None:
         """Raise :class:`InputError` unless each example has all markers."""

@@ -24,7 +24,6 @@ from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
 from omegaconf import II, MISSING
 
-from fairseq_syntax.compat.last_batch import AllExamples
 from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
 from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
@@ -138,7 +137,7 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
                 texts = [replace(lines, before=number) for lines, number in zip(texts, before, strict=True)]
                 features = ExampleFeatures(texts, nested.defn[f"net_input{k}.src_tokens"].sizes)
                 add_features(nested, f"net_input{k}", features)
-        self.datasets[split] = AllExamples(self.datasets[split])
+        self.datasets[split] = self.in_batches(self.datasets[split])
 
     def _after_context(self, k: int, split: str, *, combine: bool) -> FairseqDataset:
         """Return the tokens of examples whose option k follows the context; they are as many as in fairseq's order."""

@@ -106,6 +106,19 @@ def stock_options(options):
     return {**others, **cut}
 
 
+@pytest.mark.parametrize(("made", "folder"), [(prediction, "pairs"), (ranking, "choices")])
+def test_batches_by_length_have_all_examples_and_less_padding(request, made, folder):
+    data = request.getfixturevalue(folder)
+    sorted_widths, widths = (
+        [max(part["src_tokens"].shape[1] for name, part in batch.items() if "input" in name) for batch in made_so]
+        for made_so in (batches(made(data, batch_by_length=True)), batches(made(data)))
+    )
+    ids = [i for batch in batches(made(data, batch_by_length=True)) for i in batch["id"].tolist()]
+    assert sorted(ids) == list(range(12))
+    assert sorted_widths == sorted(sorted_widths)
+    assert sum(sorted_widths) < sum(widths)
+
+
 @pytest.mark.parametrize("options", [*SHORTENED, {"init_token": None, "separator_token": None}], ids=str)
 @pytest.mark.parametrize("features", [FEATURES, ()], ids=["features", "none"])
 def test_batches_of_prediction_are_fairseqs_and_features_those_of_the_example(pairs, options, features):
