@@ -181,9 +181,10 @@ class StanzaParser(LiveParser):
         if self.multiword:
             words = dict(zip(tokens, self._words([lines[i].text for i in tokens]), strict=True))
         kept = sorted(tokens, key=lambda i: len(tokens[i]))  # stanza's tagger does not batch by length
-        given = [_document(tokens[i], words[i]) for i in kept]
-        for i, document in zip(kept, self.pipeline.bulk_process(given, processors=self._stages), strict=True):
-            yield i, self._parse(document.sentences, [tokens[i]])
+        given = [_document([_rows(tokens[i], words[i]) for i in kept])] if kept else []
+        for document in self.pipeline.bulk_process(given, processors=self._stages):
+            for i, sentence in zip(kept, document.sentences, strict=True):
+                yield i, self._parse([sentence], [tokens[i]])
 
     def _words(self, lines: Sequence[str]) -> Iterable[list[list[str] | None]]:
         """Yield for each line the words of each token that is a multi-word token to stanza's tokenizer, too."""
@@ -261,10 +262,15 @@ def _offline() -> Iterator[None]:
         constants.HF_HUB_OFFLINE = before
 
 
-def _document(tokens: Sequence[str], multiword: Sequence[list[str] | None]) -> Any:
-    """Return a document of stanza's with one sentence of tokens, some of several words."""
+def _document(sentences: list[list[dict[str, Any]]]) -> Any:
+    """Return stanza's document of sentences of :func:`_rows`."""
     from stanza.models.common.doc import Document
 
+    return Document(sentences)
+
+
+def _rows(tokens: Sequence[str], multiword: Sequence[list[str] | None]) -> list[dict[str, Any]]:
+    """Return the tokens of a sentence, some of several words, as stanza's document takes them."""
     rows: list[dict[str, Any]] = []
     first = 1
     for token, words in zip(map(_readable, tokens), multiword, strict=True):
@@ -273,7 +279,7 @@ def _document(tokens: Sequence[str], multiword: Sequence[list[str] | None]) -> A
         if len(words) > 1:
             rows.append({"id": (numbers[0], numbers[-1]), "text": token})
         rows += [{"id": (number,), "text": word} for number, word in zip(numbers, words, strict=True)]
-    return Document([rows])
+    return rows
 
 
 def _readable(token: str) -> str:

@@ -82,16 +82,17 @@ class Pipeline:
         if isinstance(document, str):
             return self.documents[document]
         if not isinstance(document, SimpleNamespace):
-            (made,) = document.sentences
-            for word in made.words:
-                word.head, word.deprel = word.id - 1, f"d{word.id}"
-            made.constituency = Node("S", [Node(word.text) for word in made.words])
+            for made in document.sentences:
+                for word in made.words:
+                    word.head, word.deprel = word.id - 1, f"d{word.id}"
+                made.constituency = Node("S", [Node(word.text) for word in made.words])
         return document
 
 
 def given_words(pipeline: Pipeline) -> list[list[str]]:
-    """The words of the documents of the last call."""
-    return [[word.text for word in document.sentences[0].words] for document in pipeline.calls[-1][1]]
+    """The words of the sentences of the last call, which has one document."""
+    (document,) = pipeline.calls[-1][1]
+    return [[word.text for word in made.words] for made in document.sentences]
 
 
 def parser(pipeline: Pipeline, **options: Any) -> StanzaParser:
