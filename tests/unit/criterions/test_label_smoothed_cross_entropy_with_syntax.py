@@ -157,7 +157,7 @@ def test_a_scorer_learns_heads():
     net = systems.model("lisa_transformer", lisa_teacher_forcing=False).train()
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     accuracy = []
-    for _ in range(60):
+    for _ in range(90):
         optimizer.zero_grad()
         loss, _, log = ours()(net, sample())
         loss.backward()
