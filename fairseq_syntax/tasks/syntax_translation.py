@@ -25,7 +25,7 @@ from fairseq_syntax.inference.source_lines import constraints_of
 from fairseq_syntax.models.syntax_model import syntax_of
 from fairseq_syntax.tasks.syntax_task import SyntaxTask
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
-from syntax_data.text.symbols import SymbolPattern
+from syntax_data.text.symbols import symbol_pattern
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class SyntaxTranslationTask(SyntaxTask, TranslationTask):
                 f"{cfg.train_subset}, as subwords are known only when they are drawn"
             )
         _, recorded = self.texts[0].recorded_split()
-        symbols = SymbolPattern.read(recorded.settings.get("symbols", "") if recorded else "")
+        symbols = symbol_pattern(recorded.settings.get("symbols", "") if recorded else "")
         samplers: list[SubwordSampler | None] = [None, None]
         sides = (self.src_dict, pairs.src, paths[0]), (self.tgt_dict, pairs.tgt, paths[-1])
         for i, (rate, (dictionary, lines, path)) in enumerate(zip(self._sampling_rates, sides, strict=True)):

@@ -181,10 +181,12 @@ class StanzaParser(LiveParser):
         if self.multiword:
             words = dict(zip(tokens, self._words([lines[i].text for i in tokens]), strict=True))
         kept = sorted(tokens, key=lambda i: len(tokens[i]))  # stanza's tagger does not batch by length
-        given = [_document([_rows(tokens[i], words[i]) for i in kept])] if kept else []
-        for document in self.pipeline.bulk_process(given, processors=self._stages):
-            for i, sentence in zip(kept, document.sentences, strict=True):
-                yield i, self._parse([sentence], [tokens[i]])
+        if not kept:
+            return
+        given = _document([_rows(tokens[i], words[i]) for i in kept])
+        (document,) = self.pipeline.bulk_process([given], processors=self._stages)
+        for i, sentence in zip(kept, document.sentences, strict=True):
+            yield i, self._parse([sentence], [tokens[i]])
 
     def _words(self, lines: Sequence[str]) -> Iterable[list[list[str] | None]]:
         """Yield for each line the words of each token that is a multi-word token to stanza's tokenizer, too."""
