@@ -15,22 +15,23 @@ from torch import Tensor, nn
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.encoder.forward_pass import ForwardPass
 from fairseq_syntax.encoder.layer import SyntaxEncoderLayer, wrapped
-from fairseq_syntax.modules.biases import BiasBuilder, RelativePosition, TreeWalk
+from fairseq_syntax.modules.biases import BiasBuilder, RelativePosition
 from fairseq_syntax.modules.embedding import InfusedEmbedding
 from fairseq_syntax.modules.fusion import Fusion
 from fairseq_syntax.modules.gate_norm import GateBatchNorm, RunningStatistics, StepStatistics
 from fairseq_syntax.modules.heads import Prediction, Predictor, parent_targets, predicted_parents
 from fairseq_syntax.modules.labels import LabelVocabulary
-from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32, keep_parameters_in_graph
+from fairseq_syntax.modules.numerics import at_least_float32, keep_parameters_in_graph
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.modules.tree_mixing import SIGMOID, DescendantMixing, Descendants
+from fairseq_syntax.modules.tree_moves import parent_positions
 
 #: Where the encoder's output has the part of cross-attention's keys that comes from features.
 FEATURE_KEYS = "feature_keys"
-#: Where it has the buckets of walks from position to position, ``(batch, n, n)``; in columns of padding ``PADDING``.
-WALKS = "walks"
-PADDING = UNKNOWN - 1
+#: Where it has the position that each depends on, ``(batch, n)``; at padding ``PADDING``.
+PARENTS = "parents"
+PADDING = -2
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -62,11 +63,6 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             position=RelativePosition() if options.position_bias else None,
             opens_special=options.special_tokens == "open",
         )
-        #: Of the walks that the decoder needs.
-        self.walk_builder: BiasBuilder | None = None
-        if options.decoder.walking_heads:
-            has_mask = TreeWalk.name in self.bias_builder.names
-            self.walk_builder = self.bias_builder if has_mask else BiasBuilder([TreeWalk()])
         self.syntax_layer_numbers = options.syntax_layers
         self.tree_mixing: DescendantMixing | None = None
         if options.mixing.on:
@@ -131,8 +127,8 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """The features that the encoder needs of any batch, each once."""
         of_embeddings = self.embed_tokens.features if isinstance(self.embed_tokens, InfusedEmbedding) else ()
         of_mixing = ("word", "head") if self.tree_mixing is not None else ()
-        of_walks = () if self.walk_builder is None else self.walk_builder.features
-        return tuple(dict.fromkeys((*self.bias_builder.features, *of_embeddings, *of_mixing, *of_walks)))
+        of_decoder = ("word", "head") if self.options.decoder.tree_hmm else ()
+        return tuple(dict.fromkeys((*self.bias_builder.features, *of_embeddings, *of_mixing, *of_decoder)))
 
     @property
     def label_features(self) -> tuple[str, ...]:
@@ -153,7 +149,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         """As fairseq's encoder, on ``(batch, n)`` tokens, with syntax.
 
         Under ``--feature-keys`` the output has ``feature_keys``, too, in the shape of ``encoder_out``; under
-        ``--tree-cross-attention-heads`` it has ``walks``.
+        ``--tree-hmm`` it has ``parents``.
 
         Args:
             src_syntax: the batch's features, a :class:`~fairseq_syntax.modules.syntax_batch.SyntaxBatch` or a dict;
@@ -209,10 +205,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             x = keep_parameters_in_graph(x, self.predictor)
         if self.feature_keys is not None and of_features is not None:
             out[FEATURE_KEYS] = [self.feature_keys(self.embed_scale * of_features).transpose(0, 1)]
-        if self.walk_builder is not None:
-            built = syntax if self.walk_builder is self.bias_builder else self.walk_builder(features)
-            walks = built.biases[self.walk_builder.names.index(TreeWalk.name)].numbers
-            out[WALKS] = [walks.masked_fill(padding.unsqueeze(1), PADDING).short()]
+        if self.options.decoder.tree_hmm:
+            parents = parent_positions(features["word"], features["head"], padding)
+            out[PARENTS] = [parents.masked_fill(padding, PADDING)]
         if run.statistics is not None:
             self.gate_statistics.end_pass(run.statistics)
         return out | {
@@ -226,10 +221,10 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """As fairseq's, with the part of keys that comes from features, and walks."""
+        """As fairseq's, with the part of keys that comes from features, and parents."""
         more = {
             name: [x.index_select(dim, new_order) for x in encoder_out[name]]
-            for name, dim in ((FEATURE_KEYS, 1), (WALKS, 0))
+            for name, dim in ((FEATURE_KEYS, 1), (PARENTS, 0))
             if name in encoder_out
         }
         return super().reorder_encoder_out(encoder_out, new_order) | more

@@ -59,23 +59,11 @@ class GateOptions:
 class DecoderOptions:
     """The source's tree in the decoder of a translation model."""
 
-    walking_heads: int = option(
-        0,
-        name="tree_cross_attention_heads",
-        at_least=0,
-        help="how many heads of the decoder's cross-attention score walks along the source's dependency tree, from the "
-        "word translated last",
+    tree_hmm: bool = option(
+        False,
+        help="mix the decoder's probabilities with those of a hidden Markov model whose transitions are moves in the "
+        "source's dependency tree",
     )
-    window: int | None = option(
-        None,
-        name="target_window",
-        at_least=1,
-        help="the last target tokens that the decoder attends to, if its cross-attention walks; default: all",
-    )
-
-    def __post_init__(self) -> None:
-        if self.window is not None and not self.walking_heads:
-            raise ValueError("--target-window: expected with --tree-cross-attention-heads, found none")
 
 
 @dataclass(frozen=True)
@@ -204,12 +192,12 @@ class SyntaxEncoderOptions:
         """Raises :class:`ValueError` for options that exclude each other, or do not fit the encoder."""
         check_names("--syntax-masks", self.masks, bias_names())
         in_encoder = self.has_top or self.mixing.on or self.embeddings.names or self.predictions.parents
-        elsewhere = in_encoder or self.decoder.walking_heads
+        elsewhere = in_encoder or self.decoder.tree_hmm
         if not self.biases and not self.position_bias and not elsewhere:
             raise ValueError(
                 f"--syntax-masks: expected some of {','.join(bias_names())}, found none, which needs --position-bias, "
                 f"or syntax in another place: --feature-embeddings, --tree-mixing, --parent-prediction, "
-                f"--tree-cross-attention-heads, --syntax-layers {TOP}"
+                f"--tree-hmm, --syntax-layers {TOP}"
             )
         if "lisa" in self.mask_names and self.combination == "product":
             raise ValueError(
@@ -340,9 +328,8 @@ class SyntaxEncoderOptions:
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation
             found["tree_mixing_plain"] = self.mixing.plain
-        if self.decoder.walking_heads:
-            found["tree_cross_attention_heads"] = self.decoder.walking_heads
-            found["target_window"] = self.decoder.window
+        if self.decoder.tree_hmm:
+            found["tree_hmm"] = True
         if self.gated_by_head and self.gate.batch_norm:
             found["gate_batch_norm_eps"] = self.gate.eps
         return found

@@ -66,13 +66,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
     },
     #: Biases by walks along the tree in the encoder, cross-attention by walks from word to word, and no positions:
     #: nothing that depends on the length of a sentence or the depth of its tree.
-    "tree_walk_transformer": {
-        "syntax_masks": "tree_walk",
-        "syntax_combination": "product",
-        "no_token_positional_embeddings": True,
-        "tree_cross_attention_heads": lambda args: getattr(args, "decoder_attention_heads", 8),
-        "target_window": 1,
-    },
+    "tree_hmm_transformer": {"syntax_masks": "none", "position_bias": True, "tree_hmm": True},
     #: Hou et al. 2022: SLR instead of global attention, in layer 1.
     "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
     #: PASCAL (Bugliarello and Okazaki 2020): scores scaled around the parent, in layer 1.

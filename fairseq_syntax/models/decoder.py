@@ -1,19 +1,19 @@
-"""fairseq's Transformer decoder, whose cross-attention has features of the source in its keys, or walks its tree."""
+"""fairseq's Transformer decoder with features of the source in its keys, or with a hidden Markov model beside it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_syntax.encoder.encoder import FEATURE_KEYS, WALKS
+from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS
 from fairseq_syntax.encoder.layer import wrapped
-from fairseq_syntax.models.cross_attention import TreeCrossAttention, WindowAttention
+from fairseq_syntax.models.tree_hmm import TreeHmm, log_mixture
+from fairseq_syntax.modules.numerics import no_autocast
 
 
 class FeatureKeyDecoder(TransformerDecoderBase):
@@ -69,77 +69,36 @@ class _OfFirst(nn.Linear):
         return super().forward(both.chunk(2, dim=-1)[0])
 
 
-class TreeDecoder(TransformerDecoderBase):
-    """fairseq's decoder with :class:`TreeCrossAttention`, whose self-attention may see the last tokens alone.
+class TreeHmmDecoder(TransformerDecoderBase):
+    """fairseq's decoder, in a mixture with :class:`TreeHmm`.
 
-    Walking heads of all layers read e_t + W e_{t-1}, of embeddings e of output tokens without positions.
+    The probability of a token is σ(g)·p + (1 - σ(g))·q, of the decoder's p and the hidden Markov model's q, where g is
+    linear in the embedding of the token before, and -2 at first, so that q has to explain the target.
     """
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
-        self.window = cfg.syntax.decoder.window
-        self.walk_before = nn.Linear(self.embed_dim, self.embed_dim, bias=False)
+        self.tree_hmm = TreeHmm(
+            cfg.encoder.embed_dim, embed_tokens.embedding_dim, self.output_embed_dim, eos=dictionary.eos()
+        )
 
-    def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
-        return wrapped(TreeDecoderLayer(cfg, no_encoder_attn), cfg)
-
-    def extract_features(
+    def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: dict[str, Any] | None,
+        encoder_out: dict[str, Any] | None = None,
         incremental_state: dict[str, Any] | None = None,
-        *args: Any,
+        features_only: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """As fairseq's; `encoder_out` is the encoder's under ``--tree-cross-attention-heads``.
-
-        fairseq's loop hands what it finds as the encoder's output and padding to the cross-attention of each layer:
-        here with embeddings of tokens, and walks.
-        """
+        """As fairseq's; instead of scores it returns log-probabilities, which are scores, too."""
+        x, extra = super().forward(
+            prev_output_tokens, encoder_out, incremental_state, features_only=features_only, **kwargs
+        )
+        if features_only:
+            return x, extra
         assert encoder_out is not None
-        (states,) = encoder_out["encoder_out"]
-        if incremental_state is None:
-            last_two = self._last_two(prev_output_tokens)
-        else:
-            last_two = self._last_two(prev_output_tokens[:, -2:])[-1:]
-        keys = torch.cat([states, last_two.to(states.dtype)])
-        encoder_out = {**encoder_out, "encoder_out": [keys], "encoder_padding_mask": encoder_out[WALKS]}
-        return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
-
-    def _last_two(self, tokens: Tensor) -> Tensor:
-        """Return e_t + W e_{t-1} of ``(batch, m)`` tokens, ``(m, batch, embed_dim)``."""
-        x = self.embed_scale * self.embed_tokens(tokens)
-        if self.project_in_dim is not None:
-            x = self.project_in_dim(x)
-        x = self.dropout_module(x)
-        return (x + F.pad(self.walk_before(x), (0, 0, 1, 0))[:, :-1]).transpose(0, 1)
-
-    def buffered_future_mask(self, tensor: Tensor) -> Tensor:
-        """As fairseq's, ``(m, m)``, -inf for tokens before the window, too."""
-        mask = super().buffered_future_mask(tensor)
-        if self.window is None:
-            return mask
-        return mask.masked_fill(torch.ones_like(mask, dtype=torch.bool).tril(-self.window), -torch.inf)
-
-
-class TreeDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's layer with :class:`TreeCrossAttention`, and self-attention to a window of tokens."""
-
-    def build_self_attention(self, embed_dim: int, cfg: Any, **kwargs: Any) -> nn.Module:
-        if cfg.syntax.decoder.window is None:
-            return super().build_self_attention(embed_dim, cfg, **kwargs)
-        return WindowAttention(
-            embed_dim, cfg.decoder.attention_heads, window=cfg.syntax.decoder.window, **self._shared(cfg), **kwargs
-        )
-
-    def build_encoder_attention(self, embed_dim: int, cfg: Any) -> nn.Module:
-        return TreeCrossAttention(
-            embed_dim,
-            cfg.decoder.attention_heads,
-            walking_heads=cfg.syntax.decoder.walking_heads,
-            **self._shared(cfg),
-        )
-
-    def _shared(self, cfg: Any) -> dict[str, Any]:
-        noise = {"q_noise": self.quant_noise, "qn_block_size": self.quant_noise_block_size}
-        return {"dropout": cfg.attention_dropout, **noise}
+        (parent,), (source,) = encoder_out[PARENTS], encoder_out["encoder_embedding"]
+        tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
+        with no_autocast(source.device):
+            q = self.tree_hmm(tokens, source, parent, self.output_layer, incremental_state)
+        return log_mixture(x, q, self.tree_hmm.share(self.embed_tokens(tokens))), extra

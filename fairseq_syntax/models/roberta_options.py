@@ -55,8 +55,8 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
             )
         if self.syntax.embeddings.keys:
             raise ValueError("--feature-keys: expected a translation model; RoBERTa has no cross-attention")
-        if self.syntax.decoder.walking_heads:
-            raise ValueError("--tree-cross-attention-heads: expected a translation model; RoBERTa has no decoder")
+        if self.syntax.decoder.tree_hmm:
+            raise ValueError("--tree-hmm: expected a translation model; RoBERTa has no decoder")
 
     @property
     def recorded_options(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _PARTS = {
     r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
     r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
     "feature_keys": ("feature_keys", "--feature-keys"),
-    r"(encoder_attn\.)?walk_[a-z]+": ("walk", "--tree-cross-attention-heads"),
+    "tree_hmm": ("tree_hmm", "--tree-hmm"),
 }
 
 

@@ -14,7 +14,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
-from fairseq_syntax.models.decoder import FeatureKeyDecoder, TreeDecoder
+from fairseq_syntax.models.decoder import FeatureKeyDecoder, TreeHmmDecoder
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig, add_arguments
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -58,8 +58,8 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
     def build_decoder(cls, cfg: SyntaxTransformerConfig, tgt_dict: Any, embed_tokens: nn.Embedding) -> nn.Module:
         if cfg.syntax.embeddings.keys:
             return FeatureKeyDecoder(cfg, tgt_dict, embed_tokens)
-        if cfg.syntax.decoder.walking_heads:
-            return TreeDecoder(cfg, tgt_dict, embed_tokens)
+        if cfg.syntax.decoder.tree_hmm:
+            return TreeHmmDecoder(cfg, tgt_dict, embed_tokens)
         return super().build_decoder(cfg, tgt_dict, embed_tokens)
 
     def forward(

@@ -76,8 +76,11 @@ class SyntaxTransformerConfig(TransformerConfig):
         for name in ("no_cross_attention", "cross_self_attention"):
             if embeddings.keys and getattr(self, name):
                 raise ValueError(f"--feature-keys: expected without --{name.replace('_', '-')}")
-        if self.syntax.decoder.walking_heads:
-            self._check_walks()
+        if self.syntax.decoder.tree_hmm:
+            if embeddings.keys:
+                raise ValueError("--tree-hmm: expected without --feature-keys")
+            if self.adaptive_softmax_cutoff is not None:
+                raise ValueError("--tree-hmm: expected without --adaptive-softmax-cutoff")
         if not embeddings.names or embeddings.merge != "concatenate":
             return
         if self.share_all_embeddings or self.merge_src_tgt_embed or self.encoder.embed_path:
@@ -90,25 +93,6 @@ class SyntaxTransformerConfig(TransformerConfig):
                 f"--feature-embed-dim: expected fewer than --encoder-embed-dim {self.encoder.embed_dim}, found "
                 f"{embeddings.dim}"
             )
-
-    def _check_walks(self) -> None:
-        """Raises :class:`ValueError` for options that exclude cross-attention by walks."""
-        flag, heads = "--tree-cross-attention-heads", self.decoder.attention_heads
-        if self.syntax.decoder.walking_heads > heads:
-            found = self.syntax.decoder.walking_heads
-            raise ValueError(f"{flag}: expected at most {heads} (--decoder-attention-heads), found {found}")
-        if self.encoder.embed_dim != self.decoder.embed_dim:
-            raise ValueError(
-                f"{flag}: expected --encoder-embed-dim and --decoder-embed-dim to be equal, found "
-                f"{self.encoder.embed_dim} and {self.decoder.embed_dim}"
-            )
-        for name in ("no_cross_attention", "cross_self_attention"):
-            if getattr(self, name):
-                raise ValueError(f"{flag}: expected without --{name.replace('_', '-')}")
-        if self.syntax.embeddings.keys:
-            raise ValueError(f"{flag}: expected without --feature-keys")
-        if self.decoder.xformers_att_config is not None:
-            raise ValueError(f"{flag}: expected without --decoder-xformers-att-config")
 
     def fill_label_vocabulary(self, label_vocabulary: Callable[[str], Sequence[str]] | None) -> None:
         """Fills in the labels that weights depend on and that the options leave open.

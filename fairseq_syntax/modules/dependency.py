@@ -77,13 +77,8 @@ def ancestors(word: Tensor, head: Tensor, *, yes: float = True, no: float = Fals
         ValueError: the heads of a sentence form a cycle; names it. On a GPU, where one would have to wait to know, an
             assertion of the device fails instead.
     """
-    return words_on(paths_to_root(word, head), yes=yes, no=no)
-
-
-def words_on(paths: Tensor, *, yes: float = True, no: float = False) -> Tensor:
-    """Return :func:`ancestors` of the paths of :func:`paths_to_root`."""
-    batch, n, _ = paths.shape
-    return torch.full((batch, n, 1 + n), no, device=paths.device).scatter_(2, paths, yes)[:, :, 1:]
+    batch, n = word.shape
+    return torch.full((batch, n, 1 + n), no, device=word.device).scatter_(2, paths_to_root(word, head), yes)[:, :, 1:]
 
 
 def columns_of_positions(of_words: Tensor, word: Tensor) -> Tensor:

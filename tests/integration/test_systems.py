@@ -151,11 +151,8 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
             "tree_bias_transformer": ["tree_height", "tree_path"],
             "word_position_transformer": ["word"],
             "edges": ["tree_edge", "tree_height", "tree_path"],
-            "tree_walk_transformer": ["tree_walk"],
         }
-        of_position = [] if system == "tree_walk_transformer" else ["position_bias"]
-        assert found["biases"].tolist() == [*of_trees.get(system, []), *of_position]
-    if system in learned and of_position:
+        assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
         of_position = found["3/biases"][1, -1]
         np.testing.assert_allclose(of_position[:, 2, 4], table[:, 24], rtol=1e-6)  # two to the right
@@ -181,7 +178,7 @@ def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, pla
 ADDED = {
     "gated_syntax_transformer": r"\.self_attn\.gate\.",
     "relative_position_transformer": "position_bias",
-    "tree_walk_transformer": "tree_walk|walk_",
+    "tree_hmm_transformer": r"position_bias|decoder\.tree_hmm",
     **dict.fromkeys(["sg_net_transformer", "syntax_infused_transformer", "seprem_transformer"]),
 }
 

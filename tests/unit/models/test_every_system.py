@@ -46,8 +46,6 @@ VARIANTS = {
     "pure": (GATED, {"syntax_combination": "pure", "syntax_dropout": 0.5}),
     "product": (GATED, {"syntax_combination": "product", "position_bias": True}),
     **LEARNED,
-    "walks": ("tree_walk_transformer", {"target_window": 2}),
-    "one walking head": ("tree_bias_transformer", {"tree_cross_attention_heads": 1}),
     "edges, gate": (GATED, {"syntax_masks": "tree_edge,slr", **EDGES}),
 }
 ALL = {**VARIANTS, **{system: (system, {}) for system in ROBERTAS}}
@@ -378,7 +376,7 @@ ADDED = {
     "relative_position_transformer": 6 * 8 * 45,
     "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
-    "tree_walk_transformer": (6 * 8 + 2) * 58 + 2 * 512 + 512**2 - 2 * 1026 * 512,  # no learned positions
+    "tree_hmm_transformer": 6 * 8 * 45 + 512**2 + 1 + 513 + 2 * (4 * 32 * 512 + 24 * 32 + 32 + 513),
     "distance_transformer": 0,
     "pascal_transformer": 0,
     "sla_transformer": 6 * 513,

@@ -184,8 +184,7 @@ OWN = {
     "relative_position_transformer": "syntax_masks position_bias",
     "word_position_transformer": "syntax_masks syntax_combination position_bias",
     "tree_bias_transformer": "syntax_masks syntax_combination position_bias",
-    "tree_walk_transformer": "syntax_masks syntax_combination no_token_positional_embeddings "
-    "tree_cross_attention_heads target_window",
+    "tree_hmm_transformer": "syntax_masks position_bias tree_hmm",
     "distance_transformer": "syntax_masks syntax_combination syntax_layers",
     "pascal_transformer": "syntax_masks syntax_combination syntax_layers",
     "sla_transformer": "syntax_masks syntax_combination",

@@ -28,7 +28,6 @@ from fairseq_syntax.modules.biases import (
     TreeEdge,
     TreeHeight,
     TreePath,
-    TreeWalk,
     WordBoundary,
     bias_names,
     columns_of_sums,
@@ -377,7 +376,7 @@ ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
     *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), WordBoundary()),
-    *(TreePath(), TreeWalk(), TreeHeight(), TreeEdge(labels=LABELS)),
+    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS)),
 ]
 
 

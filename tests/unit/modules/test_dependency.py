@@ -16,7 +16,6 @@ from fairseq_syntax.modules.biases import (
     SyntacticDependencyOfInterest,
     SyntaxAwareLocalAttention,
     TreePath,
-    TreeWalk,
 )
 from fairseq_syntax.modules.biases.parent import ParentIgnoring
 from fairseq_syntax.modules.dependency import tree_distances
@@ -95,36 +94,6 @@ def path(line: Line, i: int, j: int) -> int:
     return 25 * (j > i) + 5 * min(steps[0], 4) + min(steps[1], 4)
 
 
-def walk(line: Line, i: int, j: int) -> int:
-    """The bucket of a walk, step by step."""
-    here, there, end = line.word_of[i], line.word_of[j], len(line.heads) - 1
-    if here == there:
-        return 0 if i == j else 1 if j == i + 1 else 2
-    head = {word: above - 1 if above else end for word, above in enumerate(line.heads[:end])}
-
-    def dependents(of: int) -> list[int]:
-        return [word for word in head if head[word] == of]
-
-    def upwards(word: int) -> list[int]:
-        return [word, *(upwards(head[word]) if word in head else [])]
-
-    up, down = upwards(here), upwards(there)
-    turn = next(word for word in up if word in down)
-    left, entered = up[: up.index(turn)], down[: down.index(turn)]
-    used = [words[-1] for words in (left, entered) if words]
-    if len(used) == 2:
-        near = not any(min(used) < word < max(used) for word in dependents(turn))
-        far = (used[0] < turn) == (used[1] < turn)
-    else:
-        away = [abs(word - turn) for word in dependents(turn) if (word < turn) == (used[0] < turn)]
-        near, far = (abs(used[0] - turn) == of_side(away) for of_side in (min, max))
-    last = all(word < head[word] or word == max(dependents(head[word])) for word in left[:-1])
-    inner = entered[:-1] if left else entered
-    first = all(word < head[word] or not any(head[word] < d < word for d in dependents(head[word])) for word in inner)
-    number = (((min(len(left), 2) * 2 + (j > i)) * 2 + near) * 2 + far) * 2 + last
-    return 3 + 7 * number + (min(len(entered), 2) * 2 + first if line.first(j) else 6)
-
-
 def visible(log_mask: torch.Tensor) -> torch.Tensor:
     assert log_mask.dtype == torch.float32
     assert ((log_mask == 0) | (log_mask == -torch.inf)).all()
@@ -150,7 +119,6 @@ MATRICES = {
     ),
     "sla": (sla, lambda line, i, j: is_near(line, i, j, (-1, 0, 1))),
     "sla, no neighbours": (lambda *of: sla(*of, neighbours=False), is_near),
-    "walks": (lambda *of: TreeWalk().bias(*of).numbers, walk),
     "paths": (lambda *of: TreePath().bias(*of).numbers, path),
 }
 

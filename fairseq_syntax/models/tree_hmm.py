@@ -1,0 +1,119 @@
+"""A hidden Markov model of translation whose transitions are moves in the source's tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from fairseq_syntax.encoder.encoder import PADDING
+from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
+from fairseq_syntax.modules.tree_moves import TreeMoves
+
+#: Of the parameter of jumps, so that the step of an optimizer moves it enough.
+_JUMP_SCALE = 10.0
+#: g of the mixture at first: the decoder has 12% of it.
+_FIRST_SHARE = -2.0
+_TINY = 1e-30
+#: Its key in the state of generation.
+_STATE = "tree_hmm"
+
+
+class TreeHmm(nn.Module):
+    """Hidden Markov model of the target (Vogel et al. 1996), in which :class:`TreeMoves` are the transitions.
+
+    State is the source word that a target token is emitted from, by a lexicon p(y | j); ``</s>`` alone emits ``</s>``,
+    and is where a translation begins:
+
+        q(y_{t+1} | y_1 … y_t) = Σ_j A_t(j) p(y_{t+1} | j),  A_t = (1 - ε) P_t M + ε/n,  P_t(i) ∝ A_{t-1}(i) p(y_t | i)
+
+    P_0 is 1 at ``</s>``, M are the moves, ε is the probability of a jump, learned, 0.5 at first, so that the lexicon
+    is learned before the moves. There are two such models, whose dependents follow each other from left to right and
+    from right to left; their joint posterior tells which it is. Nothing depends on how long or deep a sentence is.
+
+    Args:
+        source_dim, target_dim: widths of embeddings.
+        output_dim: width of what the decoder's output layer takes, from which the lexicon has its scores.
+        eos: the number of the target's ``</s>``.
+    """
+
+    def __init__(self, source_dim: int, target_dim: int, output_dim: int, *, eos: int):
+        super().__init__()
+        self.eos = eos
+        self.moves = nn.ModuleList(TreeMoves(source_dim, backward=backward) for backward in (False, True))
+        self.lexicon = nn.Linear(source_dim, output_dim, bias=False)
+        self.jump = nn.Parameter(torch.zeros(()))
+        #: g of the mixture, from the embedding of the token before.
+        self.share = nn.Linear(target_dim, 1)
+        nn.init.zeros_(self.share.weight)
+        nn.init.constant_(self.share.bias, _FIRST_SHARE)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        source: Tensor,
+        parent: Tensor,
+        output_layer: Callable[[Tensor], Tensor],
+        incremental_state: dict[str, Any] | None = None,
+    ) -> Tensor:
+        """Return q, ``(batch, m, vocabulary)``.
+
+        Args:
+            tokens: what was emitted, ``(batch, m)``, of which the first is ``</s>``; the last alone in generation.
+            source: embeddings, ``(batch, n, source_dim)``.
+            parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`, :data:`PADDING` at padding.
+            output_layer: from ``(batch, n, output_dim)`` to scores of the vocabulary.
+            incremental_state: keeps A_t, M and the lexicon.
+        """
+        state: dict[str, Tensor] = (incremental_state or {}).get(_STATE, {})
+        padding, at_end = parent == PADDING, _is_end(parent)
+        lexicon = state["lexicon"] if state else self._emissions(output_layer(self.lexicon(source)), at_end)
+        moves = state["moves"] if state else torch.stack([of(source, parent, padding) for of in self.moves], dim=1)
+        begin = (at_end / len(self.moves)).to(moves.dtype).unsqueeze(1).expand(-1, len(self.moves), -1)
+        uniform = ((~padding) / (~padding).sum(dim=1, keepdim=True)).to(moves.dtype).unsqueeze(1)
+        jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid()
+        a, found = state.get("a"), []
+        for emission in lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1)).unbind(dim=2):
+            p = begin if a is None else a * emission.unsqueeze(1)
+            p = p / p.sum(dim=(1, 2), keepdim=True).clamp(min=_TINY)
+            a = (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + jump * p.sum(dim=2, keepdim=True) * uniform
+            found.append(a.sum(dim=1))
+        if incremental_state is not None:
+            incremental_state[_STATE] = {"lexicon": lexicon, "moves": moves, "a": a}
+        return torch.stack(found, dim=1) @ lexicon
+
+    def _emissions(self, scores: Tensor, at_end: Tensor) -> Tensor:
+        """Return p(y | j), ``(batch, n, vocabulary)``, of scores in that shape; `at_end` is true at ``</s>``."""
+        is_eos = torch.arange(scores.shape[2], device=scores.device) == self.eos
+        return at_least_float32(scores).masked_fill(at_end.unsqueeze(2) != is_eos, -torch.inf).softmax(dim=2)
+
+    def reorder_incremental_state(self, incremental_state: dict[str, Any] | None, new_order: Tensor) -> Any:
+        """Reorder hypotheses; of as many as before, each takes the place of one of the same sentence."""
+        if incremental_state and _STATE in incremental_state:
+            state = incremental_state[_STATE]
+            same = len(state["a"]) == len(new_order)
+            incremental_state[_STATE] = {
+                name: x if same and name != "a" else x.index_select(0, new_order) for name, x in state.items()
+            }
+        return incremental_state
+
+
+def _is_end(parent: Tensor) -> Tensor:
+    """Return true at ``</s>`` of each sentence, ``(batch, n)``."""
+    return parent == torch.arange(parent.shape[1], device=parent.device)
+
+
+def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
+    """Return log(σ(g)·softmax(x) + (1 - σ(g))·q), all in float32 at least.
+
+    Args:
+        logits, q: x and q, ``(batch, m, vocabulary)``.
+        share: g, ``(batch, m, 1)``.
+    """
+    with no_autocast(logits.device):
+        x = at_least_float32(logits).log_softmax(dim=2)
+        g = at_least_float32(share)
+        return torch.logaddexp(F.logsigmoid(g) + x, F.logsigmoid(-g) + q.clamp(min=_TINY).log())
