@@ -30,10 +30,10 @@ class SyntaxSpanPredictionConfig(SyntaxTaskConfig):
 
     data: str = field(default=MISSING, metadata={"help": "folder with passage/, question/ and SPLIT.examples.jsonl"})
     window: int = field(
-        default=384, metadata={"help": "tokens of a question and a window of its passage; at most --max-positions"}
+        default=384, metadata={"help": "tokens of a question and a window of its passage, at most --max-positions"}
     )
-    stride: int = field(default=128, metadata={"help": "subwords from the start of a window to that of the next"})
-    max_question: int = field(default=64, metadata={"help": "subwords of a question to keep, from the first one"})
+    stride: int = field(default=128, metadata={"help": "subwords from a window's start to the next one's"})
+    max_question: int = field(default=64, metadata={"help": "first subwords of a question to keep"})
     passage_first: bool = field(
         default=False, metadata={"help": "<s> passage </s> </s> question </s>, as SG-Net (default: the question first)"}
     )
