@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.dataclass.utils import interpret_dc_type
+from fairseq.tasks.sentence_prediction import SentencePredictionConfig
 from fairseq.tasks.translation import TranslationConfig
 
 import fairseq_syntax  # noqa: F401  (registers masks)
@@ -20,6 +21,7 @@ from fairseq_syntax.modules.pooling import PoolingOptions
 from fairseq_syntax.options import Option, options_of
 from fairseq_syntax.tasks.example_task import ExampleTaskConfig
 from fairseq_syntax.tasks.syntax_sentence_ranking import StockRankingConfig, SyntaxSentenceRankingConfig
+from fairseq_syntax.tasks.syntax_span_prediction import SyntaxSpanPredictionConfig
 from fairseq_syntax.tasks.syntax_task import SyntaxTaskConfig
 from fairseq_syntax.tasks.translation_options import SyntaxTranslationConfig
 
@@ -28,9 +30,9 @@ PAGE = Path(__file__).parent / "options.md"
 _BEGIN = """\
 # Options
 
-What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets others
-for some of them. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
-The command `python docs/make_options.py` makes this page from the code.
+What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets some
+others. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
+`python docs/make_options.py` makes this page from the code.
 """
 
 
@@ -59,6 +61,8 @@ def options_page() -> str:
         _list(_of_fairseqs(ExampleTaskConfig, SyntaxTaskConfig)),
         "## Of `syntax_sentence_ranking` alone\n",
         _list(_of_fairseqs(SyntaxSentenceRankingConfig, ExampleTaskConfig, StockRankingConfig)),
+        "## Of `syntax_span_prediction`\n",
+        _list(_of_fairseqs(SyntaxSpanPredictionConfig, SyntaxTaskConfig, SentencePredictionConfig)),
         "## Of the criterions `label_smoothed_cross_entropy_with_syntax` and `masked_lm_with_syntax`\n",
         _list(_of_fairseqs(PredictedParsesConfig)),
     ]

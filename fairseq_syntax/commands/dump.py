@@ -35,7 +35,7 @@ from fairseq_syntax.commands.trained import (
 )
 from fairseq_syntax.inference.collect import CONTENTS, by_sentence
 from fairseq_syntax.models.syntax_model import SyntaxModel
-from syntax_data.commands.main import command_line, run
+from syntax_data.commands.main import command_line, positive, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 
@@ -94,7 +94,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.npz)")
     parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")
     parser.add_argument("--contents", metavar="LIST", help=f"some of {','.join(CONTENTS)} (default: all)")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="sentences in a batch (default: 32)")
+    parser.add_argument(
+        "--batch-size", type=positive, default=32, metavar="N", help="sentences in a batch (default: 32)"
+    )
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser

@@ -34,7 +34,7 @@ from fairseq_syntax.commands.trained import (
 from fairseq_syntax.data.examples import innermost
 from fairseq_syntax.tasks.syntax_sentence_prediction import SyntaxSentencePredictionTask
 from fairseq_syntax.tasks.syntax_sentence_ranking import SyntaxSentenceRankingTask
-from syntax_data.commands.main import command_line, run
+from syntax_data.commands.main import command_line, positive, run
 from syntax_data.errors import InputError
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.scoring.predictions import Kind, Predictions, compare, scores
@@ -186,7 +186,9 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--truncate-to", type=int, metavar="N", help="cut examples to N tokens (default: as in training)"
     )
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="examples in a batch (default: 32)")
+    parser.add_argument(
+        "--batch-size", type=positive, default=32, metavar="N", help="examples in a batch (default: 32)"
+    )
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
     return parser

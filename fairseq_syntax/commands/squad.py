@@ -26,7 +26,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from syntax_data.commands.main import UsageError, command_line, run
+from syntax_data.commands.main import UsageError, command_line, positive, run
 from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.io.versioned_json import check_types, read_json
@@ -121,7 +121,7 @@ def score(args: Namespace) -> None:
     if not (args.predictions or args.best):
         raise UsageError("expected --predictions or --best, found neither")
     questions = read_questions(args.input)
-    found: dict[str, float] = {}
+    found: dict[str, float | str] = {}
     if args.predictions:
         found |= scores(questions, _read_by_id(args.predictions, questions, _prediction))
     if args.best:
@@ -136,8 +136,10 @@ def score(args: Namespace) -> None:
                 for question in questions
             ]
             threshold, best = best_threshold(candidates)
-            found |= {f"best_{metric}": best, f"best_{metric}_thresh": threshold}
-    print(json.dumps(found, indent=2))
+            # JSON has no infinity: "-inf", as --threshold reads it
+            written = threshold if math.isfinite(threshold) else str(threshold)
+            found |= {f"best_{metric}": best, f"best_{metric}_thresh": written}
+    print(json.dumps(found, indent=2, allow_nan=False))
 
 
 def _prediction(content: Any) -> str:
@@ -205,12 +207,16 @@ def _add_answer(parser: ArgumentParser) -> None:
     parser.add_argument("--output", required=True, metavar="FILE", help="answers by the questions' ids (JSON)")
     parser.add_argument("--n-best-output", metavar="FILE", help="diff and the best answers by id (JSON)")
     parser.add_argument("--gen-subset", default="valid", metavar="SPLIT", help="which split (default: valid)")
-    parser.add_argument("--n-best", type=_positive, default=20, metavar="N", help="answers in it (default: 20)")
+    parser.add_argument("--n-best", type=positive, default=20, metavar="N", help="answers in it (default: 20)")
     parser.add_argument(
-        "--max-answer-length", type=_positive, default=30, metavar="N", help="subwords of an answer (default: 30)"
+        "--max-answer-length", type=positive, default=30, metavar="N", help="subwords of an answer (default: 30)"
     )
     parser.add_argument(
-        "--threshold", type=_number, default=0.0, metavar="δ", help="no answer if diff is greater (default: 0)"
+        "--threshold",
+        type=_number,
+        default=0.0,
+        metavar="δ",
+        help="no answer if diff is greater; --threshold=-inf: no answers (default: 0)",
     )
     parser.add_argument(
         "--verifier",
@@ -225,9 +231,7 @@ def _add_answer(parser: ArgumentParser) -> None:
         metavar="β",
         help="weights of diff and of the verifier's impossible − answerable (default: 1 1)",
     )
-    parser.add_argument(
-        "--batch-size", type=_positive, default=32, metavar="N", help="windows in a batch (default: 32)"
-    )
+    parser.add_argument("--batch-size", type=positive, default=32, metavar="N", help="windows in a batch (default: 32)")
     parser.add_argument("--cpu", action="store_true", help="use no GPU")
     parser.add_argument("--user-dir", metavar="DIR", help="Python code that registers biases, models and tasks")
 
@@ -239,12 +243,6 @@ def _add_score(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--best", metavar="FILE", help="n-best lists of answer --n-best-output, for which the best --threshold is found"
     )
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, found {text[:20]!r}")
-    return int(text)
 
 
 def _number(text: str) -> float:

@@ -35,8 +35,8 @@ class PredictedParsesConfig(FairseqDataclass):
     parent_loss: ChoiceEnum(["cross-entropy", "squared"]) = field(  # type: ignore[valid-type]
         default="cross-entropy",
         metadata={
-            "help": "loss of predicted heads: cross-entropy (LISA), or the squared distance between a row of attention "
-            "and that of 0 and 1 (as Hou 2024 describes LISA)"
+            "help": "loss of predicted heads: cross-entropy (LISA), or the squared distance of attention from a "
+            "row of 0 and 1 (as Hou 2024 describes LISA)"
         },
     )
 

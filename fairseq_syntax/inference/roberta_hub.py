@@ -43,8 +43,8 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
     """fairseq's interface, which also parses; heads read states as in training.
 
     Input is an example of :meth:`read`, or a list of them; or tokens and features of a task's batch. Without features,
-    a model that needs some raises :class:`ValueError`, also in fairseq's other methods, which know tokens alone. One
-    thread at a time is served.
+    a model that needs some raises :class:`ValueError`, also in fairseq's other methods, which know tokens alone. Of
+    these, ``fill_mask`` is for masked LMs. One thread at a time is served.
     """
 
     def __init__(self, cfg: Any, task: Any, model: Any, new_text: NewTextOptions):

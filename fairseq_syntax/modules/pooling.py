@@ -21,13 +21,12 @@ class PoolingOptions:
         name="pooling",
         choices=("first", "mean", "markers"),
         help="what classification heads read: the state of <s> (first), the mean of the subwords' states (mean), or "
-        "the states of the first occurrence of each of --markers, one after another (markers)",
+        "the states of the first occurrence of each of --markers, concatenated (markers)",
     )
     written_markers: str | None = option(
         None,
         name="markers",
-        help="one or two symbols of the dictionary, with a comma between them, that mark entities in the text, for "
-        "--pooling markers",
+        help="one or two symbols of the dictionary, with a comma between, that mark entities, for --pooling markers",
     )
 
     def __post_init__(self) -> None:

@@ -29,13 +29,13 @@ class ExampleTaskConfig(SyntaxTaskConfig):
     truncate_to: Optional[int] = field(
         default=None,
         metadata={
-            "help": "cut examples, and their features, to this number of tokens; at most --max-positions, which also "
-            "is the number of positions that the model has embeddings for (default: as --shorten-method says)"
+            "help": "cut examples, and their features, to N tokens; at most --max-positions, for which the model has "
+            "embeddings (default: as --shorten-method says)"
         },
     )
     batch_by_length: bool = field(
         default=False,
-        metadata={"help": "a batch has examples of like lengths, and little padding (default: any examples)"},
+        metadata={"help": "batches of examples of like lengths, with little padding (default: of any)"},
     )
 
 

@@ -22,7 +22,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
-from omegaconf import II, MISSING
+from omegaconf import II, MISSING, OmegaConf
 
 from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
 from fairseq_syntax.inference.examples import Place
@@ -104,6 +104,14 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
         first, second = (0, 1) if cfg.context_first else (1, 0)
         most = [None, cfg.max_option_length]
         return [Place(first, cfg.init_token, most[first]), Place(second, cfg.separator_token, most[second])]
+
+    def build_criterion(self, cfg: Any, *more: Any) -> Any:
+        """As fairseq's, whose ``sentence_ranking`` has its options' defaults under fairseq-hydra-train, too."""
+        if OmegaConf.is_config(cfg) and cfg._name == "sentence_ranking":
+            head, classes = "sentence_classification_head", self.cfg.num_classes
+            defaults = {"ranking_head_name": head, "save_predictions": None, "num_classes": classes}
+            cfg = OmegaConf.merge(defaults, cfg)
+        return super().build_criterion(cfg, *more)
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> None:
         """Loads a split, with the features that the models built so far need.

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import register_task
-from omegaconf import II, MISSING, OmegaConf, open_dict
+from omegaconf import MISSING, OmegaConf, open_dict
 from torch import nn
 
 from fairseq_syntax.data.passage_windows import Layout, PassageWindows, Text
@@ -30,17 +30,18 @@ class SyntaxSpanPredictionConfig(SyntaxTaskConfig):
 
     data: str = field(default=MISSING, metadata={"help": "folder with passage/, question/ and SPLIT.examples.jsonl"})
     window: int = field(
-        default=384, metadata={"help": "tokens of a question and a window of its passage; at most --max-positions"}
+        default=384, metadata={"help": "tokens of a question and a window of its passage, at most --max-positions"}
     )
-    stride: int = field(default=128, metadata={"help": "subwords from the start of a window to that of the next"})
-    max_question: int = field(default=64, metadata={"help": "subwords of a question to keep, from the first one"})
+    stride: int = field(default=128, metadata={"help": "subwords from a window's start to the next one's"})
+    max_question: int = field(default=64, metadata={"help": "first subwords of a question to keep"})
     passage_first: bool = field(
         default=False, metadata={"help": "<s> passage </s> </s> question </s>, as SG-Net (default: the question first)"}
     )
     max_positions: int = field(default=512, metadata={"help": "positions that the model has embeddings for"})
 
-    criterion_name: str = II("criterion._name")
-    classification_head_name: str = II("criterion.classification_head_name")
+    # None for a criterion without such a field, which setup_task refuses; II("…") would be an error before that.
+    criterion_name: Optional[str] = "${oc.select:criterion._name,null}"
+    classification_head_name: Optional[str] = "${oc.select:criterion.classification_head_name,null}"
 
 
 @register_task("syntax_span_prediction", dataclass=SyntaxSpanPredictionConfig)
@@ -75,7 +76,7 @@ class SyntaxSpanPredictionTask(ExampleTask):
         if cfg.criterion_name not in ("span_prediction", "sentence_prediction"):
             raise ValueError(
                 "--criterion: expected span_prediction, or sentence_prediction for a verifier, found "
-                f"{cfg.criterion_name}"
+                f"{cfg.criterion_name or 'another'}"
             )
         if cfg.window > cfg.max_positions:
             raise ValueError(f"--window: expected at most --max-positions {cfg.max_positions}, found {cfg.window}")

@@ -38,30 +38,30 @@ class SyntaxTaskConfig(FairseqDataclass):
         default="fast",
         metadata={
             "help": "dropout on a CPU: from 16 random bits an entry, probabilities in multiples of 2^-16 (fast), or "
-            "torch's, from 64 bits; default: fast"
+            "torch's, from 64; default: fast"
         },
     )
 
     cpu_memory: ChoiceEnum(["keep", "system"]) = field(  # type: ignore[valid-type]
         default="keep",
         metadata={
-            "help": "freed memory in training on a CPU: keep it for later, or as the system's malloc, which returns "
-            "much of it (system); default: keep"
+            "help": "in training on a CPU, keep freed memory for later, or let the system's malloc return much of it "
+            "(system); default: keep"
         },
     )
 
     cudnn_attention: bool = field(
         default=False,
         metadata={
-            "help": "let torch use cuDNN's attention on a GPU, its first choice on Hopper, which torch 2.11 to 2.13 "
-            "compute wrongly under some masks (default: off, for all models of the process)"
+            "help": "let torch use cuDNN's attention, its first choice on Hopper, which torch 2.11 to 2.13 compute "
+            "wrongly under some masks (default: off, for all models of the process)"
         },
     )
 
     matmul_precision: ChoiceEnum(["highest", "high", "medium"]) = field(  # type: ignore[valid-type]
         default="highest",
         metadata={
-            "help": "of float32 products in training, by torch (high: TF32 on a GPU; medium: bfloat16 on a CPU that "
+            "help": "of float32 products in training (high: TF32 on a GPU; medium: bfloat16 on a CPU that "
             "has it); default: highest"
         },
     )

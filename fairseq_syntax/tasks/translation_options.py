@@ -37,27 +37,27 @@ class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
     input_parses: Optional[str] = field(
         default=None,
         metadata={
-            "help": "prefix of files PREFIX.trees and PREFIX.conllu with a parse for each line of new text, in its "
-            "order (default: run a parser)"
+            "help": "prefix of PREFIX.trees and PREFIX.conllu, with a parse for each line of new text, in order "
+            "(default: run a parser)"
         },
     )
     on_bad_parse: Optional[ChoiceEnum(ON_BAD_PARSE)] = field(  # type: ignore[valid-type]
         default=None,
         metadata={
-            "help": "a parse of --input-parses that is broken, or of another text than its line: an error, or skip it "
-            "and translate the line without it (default: as for the features of the training data)"
+            "help": "a parse of --input-parses that is broken, or of another text: an error, or skip it and translate "
+            "the line without (default: as for the features of the training data)"
         },
     )
 
     gpt2_encoder_json: Optional[str] = field(
         default=None,
-        metadata={"help": "path to encoder.json, for new text whose training data has --subwords gpt2"},
+        metadata={"help": "encoder.json, for new text whose training data has --subwords gpt2"},
     )
 
     source_subword_sampling: float = field(
         default=0.0,
         metadata={
-            "help": "split the training set's source again in each epoch, leaving out a merge with this probability "
+            "help": "split the training set's source again each epoch, leaving out a merge with this probability "
             "(BPE-dropout), or by this α of a unigram model; default: 0"
         },
     )
@@ -65,8 +65,8 @@ class SyntaxTranslationConfig(SyntaxTaskConfig, TranslationConfig):
     subword_model: Optional[str] = field(
         default=None,
         metadata={
-            "help": "for subword sampling: merges of subword-nmt, or a sentencepiece model, that split the data-bin's "
-            "text; the source's and the target's, with a comma, if they differ"
+            "help": "for subword sampling: the merges of subword-nmt, or sentencepiece model, of the data-bin's text; "
+            "the source's and the target's, with a comma, if they differ"
         },
     )
 

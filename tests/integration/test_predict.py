@@ -14,6 +14,7 @@ from fairseq import checkpoint_utils
 import commands
 import data_bins
 import example_bins
+from fairseq_syntax.commands import dump
 from fairseq_syntax.commands.predict import main
 from syntax_data.scoring.classification import accuracy
 from syntax_data.scoring.predictions import Predictions
@@ -157,6 +158,15 @@ def refused(*arguments: object) -> str:
     with pytest.raises(SystemExit) as caught:
         main([*map(str, arguments), "--cpu"])
     return str(caught.value)
+
+
+@pytest.mark.parametrize("command", [main, dump.main])
+@pytest.mark.parametrize("size", ["0", "-1", "x"])
+def test_batches_have_an_example(command, size, capsys):
+    with pytest.raises(SystemExit) as refused:
+        command(["data", "--path=model.pt", "--output=x", f"--batch-size={size}"])
+    assert refused.value.code == 2
+    assert f"--batch-size: expected a number from 1, found '{size}'" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_refused(trained, tmp_path):

@@ -63,7 +63,8 @@ def train(data: Path, folder: Path, system: str, *more: str, task: str = "syntax
     return commands.train(data, folder, *arguments, model=[f"--arch={system}", *SIZES])
 
 
-@pytest.mark.parametrize(("system", "restores"), [(system, number % 2 == 0) for number, system in enumerate(ROBERTAS)])
+@pytest.mark.parametrize("system", ROBERTAS)
+@pytest.mark.parametrize("restores", [True, False])
 def test_a_training_begins_from_stocks_weights_and_its_checkpoint_is_the_model(
     system, restores, data, stock, tmp_path, caplog
 ):

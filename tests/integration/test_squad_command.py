@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -89,9 +90,9 @@ def test_answers_are_found_in_subwords_of_each_kind(tmp_path, squad_file, kind, 
             assert found == expected
 
 
-def run(capsys: pytest.CaptureFixture, *arguments: object) -> dict[str, float]:
+def run(capsys: pytest.CaptureFixture, *arguments: object) -> dict[str, float | str]:
     squad.main([*map(str, arguments)])
-    found: dict[str, float] = json.loads(capsys.readouterr().out)
+    found: dict[str, float | str] = json.loads(capsys.readouterr().out)
     return found
 
 
@@ -106,7 +107,9 @@ def test_scores_of_files(tmp_path, squad_file, capsys):
     assert best == {"best_exact": 75, "best_exact_thresh": -1, "best_f1": 75, "best_f1_thresh": -1}
     n_best.write_text(json.dumps({k: {"diff": 4.0, "answers": [{"text": "no", "score": 0}]} for k in lists}))
     best = run(capsys, "score", "--input", squad_file, "--best", n_best)
-    assert best == {"best_exact": 25, "best_exact_thresh": 3, "best_f1": 25, "best_f1_thresh": 3}
+    assert best == {"best_exact": 25, "best_exact_thresh": "-inf", "best_f1": 25, "best_f1_thresh": "-inf"}
+    given = ["answer", "d", "--path", "p", "--output", "o", f"--threshold={best['best_f1_thresh']}"]
+    assert squad.get_parser().parse_args(given).threshold == -math.inf
 
 
 @pytest.mark.parametrize(

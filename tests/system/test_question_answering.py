@@ -121,7 +121,7 @@ def test_a_model_learns_to_answer_and_to_leave_questions_without_an_answer(data,
         scores = [of_answer["score"] for of_answer in of["answers"]]
         assert scores == sorted(scores, reverse=True)
         assert max(len(of_answer["text"].split()) for of_answer in of["answers"]) <= 2
-    thresholds = {-1e9: set(), 1e9: {*of_questions}, found["best_exact_thresh"]: None}
+    thresholds = {float("-inf"): set(), 1e9: {*of_questions}, found["best_exact_thresh"]: None}
     for threshold, expected in thresholds.items():
         printed(capsys, *answer, f"--threshold={threshold}")
         answered = {id for id, text in json.loads(predictions.read_text()).items() if text}

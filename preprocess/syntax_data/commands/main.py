@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +27,13 @@ def command_line(name: str, description: str | None) -> ArgumentParser:
     return ArgumentParser(
         prog=name, description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
     )
+
+
+def positive(text: str) -> int:
+    """Return a count of a command line; the type of an option."""
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"expected a number from 1, found {text[:20]!r}")
+    return int(text)
 
 
 def run(

@@ -6,6 +6,7 @@ best one counts. The answer to a question that the passage does not answer is ""
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections import Counter
@@ -88,11 +89,11 @@ def best_threshold(candidates: Sequence[Candidate]) -> tuple[float, float]:
     """Return the δ with the best mean score, and this score in percent.
 
     δ is one of the questions' diff, the lowest of equally good ones; where nothing is better than "" as all answers, it
-    is the lowest diff − 1 (the official script prints 0).
+    is −∞ (the official script prints 0).
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.diff)
     total = best = sum(candidate.empty for candidate in candidates)
-    threshold = ordered[0].diff - 1
+    threshold = -math.inf
     for diff, same in groupby(ordered, key=lambda candidate: candidate.diff):
         total += sum(candidate.score - candidate.empty for candidate in same)
         if total > best + 1e-9:  # more than the sum's rounding

@@ -136,10 +136,9 @@ def changed_tree(net_input):
     return other
 
 
-@pytest.mark.parametrize(
-    ("system", "special", "pooling"),
-    pairwise([s for s in ROBERTAS if s != "relative_position_roberta"], ["open", "words"], ["first", "mean"]),
-)
+@pytest.mark.parametrize("system", [s for s in ROBERTAS if s != "relative_position_roberta"])
+@pytest.mark.parametrize("special", ["open", "words"])
+@pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_a_parse_reaches_the_label(system, special, pooling, caplog):
     """But for a state of <s> that only a layer on top computes from parses: there the difference is exactly 0."""
     with caplog.at_level(logging.WARNING):

@@ -278,7 +278,7 @@ def test_the_golden_sweep():
     expected = [33.33, 50, 58.33, 41.67, 58.33, 41.67]
     assert [round(mean_score(GOLDEN, t), 2) for t in thresholds] == expected
     assert score.best_threshold(GOLDEN) == (-1, pytest.approx(58.3333, abs=1e-4))
-    assert score.best_threshold(candidates((0, 0, 1), (1, 1, 0))) == (-1, 50)
+    assert score.best_threshold(candidates((0, 0, 1), (1, 1, 0))) == (-np.inf, 50)
 
 
 @given(
@@ -292,8 +292,7 @@ def test_the_golden_sweep():
 def test_the_sweep_finds_what_all_thresholds_have(rows):
     some = candidates(*rows)
     found, best = score.best_threshold(some)
-    thresholds = sorted({c.diff for c in some})
-    thresholds.insert(0, thresholds[0] - 1)
+    thresholds = [-np.inf, *sorted({c.diff for c in some})]
     of_all = [mean_score(some, t) for t in thresholds]
     assert best == pytest.approx(max(of_all))
     assert mean_score(some, found) == pytest.approx(best)

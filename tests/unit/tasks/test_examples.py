@@ -260,6 +260,16 @@ def test_all_sentences_to_choose_from_are_used(choices):
         ranking(choices, num_classes=2)
 
 
+def test_the_criterion_of_ranking_has_its_options_defaults_by_hydra(choices):
+    """fairseq-hydra-train gives a criterion the keys of its file alone."""
+    task = ranking(choices)
+    criterion = task.build_criterion(OmegaConf.create({"_name": "sentence_ranking"}))
+    found = criterion.ranking_head_name, criterion.num_classes, criterion.prediction_h
+    assert found == ("sentence_classification_head", 3, None)
+    named = task.build_criterion(OmegaConf.create({"_name": "sentence_ranking", "ranking_head_name": "choice"}))
+    assert named.ranking_head_name == "choice"
+
+
 def test_context_first_needs_both_tokens(choices):
     with pytest.raises(ValueError, match="--context-first: expected --init-token and --separator-token beside it"):
         ranking(choices, context_first=True, separator_token=None).load_dataset("valid")

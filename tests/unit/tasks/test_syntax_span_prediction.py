@@ -9,6 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import data_bins
 import example_bins
@@ -98,10 +100,6 @@ def test_a_verifiers_windows_have_labels(bins):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"criterion_name": "masked_lm"},
-            "--criterion: expected span_prediction, or sentence_prediction .*found masked_lm",
-        ),
         ({"max_positions": 15}, "--window: expected at most --max-positions 15, found 16"),
         ({"max_question": 12}, "--window: expected more tokens than the question's 12"),
     ],
@@ -109,6 +107,22 @@ def test_a_verifiers_windows_have_labels(bins):
 def test_options_that_leave_no_room_are_refused(bins, options, message):
     with pytest.raises(ValueError, match=message):
         task_of(bins, **options)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "found"), [([], "cross_entropy"), (["masked_lm"], "masked_lm"), (["sentence_ranking"], "another")]
+)
+def test_another_criterion_is_refused_on_the_command_line(bins, criterion, found):
+    """Also one that names no head, or has no configuration."""
+    given = [
+        str(bins),
+        "--task=syntax_span_prediction",
+        "--arch=sg_net_roberta",
+        *map("--criterion={}".format, criterion),
+    ]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), given))
+    with pytest.raises(ValueError, match=f"--criterion: expected span_prediction, or sentence_.*, found {found}$"):
+        tasks.setup_task(cfg.task)
 
 
 def test_data_that_does_not_fit_is_refused(data):
