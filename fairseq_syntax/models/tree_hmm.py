@@ -107,7 +107,7 @@ def _is_end(parent: Tensor) -> Tensor:
 
 
 def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
-    """Return log(σ(g)·softmax(x) + (1 - σ(g))·q), all in float32 at least.
+    """Return log(σ(g)·softmax(x) + (1 - σ(g))·q), computed in float32 at least, in the dtype of x.
 
     Args:
         logits, q: x and q, ``(batch, m, vocabulary)``.
@@ -116,4 +116,5 @@ def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
     with no_autocast(logits.device):
         x = at_least_float32(logits).log_softmax(dim=2)
         g = at_least_float32(share)
-        return torch.logaddexp(F.logsigmoid(g) + x, F.logsigmoid(-g) + q.clamp(min=_TINY).log())
+        log_sum = torch.logaddexp(F.logsigmoid(g) + x, F.logsigmoid(-g) + q.clamp(min=_TINY).log())
+    return log_sum.to(logits.dtype)
