@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import PADDING
@@ -69,26 +68,32 @@ class TreeHmm(nn.Module):
             incremental_state: keeps A_t, M and the lexicon.
         """
         state: dict[str, Tensor] = (incremental_state or {}).get(_STATE, {})
-        padding, at_end = parent == PADDING, _is_end(parent)
-        lexicon = state["lexicon"] if state else self._emissions(output_layer(self.lexicon(source)), at_end)
+        padding, at_end = parent == PADDING, (parent == torch.arange(parent.shape[1], device=parent.device))
+        lexicon = state["lexicon"] if state else self._lexicon(output_layer(self.lexicon(source)))
         moves = state["moves"] if state else torch.stack([of(source, parent, padding) for of in self.moves], dim=1)
-        begin = (at_end / len(self.moves)).to(moves.dtype).unsqueeze(1).expand(-1, len(self.moves), -1)
+        end = at_end.to(moves.dtype).unsqueeze(1)
         uniform = ((~padding) / (~padding).sum(dim=1, keepdim=True)).to(moves.dtype).unsqueeze(1)
         jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid()
+        emissions = lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1))
+        emissions = torch.where(at_end.unsqueeze(2), (tokens == self.eos).to(lexicon.dtype).unsqueeze(1), emissions)
         a, found = state.get("a"), []
-        for emission in lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1)).unbind(dim=2):
-            p = begin if a is None else a * emission.unsqueeze(1)
+        for emission in emissions.unbind(dim=2):
+            p = end.expand(-1, len(self.moves), -1) if a is None else a * emission.unsqueeze(1)
             p = p / p.sum(dim=(1, 2), keepdim=True).clamp(min=_TINY)
             a = (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + jump * p.sum(dim=2, keepdim=True) * uniform
             found.append(a.sum(dim=1))
         if incremental_state is not None:
             incremental_state[_STATE] = {"lexicon": lexicon, "moves": moves, "a": a}
-        return torch.stack(found, dim=1) @ lexicon
+        states = torch.stack(found, dim=1)
+        q = (states * (1 - end)) @ lexicon
+        return q.index_add_(2, self._eos_index(q), (states * end).sum(dim=2, keepdim=True))
 
-    def _emissions(self, scores: Tensor, at_end: Tensor) -> Tensor:
-        """Return p(y | j), ``(batch, n, vocabulary)``, of scores in that shape; `at_end` is true at ``</s>``."""
-        is_eos = torch.arange(scores.shape[2], device=scores.device) == self.eos
-        return at_least_float32(scores).masked_fill(at_end.unsqueeze(2) != is_eos, -torch.inf).softmax(dim=2)
+    def _lexicon(self, scores: Tensor) -> Tensor:
+        """Return p(y | j) of words, ``(batch, n, vocabulary)``, of scores in that shape: of ``</s>`` 0."""
+        return at_least_float32(scores.index_fill(2, self._eos_index(scores), -torch.inf)).softmax(dim=2)
+
+    def _eos_index(self, x: Tensor) -> Tensor:
+        return torch.full((1,), self.eos, device=x.device)
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any] | None, new_order: Tensor) -> Any:
         """Reorder hypotheses; of as many as before, each takes the place of one of the same sentence."""
@@ -101,11 +106,6 @@ class TreeHmm(nn.Module):
         return incremental_state
 
 
-def _is_end(parent: Tensor) -> Tensor:
-    """Return true at ``</s>`` of each sentence, ``(batch, n)``."""
-    return parent == torch.arange(parent.shape[1], device=parent.device)
-
-
 def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
     """Return log(σ(g)·softmax(x) + (1 - σ(g))·q), computed in float32 at least, in the dtype of x.
 
@@ -114,7 +114,5 @@ def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
         share: g, ``(batch, m, 1)``.
     """
     with no_autocast(logits.device):
-        x = at_least_float32(logits).log_softmax(dim=2)
-        g = at_least_float32(share)
-        log_sum = torch.logaddexp(F.logsigmoid(g) + x, F.logsigmoid(-g) + q.clamp(min=_TINY).log())
-    return log_sum.to(logits.dtype)
+        p = at_least_float32(logits).softmax(dim=2)
+        return torch.lerp(q, p, at_least_float32(share).sigmoid()).clamp(min=_TINY).log().to(logits.dtype)
