@@ -72,21 +72,28 @@ class TreeHmm(nn.Module):
         lexicon = state["lexicon"] if state else self._lexicon(output_layer(self.lexicon(source)))
         moves = state["moves"] if state else torch.stack([of(source, parent, padding) for of in self.moves], dim=1)
         end = at_end.to(moves.dtype).unsqueeze(1)
-        uniform = ((~padding) / (~padding).sum(dim=1, keepdim=True)).to(moves.dtype).unsqueeze(1)
-        jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid()
         emissions = lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1))
         emissions = torch.where(at_end.unsqueeze(2), (tokens == self.eos).to(lexicon.dtype).unsqueeze(1), emissions)
-        a, found = state.get("a"), []
-        for emission in emissions.unbind(dim=2):
-            p = end.expand(-1, len(self.moves), -1) if a is None else a * emission.unsqueeze(1)
-            p = p / p.sum(dim=(1, 2), keepdim=True).clamp(min=_TINY)
-            a = (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + jump * p.sum(dim=2, keepdim=True) * uniform
-            found.append(a.sum(dim=1))
+        if state:
+            p = _posterior(state["a"], emissions[:, :, 0])
+        else:
+            p = end.expand(-1, len(self.moves), -1) / len(self.moves)
+        a = self._moved(p, moves, padding)
+        found = [a]
+        for emission in emissions.unbind(dim=2)[1:]:
+            a = self._moved(_posterior(a, emission), moves, padding)
+            found.append(a)
         if incremental_state is not None:
             incremental_state[_STATE] = {"lexicon": lexicon, "moves": moves, "a": a}
-        states = torch.stack(found, dim=1)
+        states = torch.stack(found, dim=2).sum(dim=1)
         q = (states * (1 - end)) @ lexicon
         return q.index_add_(2, self._eos_index(q), (states * end).sum(dim=2, keepdim=True))
+
+    def _moved(self, p: Tensor, moves: Tensor, padding: Tensor) -> Tensor:
+        """Return (1 - ε) P M + ε/n, ``(batch, models, n)``, of each model's part of P."""
+        jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid()
+        uniform = ((~padding) / (~padding).sum(dim=1, keepdim=True)).to(p.dtype).unsqueeze(1)
+        return (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + jump * p.sum(dim=2, keepdim=True) * uniform
 
     def _lexicon(self, scores: Tensor) -> Tensor:
         """Return p(y | j) of words, ``(batch, n, vocabulary)``, of scores in that shape: of ``</s>`` 0."""
@@ -104,6 +111,12 @@ class TreeHmm(nn.Module):
                 name: x if same and name != "a" else x.index_select(0, new_order) for name, x in state.items()
             }
         return incremental_state
+
+
+def _posterior(a: Tensor, emission: Tensor) -> Tensor:
+    """Return P ∝ A·p(y | ·) of all models, ``(batch, models, n)``, from A and p(y | ·) of one y, ``(batch, n)``."""
+    joint = a * emission.unsqueeze(1)
+    return joint / joint.sum(dim=(1, 2), keepdim=True).clamp(min=_TINY)
 
 
 def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
