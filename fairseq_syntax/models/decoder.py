@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS
 from fairseq_syntax.encoder.layer import wrapped
-from fairseq_syntax.models.tree_hmm import TreeHmm, log_mixture
+from fairseq_syntax.models.tree_hmm import TreeHmm
 from fairseq_syntax.modules.numerics import no_autocast
 
 
@@ -70,17 +70,12 @@ class _OfFirst(nn.Linear):
 
 
 class TreeHmmDecoder(TransformerDecoderBase):
-    """fairseq's decoder, in a mixture with :class:`TreeHmm`.
-
-    The probability of a token is σ(g)·p + (1 - σ(g))·q, of the decoder's p and the hidden Markov model's q, where g is
-    linear in the embedding of the token before, and -2 at first, so that q has to explain the target.
-    """
+    """fairseq's decoder, in a mixture with :class:`~fairseq_syntax.models.tree_hmm.TreeHmm`."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):
         super().__init__(cfg, dictionary, embed_tokens, **kwargs)
-        self.tree_hmm = TreeHmm(
-            cfg.encoder.embed_dim, embed_tokens.embedding_dim, self.output_embed_dim, eos=dictionary.eos()
-        )
+        dims = cfg.encoder.embed_dim, embed_tokens.embedding_dim, self.output_embed_dim
+        self.tree_hmm = TreeHmm(*dims, eos=dictionary.eos(), pad=dictionary.pad())
 
     def forward(
         self,
@@ -101,4 +96,4 @@ class TreeHmmDecoder(TransformerDecoderBase):
         tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
         with no_autocast(source.device):
             q = self.tree_hmm(tokens, source, parent, self.output_layer, incremental_state)
-        return log_mixture(x, q, self.tree_hmm.share(self.embed_tokens(tokens))), extra
+            return self.tree_hmm.log_mixture(x, q, self.embed_tokens(tokens)), extra

@@ -59,7 +59,7 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
         if cfg.syntax.embeddings.keys:
             return FeatureKeyDecoder(cfg, tgt_dict, embed_tokens)
         if cfg.syntax.decoder.tree_hmm:
-            return TreeHmmDecoder(cfg, tgt_dict, embed_tokens)
+            return TreeHmmDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
         return super().build_decoder(cfg, tgt_dict, embed_tokens)
 
     def forward(

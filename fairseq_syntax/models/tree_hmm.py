@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import PADDING
-from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
+from fairseq_syntax.modules.numerics import at_least_float32
 from fairseq_syntax.modules.tree_moves import TreeMoves
 
 #: Of the parameter of jumps, so that the step of an optimizer moves it enough.
 _JUMP_SCALE = 10.0
 #: g of the mixture at first: the decoder has 12% of it.
 _FIRST_SHARE = -2.0
-_TINY = 1e-30
+_TINY = 1e-20
+_LEAST_JUMP = 1e-9
 #: Its key in the state of generation.
 _STATE = "tree_hmm"
 
@@ -31,21 +33,24 @@ class TreeHmm(nn.Module):
 
     P_0 is 1 at ``</s>``, M are the moves, ε is the probability of a jump, learned, 0.5 at first, so that the lexicon
     is learned before the moves. There are two such models, whose dependents follow each other from left to right and
-    from right to left; their joint posterior tells which it is. Nothing depends on how long or deep a sentence is.
+    from right to left; their joint posterior tells which it is. No parameter depends on how long or deep a sentence is.
+
+    The decoder's p and q are mixed: σ(g)·p + (1 - σ(g))·q, where g is linear in the embedding of the token before, and
+    -2 at first, so that q has to explain the target.
 
     Args:
         source_dim, target_dim: widths of embeddings.
         output_dim: width of what the decoder's output layer takes, from which the lexicon has its scores.
-        eos: the number of the target's ``</s>``.
+        eos, pad: the numbers of the target's ``</s>`` and padding.
     """
 
-    def __init__(self, source_dim: int, target_dim: int, output_dim: int, *, eos: int):
+    def __init__(self, source_dim: int, target_dim: int, output_dim: int, *, eos: int, pad: int):
         super().__init__()
         self.eos = eos
+        self.pad = pad
         self.moves = nn.ModuleList(TreeMoves(source_dim, backward=backward) for backward in (False, True))
         self.lexicon = nn.Linear(source_dim, output_dim, bias=False)
         self.jump = nn.Parameter(torch.zeros(()))
-        #: g of the mixture, from the embedding of the token before.
         self.share = nn.Linear(target_dim, 1)
         nn.init.zeros_(self.share.weight)
         nn.init.constant_(self.share.bias, _FIRST_SHARE)
@@ -61,7 +66,8 @@ class TreeHmm(nn.Module):
         """Return q, ``(batch, m, vocabulary)``.
 
         Args:
-            tokens: what was emitted, ``(batch, m)``, of which the first is ``</s>``; the last alone in generation.
+            tokens: what was emitted, ``(batch, m)``, the last alone in generation. The first is none; after another
+                ``</s>``, and at padding, it begins again.
             source: embeddings, ``(batch, n, source_dim)``.
             parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`, :data:`PADDING` at padding.
             output_layer: from ``(batch, n, output_dim)`` to scores of the vocabulary.
@@ -71,17 +77,17 @@ class TreeHmm(nn.Module):
         padding, at_end = parent == PADDING, (parent == torch.arange(parent.shape[1], device=parent.device))
         lexicon = state["lexicon"] if state else self._lexicon(output_layer(self.lexicon(source)))
         moves = state["moves"] if state else torch.stack([of(source, parent, padding) for of in self.moves], dim=1)
-        end = at_end.to(moves.dtype).unsqueeze(1)
         emissions = lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1))
-        emissions = torch.where(at_end.unsqueeze(2), (tokens == self.eos).to(lexicon.dtype).unsqueeze(1), emissions)
-        if state:
-            p = _posterior(state["a"], emissions[:, :, 0])
-        else:
-            p = end.expand(-1, len(self.moves), -1) / len(self.moves)
-        a = self._moved(p, moves, padding)
-        found = [a]
-        for emission in emissions.unbind(dim=2)[1:]:
-            a = self._moved(_posterior(a, emission), moves, padding)
+        emissions = emissions.masked_fill(at_end.unsqueeze(2), 0.0).clamp(min=_TINY)
+        begins = ((tokens == self.eos) | (tokens == self.pad))[:, :, None, None]
+        end = at_end.to(moves.dtype).unsqueeze(1)
+        begin = end.expand(-1, len(self.moves), -1) / len(self.moves)
+        jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid().clamp(min=_LEAST_JUMP)
+        anywhere = jump * F.normalize((~padding).to(moves.dtype), p=1).unsqueeze(1)
+        a, found = state.get("a"), []
+        for t, emission in enumerate(emissions.unbind(dim=2)):
+            p = begin if a is None else torch.where(begins[:, t], begin, _posterior(a, emission))
+            a = (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + p.sum(dim=2, keepdim=True) * anywhere
             found.append(a)
         if incremental_state is not None:
             incremental_state[_STATE] = {"lexicon": lexicon, "moves": moves, "a": a}
@@ -89,11 +95,16 @@ class TreeHmm(nn.Module):
         q = (states * (1 - end)) @ lexicon
         return q.index_add_(2, self._eos_index(q), (states * end).sum(dim=2, keepdim=True))
 
-    def _moved(self, p: Tensor, moves: Tensor, padding: Tensor) -> Tensor:
-        """Return (1 - ε) P M + ε/n, ``(batch, models, n)``, of each model's part of P."""
-        jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid()
-        uniform = ((~padding) / (~padding).sum(dim=1, keepdim=True)).to(p.dtype).unsqueeze(1)
-        return (1 - jump) * (p.unsqueeze(2) @ moves).squeeze(2) + jump * p.sum(dim=2, keepdim=True) * uniform
+    def log_mixture(self, logits: Tensor, q: Tensor, embedded: Tensor) -> Tensor:
+        """Return the logarithm of the mixture, ``(batch, m, vocabulary)``, in the dtype of the logits.
+
+        Args:
+            logits, q: of p and q, in that shape.
+            embedded: the tokens before, ``(batch, m, target_dim)``.
+        """
+        p = at_least_float32(logits).softmax(dim=2)
+        share = at_least_float32(self.share(embedded)).sigmoid()
+        return torch.lerp(q, p, share).add(_TINY).log().to(logits.dtype)
 
     def _lexicon(self, scores: Tensor) -> Tensor:
         """Return p(y | j) of words, ``(batch, n, vocabulary)``, of scores in that shape: of ``</s>`` 0."""
@@ -116,16 +127,4 @@ class TreeHmm(nn.Module):
 def _posterior(a: Tensor, emission: Tensor) -> Tensor:
     """Return P ∝ A·p(y | ·) of all models, ``(batch, models, n)``, from A and p(y | ·) of one y, ``(batch, n)``."""
     joint = a * emission.unsqueeze(1)
-    return joint / joint.sum(dim=(1, 2), keepdim=True).clamp(min=_TINY)
-
-
-def log_mixture(logits: Tensor, q: Tensor, share: Tensor) -> Tensor:
-    """Return log(σ(g)·softmax(x) + (1 - σ(g))·q), computed in float32 at least, in the dtype of x.
-
-    Args:
-        logits, q: x and q, ``(batch, m, vocabulary)``.
-        share: g, ``(batch, m, 1)``.
-    """
-    with no_autocast(logits.device):
-        p = at_least_float32(logits).softmax(dim=2)
-        return torch.lerp(q, p, at_least_float32(share).sigmoid()).clamp(min=_TINY).log().to(logits.dtype)
+    return joint / joint.sum(dim=(1, 2), keepdim=True)

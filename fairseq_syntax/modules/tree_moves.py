@@ -6,12 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_word_start
+from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_word_start, paths_to_root
 from fairseq_syntax.modules.numerics import at_least_float32
 
-#: Kinds of steps, the first number of each; see :class:`TreeMoves`.
+#: Kinds of steps, the first of each: into a dependent, on the left or right of its head, after `down` and after `emit`;
+#: into another dependent after `up` from s, on its left or right, three each: on the other side, later on s's, next on
+#: s's; to emit after `down`; then, from the left or right of the head, up after `emit`, to emit and up after `up`; and
+#: to emit again.
 _DOWN_DOWN, _EMIT_DOWN, _UP_DOWN, _DOWN_EMIT, _EMIT_UP, _UP_EMIT, _UP_UP, _EMIT_EMIT, _KINDS = (
-    0, 2, 4, 16, 17, 19, 21, 23, 24
+    0, 2, 4, 10, 11, 13, 15, 17, 18
 )  # fmt: skip
 
 
@@ -24,11 +27,16 @@ def parent_positions(word: Tensor, head: Tensor, padding: Tensor) -> Tensor:
     Args:
         word, head: features, ``(batch, n)``.
         padding: true at padding, ``(batch, n)``.
+
+    Raises:
+        ValueError: the heads of a sentence form a cycle; see :func:`~fairseq_syntax.modules.dependency.ancestors`.
     """
+    paths_to_root(word, head)
     position = torch.arange(word.shape[1], device=word.device)
     end = (position * ~padding).amax(dim=1, keepdim=True)
-    of_head = torch.where(head > 0, head_positions(word, head, first_subwords(word)), end)
-    parent = torch.where(is_word_start(word), of_head, (position - 1).clamp(min=0))
+    of_head = head_positions(word, head, first_subwords(word))  # of a root its own
+    of_head = torch.where((of_head == position) | (word < 0), end, of_head)
+    parent = torch.where(is_word_start(word) | (word < 0), of_head, (position - 1).clamp(min=0))
     return torch.where(position == end, position, parent)
 
 
@@ -42,8 +50,9 @@ class TreeMoves(nn.Module):
     every rule is learned from shallow trees as well as from deep ones. ``</s>`` is the head of roots, and has no up.
 
     Each choice is a softmax over its scores v·relu(Σ_r W_r x_r + k), with k of the kind of step, and x the embeddings
-    of the words r: the dependent, the one before it on its side, their head, and s. A head has its dependents of one
-    side first, by a probability of its own, which both ways into a side have as a factor.
+    of the words r: the dependent, the one before it on its side, their head, and s. Which side of a head comes first is
+    a choice of its own, by the head: its log-probability is added to the scores of the side that is entered first after
+    `down`, and of the other side after `up`.
 
     The sum over all silent ways is in closed form: of the matrices D (down to a dependent) and U (up) the inverses of
     I - D and I - U, as a path goes up and then down.
@@ -77,8 +86,10 @@ class TreeMoves(nn.Module):
         parent = parent.clamp(min=0)
         is_root = (parent == position) & real
         right = (position > parent).long()
-        edges = F.one_hot(parent, n).bool() & (real & ~is_root).unsqueeze(2)  # from s, to its head
-        siblings = (edges.float() @ edges.float().mT).bool() & (position.unsqueeze(1) != position)
+        dependent = real & ~is_root
+        edges = (parent.unsqueeze(2) == position) & dependent.unsqueeze(2)  # from s, to its head
+        siblings = (parent.unsqueeze(2) == parent.unsqueeze(1)) & dependent.unsqueeze(2) & dependent.unsqueeze(1)
+        siblings = siblings & (position.unsqueeze(1) != position)
         same_side = right.unsqueeze(2) == right.unsqueeze(1)
         after = position.unsqueeze(1) < position
         if self.backward_order:
@@ -86,12 +97,12 @@ class TreeMoves(nn.Module):
         rank = (siblings & same_side & after).sum(dim=1)
         follows = siblings & same_side & (rank.unsqueeze(1) == rank.unsqueeze(2) + 1)
 
-        of_dependent, of_before, of_head, of_left = at_least_float32(self.words(x)).chunk(4, dim=2)
+        of_dependent, of_before, of_head, of_origin = at_least_float32(self.words(x)).chunk(4, dim=2)
         of_head = _rows(of_head, parent)
         kinds = at_least_float32(self.kinds)
         into = of_dependent + follows.to(of_before.dtype).mT @ of_before + of_head
-        out_of = of_left + of_head
-        way = 3 * (2 * right.unsqueeze(2) + right.unsqueeze(1)) + after.long() + follows.long()
+        out_of = of_origin + of_head
+        way = 3 * right.unsqueeze(2) + same_side.long() + follows.long()
 
         left_first = at_least_float32(self.left_first(x))
         first = F.logsigmoid(_rows(left_first, parent).squeeze(2) * (1 - 2 * right))
@@ -99,7 +110,7 @@ class TreeMoves(nn.Module):
         first_entered = torch.where(has_other_side, first, 0.0)
         down_down = self._scores(into + kinds[_DOWN_DOWN + right]) + first_entered
         emit_down = self._scores(into + kinds[_EMIT_DOWN + right])
-        up_down = self._scores(into.unsqueeze(1) + of_left.unsqueeze(2) + kinds[_UP_DOWN + way])
+        up_down = self._scores(into.unsqueeze(1) + of_origin.unsqueeze(2) + F.embedding(_UP_DOWN + way, kinds))
         up_down = up_down + torch.where(same_side, 0.0, first.unsqueeze(2))
 
         children = edges.mT
@@ -116,7 +127,7 @@ class TreeMoves(nn.Module):
             up_down,
             siblings & (after | ~same_side),
         )
-        up = up * (real & ~is_root).unsqueeze(2)
+        up = up * dependent.unsqueeze(2)
         to_head = edges.to(up.dtype)
         down_to_emit = _inverse(down[:, :, 1:]) * down[:, :, :1].mT
         after_up = up[:, :, 2:] @ down_to_emit + up[:, :, :1] * to_head
@@ -133,16 +144,16 @@ def _rows(x: Tensor, at: Tensor) -> Tensor:
 
 
 def _choice(*scores: Tensor) -> Tensor:
-    """Return probabilities of choices that all have, ``(batch, n)``, and of words, ``(batch, n, n)``, where allowed."""
-    *single, of_words, allowed = scores
+    """Return the softmax of scores of choices and of words, ``(batch, n, choices + n)``.
+
+    Args:
+        scores: ``(batch, n)`` of each choice; then those of words, ``(batch, n, n)``, and where these are allowed.
+    """
+    *choices, of_words, allowed = scores
     of_words = of_words.masked_fill(~allowed, -torch.inf)
-    return torch.cat([*(one.unsqueeze(2) for one in single), of_words], dim=2).softmax(dim=2)
+    return torch.cat([*(one.unsqueeze(2) for one in choices), of_words], dim=2).softmax(dim=2)
 
 
 def _inverse(steps: Tensor) -> Tensor:
     """Return (I - S)⁻¹ = I + S + S² + … of steps along edges of trees, ``(batch, n, n)``."""
-    total = torch.eye(steps.shape[1], dtype=steps.dtype, device=steps.device) + steps
-    for _ in range((steps.shape[1] - 1).bit_length() - 1):
-        steps = steps @ steps
-        total = total + total @ steps
-    return total
+    return torch.linalg.inv_ex(torch.eye(steps.shape[1], dtype=steps.dtype, device=steps.device) - steps).inverse

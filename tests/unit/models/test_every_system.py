@@ -376,7 +376,7 @@ ADDED = {
     "relative_position_transformer": 6 * 8 * 45,
     "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
-    "tree_hmm_transformer": 6 * 8 * 45 + 512**2 + 1 + 513 + 2 * (4 * 32 * 512 + 24 * 32 + 32 + 513),
+    "tree_hmm_transformer": 6 * 8 * 45 + 512**2 + 1 + 513 + 2 * (4 * 32 * 512 + 18 * 32 + 32 + 513),
     "distance_transformer": 0,
     "pascal_transformer": 0,
     "sla_transformer": 6 * 513,

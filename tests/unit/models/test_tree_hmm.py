@@ -52,8 +52,16 @@ def test_subwords_depend_on_the_one_before_and_roots_on_the_end():
     assert parent_positions(word, head, padding)[0, :6].tolist() == [1, 5, 1, 1, 5, 5]
     without = parent_positions(word, torch.full_like(head, -1), padding)
     assert without[0, :6].tolist() == [5, 5, 1, 5, 5, 5]
+    unknown = parent_positions(torch.full_like(word, -1), torch.full_like(head, -1), padding)
+    assert unknown[0, :6].tolist() == [5] * 6
     left = [feature.roll(2, dims=1) for feature in (word, head, padding)]
     assert parent_positions(*left)[0, 2:].tolist() == [3, 7, 3, 3, 7, 7]
+
+
+@pytest.mark.parametrize("heads", [[2, 1, 2], [1, 0, 2]])
+def test_a_cycle_of_heads_is_refused(heads):
+    with pytest.raises(ValueError, match="expected heads that lead to a root, found a cycle"):
+        parent_positions(*features([0, 1, 2], heads))
 
 
 def moves_by_hand(net: TreeMoves, x: torch.Tensor, parent: list[int]) -> torch.Tensor:
@@ -85,7 +93,7 @@ def moves_by_hand(net: TreeMoves, x: torch.Tensor, parent: list[int]) -> torch.T
         return dict(zip(scores, values, strict=True))
 
     def after_down(p: int) -> dict:
-        scores = {("emit", p): score(16, dependent=p)}
+        scores = {("emit", p): score(10, dependent=p)}
         for right in (False, True):
             for c in dependents(p, right):
                 both = first(p, right) if dependents(p, not right) else 0.0
@@ -93,25 +101,24 @@ def moves_by_hand(net: TreeMoves, x: torch.Tensor, parent: list[int]) -> torch.T
         return choose(scores)
 
     def after_emit(p: int) -> dict:
-        scores = {("emit", p): score(23)}
+        scores = {("emit", p): score(17)}
         if parent[p] != p:
-            scores["up", p] = score(17 + (p > parent[p]), left=p, head=parent[p])
+            scores["up", p] = score(11 + (p > parent[p]), left=p, head=parent[p])
         for right in (False, True):
             scores |= {("down", c): into(c, 2 + right) for c in dependents(p, right)}
         return choose(scores)
 
     def after_up(s: int) -> dict:
         p, right = parent[s], s > parent[s]
-        scores = {("emit", p): score(19 + right, left=s, head=p)}
+        scores = {("emit", p): score(13 + right, left=s, head=p)}
         if parent[p] != p:
-            scores["up", p] = score(21 + right, left=s, head=p)
+            scores["up", p] = score(15 + right, left=s, head=p)
         side = dependents(p, right)
         for c in side[side.index(s) + 1 :]:
             near = side.index(c) == side.index(s) + 1
-            scores["down", c] = into(c, 4 + 9 * right + 1 + near, left=s)
+            scores["down", c] = into(c, 4 + 3 * right + 1 + near, left=s)
         for c in dependents(p, not right):
-            way = 4 + 6 * right + 3 * (not right) + ((c - s) * step > 0)
-            scores["down", c] = into(c, way, left=s) + first(p, right)
+            scores["down", c] = into(c, 4 + 3 * right, left=s) + first(p, right)
         return choose(scores)
 
     rules = {"down": after_down, "up": after_up}
@@ -229,6 +236,28 @@ def test_scores_of_generation_are_those_of_a_pass(variant):
                 torch.testing.assert_close(found["positional_scores"], scores, rtol=1e-4, atol=1e-4)
 
 
+def test_padding_on_the_left_of_the_target_changes_nothing():
+    net, net_input, tokens = model(), systems.batch(), output_tokens(4)
+    expected = net(**{**net_input, "prev_output_tokens": tokens})[0]
+    padded = torch.cat([torch.full((4, 2), small.dictionary().pad()), tokens], dim=1)
+    found = net(**{**net_input, "prev_output_tokens": padded})[0][:, 2:]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1.0, 60.0])
+def test_probabilities_and_gradients_are_those_of_numbers_however_sure_it_is(scale):
+    net, net_input = model(), systems.batch()
+    hmm = net.decoder.tree_hmm
+    hmm.jump.data.fill_(-5.0)
+    for parameter in hmm.parameters():
+        if parameter.dim() > 1:
+            parameter.data *= scale
+    logits = net(**{**net_input, "prev_output_tokens": output_tokens(4)})[0]
+    torch.testing.assert_close(logits.exp().sum(dim=2), torch.ones(4, 6))
+    logits.sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in net.parameters() if parameter.grad is not None)
+
+
 @pytest.mark.parametrize(("variant", "left_pad"), pairwise(list(VARIANTS), [True, False]))
 def test_a_translation_does_not_depend_on_other_sentences_and_padding(variant, left_pad):
     net, random = model(variant), Random(8)
@@ -254,6 +283,10 @@ def test_the_parse_reaches_the_decoder_by_moves_alone():
     other = net(**{**net_input, "src_syntax": flat})[0]
     differs = (one - other).abs().amax(dim=(1, 2)) > 1e-4
     assert differs[1:].tolist() == [True, True, False]  # the last has no parse
+
+
+def test_a_decoder_without_cross_attention_has_none():
+    assert not [name for name, _ in model(no_cross_attention=True).named_parameters() if "encoder_attn" in name]
 
 
 def test_without_it_the_model_is_the_same_bit_for_bit():
