@@ -14,7 +14,7 @@ from fairseq_syntax.modules.numerics import at_least_float32
 from fairseq_syntax.modules.tree_moves import TreeMoves
 
 #: Of the parameter of jumps, so that the step of an optimizer moves it enough.
-_JUMP_SCALE = 10.0
+_JUMP_SCALE = 4.0
 #: g of the mixture at first: the decoder has 12% of it.
 _FIRST_SHARE = -2.0
 _TINY = 1e-20

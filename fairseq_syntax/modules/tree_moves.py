@@ -54,6 +54,8 @@ class TreeMoves(nn.Module):
     a choice of its own, by the head: its log-probability is added to the scores of the side that is entered first after
     `down`, and of the other side after `up`.
 
+    v is 0 at first, so that all choices are as likely.
+
     The sum over all silent ways is in closed form: of the matrices D (down to a dependent) and U (up) the inverses of
     I - D and I - U, as a path goes up and then down.
 
@@ -70,7 +72,7 @@ class TreeMoves(nn.Module):
         self.score = nn.Linear(hidden_dim, 1, bias=False)
         self.left_first = nn.Linear(dim, 1)
         nn.init.normal_(self.words.weight, std=dim**-0.5)
-        nn.init.normal_(self.score.weight, std=hidden_dim**-0.5)
+        nn.init.zeros_(self.score.weight)
 
     def forward(self, x: Tensor, parent: Tensor, padding: Tensor) -> Tensor:
         """Return the probabilities, ``(batch, n, n)``; rows of padding are 0, all others sum to 1.

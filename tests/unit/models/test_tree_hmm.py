@@ -147,6 +147,7 @@ def test_moves_are_the_sum_of_all_silent_ways(backward):
         of_word, head, padding = features(split, [heads[word] for word in split])
         parent = parent_positions(of_word, head, padding)
         net, n = TreeMoves(8, backward=backward), len(split) + 1
+        torch.nn.init.normal_(net.score.weight)
         x = torch.randn(1, n + 2, 8)
         with torch.no_grad():
             found = net(x, parent, padding)[0]
@@ -162,7 +163,7 @@ def test_probabilities_are_those_of_the_definition():
     net, net_input, tokens = model(), systems.batch(left_pad=True), output_tokens(4)
     out = encoder_out(net, net_input)
     hmm = net.decoder.tree_hmm
-    hmm.jump.data.fill_(-0.2)
+    hmm.jump.data.fill_(-0.5)
     source, parents = out["encoder_embedding"][0], out[PARENTS][0]
     found = hmm(tokens, source, parents, net.decoder.output_layer)
     torch.testing.assert_close(found.sum(dim=2), torch.ones(4, 6))
