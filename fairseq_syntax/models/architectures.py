@@ -64,8 +64,7 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
         "syntax_combination": "product",
         "position_bias": True,
     },
-    #: Biases by walks along the tree in the encoder, cross-attention by walks from word to word, and no positions:
-    #: nothing that depends on the length of a sentence or the depth of its tree.
+    #: Relative position, and a hidden Markov model over the tree beside the decoder.
     "tree_hmm_transformer": {"syntax_masks": "none", "position_bias": True, "tree_hmm": True},
     #: Hou et al. 2022: SLR instead of global attention, in layer 1.
     "distance_transformer": {"syntax_masks": "slr", "syntax_combination": "pure", "syntax_layers": "1"},
