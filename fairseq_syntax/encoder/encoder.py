@@ -29,9 +29,8 @@ from fairseq_syntax.modules.tree_moves import parent_positions
 
 #: Where the encoder's output has the part of cross-attention's keys that comes from features.
 FEATURE_KEYS = "feature_keys"
-#: Where it has the position that each depends on, ``(batch, n)``; at padding ``PADDING``.
+#: Where it has the position that each depends on, ``(batch, n)``.
 PARENTS = "parents"
-PADDING = -2
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -206,8 +205,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         if self.feature_keys is not None and of_features is not None:
             out[FEATURE_KEYS] = [self.feature_keys(self.embed_scale * of_features).transpose(0, 1)]
         if self.options.decoder.tree_hmm:
-            parents = parent_positions(features["word"], features["head"], padding)
-            out[PARENTS] = [parents.masked_fill(padding, PADDING)]
+            out[PARENTS] = [parent_positions(features["word"], features["head"], padding)]
         if run.statistics is not None:
             self.gate_statistics.end_pass(run.statistics)
         return out | {

@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from fairseq_syntax.encoder.encoder import PADDING
-from fairseq_syntax.modules.numerics import at_least_float32
+from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32
 from fairseq_syntax.modules.tree_moves import TreeMoves
 
 #: Of the parameter of jumps, so that the step of an optimizer moves it enough.
@@ -69,21 +68,21 @@ class TreeHmm(nn.Module):
             tokens: what was emitted, ``(batch, m)``, the last alone in generation. The first is none; after another
                 ``</s>``, and at padding, it begins again.
             source: embeddings, ``(batch, n, source_dim)``.
-            parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`, :data:`PADDING` at padding.
+            parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`.
             output_layer: from ``(batch, n, output_dim)`` to scores of the vocabulary.
             incremental_state: keeps A_t, M and the lexicon.
         """
         state: dict[str, Tensor] = (incremental_state or {}).get(_STATE, {})
-        padding, at_end = parent == PADDING, (parent == torch.arange(parent.shape[1], device=parent.device))
+        real, at_end = parent != UNKNOWN, parent == torch.arange(parent.shape[1], device=parent.device)
         lexicon = state["lexicon"] if state else self._lexicon(output_layer(self.lexicon(source)))
-        moves = state["moves"] if state else torch.stack([of(source, parent, padding) for of in self.moves], dim=1)
+        moves = state["moves"] if state else torch.stack([of(source, parent) for of in self.moves], dim=1)
         emissions = lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1))
         emissions = emissions.masked_fill(at_end.unsqueeze(2), 0.0).clamp(min=_TINY)
         begins = ((tokens == self.eos) | (tokens == self.pad))[:, :, None, None]
         end = at_end.to(moves.dtype).unsqueeze(1)
         begin = end.expand(-1, len(self.moves), -1) / len(self.moves)
         jump = (_JUMP_SCALE * at_least_float32(self.jump)).sigmoid().clamp(min=_LEAST_JUMP)
-        anywhere = jump * F.normalize((~padding).to(moves.dtype), p=1).unsqueeze(1)
+        anywhere = jump * F.normalize(real.to(moves.dtype), p=1).unsqueeze(1)
         a, found = state.get("a"), []
         for t, emission in enumerate(emissions.unbind(dim=2)):
             p = begin if a is None else torch.where(begins[:, t], begin, _posterior(a, emission))

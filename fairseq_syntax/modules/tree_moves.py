@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from fairseq_syntax.modules.dependency import first_subwords, head_positions, is_word_start, paths_to_root
-from fairseq_syntax.modules.numerics import at_least_float32
+from fairseq_syntax.modules.numerics import UNKNOWN, at_least_float32
 
 #: Kinds of steps, the first of each: into a dependent, on the left or right of its head, after `down` and after `emit`;
 #: into another dependent after `up` from s, on its left or right, three each: on the other side, later on s's, next on
@@ -22,7 +22,7 @@ def parent_positions(word: Tensor, head: Tensor, padding: Tensor) -> Tensor:
     """Return the position that each depends on, ``(batch, n)``; ``</s>``, the last token, is its own.
 
     A word's first subword depends on its head's, a root's on ``</s>``, a later subword on the one before. Without a
-    parse, all words are roots. At padding the result is undefined.
+    parse, all words are roots. At padding it is :data:`~fairseq_syntax.modules.numerics.UNKNOWN`.
 
     Args:
         word, head: features, ``(batch, n)``.
@@ -37,7 +37,7 @@ def parent_positions(word: Tensor, head: Tensor, padding: Tensor) -> Tensor:
     of_head = head_positions(word, head, first_subwords(word))  # of a root its own
     of_head = torch.where((of_head == position) | (word < 0), end, of_head)
     parent = torch.where(is_word_start(word) | (word < 0), of_head, (position - 1).clamp(min=0))
-    return torch.where(position == end, position, parent)
+    return torch.where(position == end, position, parent).masked_fill(padding, UNKNOWN)
 
 
 class TreeMoves(nn.Module):
@@ -74,17 +74,16 @@ class TreeMoves(nn.Module):
         nn.init.normal_(self.words.weight, std=dim**-0.5)
         nn.init.zeros_(self.score.weight)
 
-    def forward(self, x: Tensor, parent: Tensor, padding: Tensor) -> Tensor:
+    def forward(self, x: Tensor, parent: Tensor) -> Tensor:
         """Return the probabilities, ``(batch, n, n)``; rows of padding are 0, all others sum to 1.
 
         Args:
             x: embeddings, ``(batch, n, dim)``.
             parent: of :func:`parent_positions`.
-            padding: true at padding, ``(batch, n)``.
         """
         n = x.shape[1]
         position = torch.arange(n, device=x.device)
-        real = ~padding
+        real = parent != UNKNOWN
         parent = parent.clamp(min=0)
         is_root = (parent == position) & real
         right = (position > parent).long()

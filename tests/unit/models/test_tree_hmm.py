@@ -10,8 +10,9 @@ from fairseq.sequence_generator import SequenceGenerator
 
 import small
 import systems
-from fairseq_syntax.encoder.encoder import PADDING, PARENTS
+from fairseq_syntax.encoder.encoder import PARENTS
 from fairseq_syntax.models.decoder import TreeHmmDecoder
+from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.modules.tree_moves import TreeMoves, parent_positions
 from pairwise import pairwise
 from small import alone
@@ -150,7 +151,7 @@ def test_moves_are_the_sum_of_all_silent_ways(backward):
         torch.nn.init.normal_(net.score.weight)
         x = torch.randn(1, n + 2, 8)
         with torch.no_grad():
-            found = net(x, parent, padding)[0]
+            found = net(x, parent)[0]
             expected = moves_by_hand(net, x[0], parent[0, :n].tolist())
         torch.testing.assert_close(found[:n, :n], expected, rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(found[:n].sum(dim=1), torch.ones(n))
@@ -170,7 +171,7 @@ def test_probabilities_are_those_of_the_definition():
     jump = torch.tensor(-2.0).sigmoid()
     eos = small.dictionary().eos()
     for b in range(4):
-        real = parents[b] != PADDING
+        real = parents[b] != UNKNOWN
         n, x = int(real.sum()), source[b][real]
         scores = net.decoder.output_projection(hmm.lexicon(x))
         scores[:-1, eos] = -torch.inf
@@ -179,7 +180,7 @@ def test_probabilities_are_those_of_the_definition():
         at = torch.zeros(2, n)
         at[:, -1] = 0.5
         offset = int((~real).sum())
-        m = [of(x[None], parents[b : b + 1, real] - offset, torch.zeros(1, n, dtype=torch.bool))[0] for of in hmm.moves]
+        m = [of(x[None], parents[b : b + 1, real] - offset)[0] for of in hmm.moves]
         for t in range(6):
             if t:
                 at = a * lexicon[:, tokens[b, t]]  # noqa: F821
