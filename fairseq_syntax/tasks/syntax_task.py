@@ -61,8 +61,8 @@ class SyntaxTaskConfig(FairseqDataclass):
     matmul_precision: ChoiceEnum(["highest", "high", "medium"]) = field(  # type: ignore[valid-type]
         default="highest",
         metadata={
-            "help": "of float32 products in training (high: TF32 on a GPU; medium: bfloat16 on a CPU that "
-            "has it); default: highest"
+            "help": "of float32 products in training (high: TF32 on a GPU; medium: on a CPU bfloat16, as mixed "
+            "precision has it); default: highest"
         },
     )
 
@@ -209,13 +209,15 @@ class SyntaxTask(FairseqTask):
             syntax.begin_epoch(epoch)
 
     def train_step(
-        self, sample: dict[str, Any], model: Any, *args: Any, ignore_grad: bool = False, **kwargs: Any
+        self, sample: dict[str, Any], model: Any, criterion: Any, *args: Any, ignore_grad: bool = False, **kwargs: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
         """As fairseq's; a dummy batch (`ignore_grad`) changes nothing in the model."""
+        if self.cfg.matmul_precision == "medium":  # which torch heeds on few CPUs
+            criterion = torch.autocast("cpu", torch.bfloat16)(criterion)
         syntax = syntax_of(model)
         with syntax.pass_of_step(counts=not ignore_grad) if syntax else nullcontext():
             result: tuple[Any, Any, dict[str, Any]] = super().train_step(
-                sample, model, *args, ignore_grad=ignore_grad, **kwargs
+                sample, model, criterion, *args, ignore_grad=ignore_grad, **kwargs
             )
         return result
 

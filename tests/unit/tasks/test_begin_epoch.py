@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from torch import nn
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
 
 from fairseq_syntax.tasks import syntax_task
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
@@ -35,3 +38,22 @@ def test_memory_is_kept_on_a_cpu_alone(kept, option, device, times):
 def test_products_have_the_precision_that_is_asked_for(precision):
     begin(matmul_precision=precision)
     assert torch.get_float32_matmul_precision() == precision
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("medium", torch.bfloat16), ("highest", torch.float32)])
+def test_medium_precision_on_a_cpu_is_mixed_precision(precision, dtype):
+    class Product(BaseFairseqModel):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(2, 1)
+
+    def criterion(model: Product, sample: dict[str, Tensor]) -> tuple[Tensor, int, dict[str, str]]:
+        product = model.linear(sample["x"])
+        return product.sum(), 1, {"dtype": product.dtype}
+
+    model = Product()
+    task = SyntaxTranslationTask(SyntaxTranslationConfig(matmul_precision=precision), None, None)
+    optimizer = SimpleNamespace(backward=Tensor.backward)
+    *_, logged = task.train_step({"x": torch.ones(1, 2)}, model, criterion, optimizer, 0)
+    assert logged["dtype"] == dtype
+    assert model.linear.weight.grad.dtype == torch.float32
