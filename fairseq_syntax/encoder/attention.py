@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,6 +70,7 @@ class SyntaxAttention(MultiheadAttention):
             self.position_bias = RelativePosition().build_layer_module(**{**sizes, "heads": self.num_heads})
         for table in self.tables.values():
             table.scale = options.bias_table_scale
+        self.shares_tables = False
 
     def forward(
         self,
@@ -99,9 +100,9 @@ class SyntaxAttention(MultiheadAttention):
         else:
             weights = uniform_weights(self.combination, masks=len(biases.biases), heads=self.syntax_heads, like=x)
         mixture = self._mixture(biases, weights, needs_weights=not {"attention", "scores"}.isdisjoint(contents))
-        if self.position_bias is not None:
-            assert syntax.position is not None
-            mixture = replace(mixture, position=self.position_bias(syntax.position).bias)
+        if (table := self.position_bias) is not None:
+            by_position = self._once(syntax, "position bias", lambda: table(syntax.position))
+            mixture = replace(mixture, position=by_position.bias)
         implementation = choose(self.implementation, mixture, length=n, device=x.device)
         output, attention, scores = implementation.attend(q, k, v, mixture)
         output = self.out_proj(output.permute(2, 0, 1, 3).contiguous().view(n, batch, self.embed_dim))
@@ -118,6 +119,12 @@ class SyntaxAttention(MultiheadAttention):
         """The tables of learned biases, by name; that of all heads is ``position_bias``."""
         found = {name: module for name, module in self.experts.items() if isinstance(module, BiasTable)}
         return found if self.position_bias is None else {**found, "position_bias": self.position_bias}
+
+    def share_tables(self, other: SyntaxAttention) -> None:
+        """Use another layer's tables instead of these; both layers have the same options."""
+        self.experts.update({name: table for name, table in other.tables.items() if name in self.experts})
+        self.position_bias = other.position_bias
+        self.shares_tables = other.shares_tables = True
 
     def learned_biases(self, syntax: BatchBiases) -> dict[str, Tensor]:
         """The bias of each of :attr:`tables`, ``(batch, heads, n, n)``, 0 in heads that it does not enter.
@@ -136,6 +143,11 @@ class SyntaxAttention(MultiheadAttention):
         """The batch's biases, with this layer's parameters."""
         if not self.experts:
             return syntax
+        if all(isinstance(module, BiasTable) for module in self.experts.values()):
+            return self._once(syntax, "layer's biases", lambda: self._with_parameters(syntax, x))
+        return self._with_parameters(syntax, x)
+
+    def _with_parameters(self, syntax: BatchBiases, x: Tensor) -> BatchBiases:
         shared = dict(zip(self.bias_names, syntax.biases, strict=True))
         joined: list[Any] = []
         if self._joined:
@@ -145,6 +157,11 @@ class SyntaxAttention(MultiheadAttention):
             joined = [sum_of_tables(tables, columns)]
         own = [self.experts[name](b, x) if name in self.experts else b for name, b in shared.items()]
         return syntax.with_biases([*joined, *own])
+
+    def _once(self, syntax: BatchBiases, name: str, compute: Callable[[], Any]) -> Any:
+        """The result of `compute`; layers that share tables compute it once a batch in evaluation."""
+        evaluates = not (self.training or torch.is_grad_enabled())
+        return syntax.once(name, compute) if self.shares_tables and evaluates else compute()
 
     def _mixture(self, biases: BatchBiases, weights: Tensor, *, needs_weights: bool) -> ExpertMixture:
         dropout = self._active(self.dropout_module)

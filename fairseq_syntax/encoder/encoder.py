@@ -81,6 +81,10 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             top.normalize_before, top.activation_fn = False, utils.get_activation_fn("gelu")
             self.top = wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)
+        if options.bias_tables_shared:
+            first, *others = (layer.self_attn for layer in self.syntax_layers.values())
+            for other in others:
+                other.share_tables(first)
         self.predictor: Predictor | None = None
         if options.predictions.parents or options.predictions.distances:
             self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)

@@ -136,6 +136,10 @@ class SyntaxEncoderOptions:
         help="factor S of tables of learned biases and values: a bias is S·θ, and under Adam its step about S times "
         "the learning rate, so that it moves in fine-tuning, too",
     )
+    bias_tables_shared: bool = option(
+        False,
+        help="layers share tables of learned biases, as in T5",
+    )
     special_tokens: str = option(
         "open",
         choices=("open", "words"),
@@ -315,7 +319,7 @@ class SyntaxEncoderOptions:
         if any(bias.features for bias in self.biases):
             found["special_tokens"] = self.special_tokens
         if self.has_tables:
-            found["bias_table_scale"] = self.bias_table_scale
+            found |= {"bias_table_scale": self.bias_table_scale, "bias_tables_shared": self.bias_tables_shared}
         for bias in self.biases:
             found |= bias.effective_options()
         if self.has_top:

@@ -61,8 +61,8 @@ class SyntaxTaskConfig(FairseqDataclass):
     matmul_precision: ChoiceEnum(["highest", "high", "medium"]) = field(  # type: ignore[valid-type]
         default="highest",
         metadata={
-            "help": "of float32 products in training (high: TF32 on a GPU; medium: on a CPU bfloat16, as mixed "
-            "precision has it); default: highest"
+            "help": "of float32 products in training (high: TF32 on a GPU; medium: mixed with bfloat16 on a CPU); "
+            "default: highest"
         },
     )
 

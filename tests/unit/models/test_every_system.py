@@ -345,6 +345,7 @@ REACHES = [
     ("gated_syntax_roberta", "special_tokens", "words"),
     ("tree_bias_transformer", "bias_table_scale", 3.0),
     ("relative_position_roberta", "bias_table_scale", 3.0),
+    ("word_position_transformer", "bias_tables_shared", True),
     ("sg_net_roberta", "special_tokens", "open"),
     ("pos_roberta", "feature_embeddings", "upos,case"),
 ]

@@ -15,12 +15,14 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.models.transformer import TransformerConfig
 from fairseq.optim import build_optimizer
 from omegaconf import OmegaConf
+from torch import nn
 
 import systems
 from fairseq_syntax.compat import frozen_parameters
 from fairseq_syntax.encoder.encoder_options import encoder_options
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
+from fairseq_syntax.testing import LABELS
 from small import model
 
 
@@ -35,6 +37,38 @@ def test_each_syntax_layer_has_a_table_of_its_own_for_the_heads_that_it_biases()
     net = model(encoder_layers=3, syntax_layers="1,3", syntax_masks="tree_path", syntax_heads=2, position_bias=True)
     tables = {(n, name): len(t.weight) for n, a in net.syntax_attentions.items() for name, t in a.tables.items()}
     assert tables == {(n, name): heads for n in (1, 3) for name, heads in (("tree_path", 2), ("position_bias", 4))}
+
+
+SHARED = {
+    "tree_bias_transformer": {},
+    "word_position_transformer": {},
+    "gated_syntax_transformer": {"syntax_masks": "slr,tree_edge,tree_path", "tree_edge_values": True},
+    "tree_bias_roberta": {},
+}
+
+
+@pytest.mark.parametrize("system", SHARED)
+def test_layers_that_share_tables_compute_as_with_equal_ones_and_sum_their_gradients(system):
+    options = {"encoder_layers": 3, "deprel_labels": " ".join(LABELS), **SHARED[system]}
+    shared = systems.model(system, **options, bias_tables_shared=True)
+    apart = systems.model(system, **options)
+    nn.Module.load_state_dict(apart, shared.state_dict())
+    layers = [[net.syntax_attentions[n].tables for n in (1, 2, 3)] for net in (shared, apart)]
+    assert all(table is layers[0][0][name] for tables in layers[0] for name, table in tables.items())
+    for training in (False, True):
+        outputs = []
+        for net in (shared.train(training), apart.train(training)):
+            torch.manual_seed(1)
+            with torch.set_grad_enabled(training):
+                outputs.append(net(**systems.batch(system=system))[0])
+        torch.testing.assert_close(*outputs)
+    for output in outputs:
+        output.square().sum().backward()
+    for name, table in layers[0][0].items():
+        for parameter, value in table.named_parameters():
+            of_layers = [getattr(tables[name], parameter).grad for tables in layers[1]]
+            torch.testing.assert_close(value.grad, sum(of_layers))
+            assert value.grad.any()
 
 
 def test_a_position_bias_alone_needs_no_features():
