@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -38,6 +41,51 @@ def parent_positions(word: Tensor, head: Tensor, padding: Tensor) -> Tensor:
     of_head = torch.where((of_head == position) | (word < 0), end, of_head)
     parent = torch.where(is_word_start(word) | (word < 0), of_head, (position - 1).clamp(min=0))
     return torch.where(position == end, position, parent).masked_fill(padding, UNKNOWN)
+
+
+class _Tree(NamedTuple):
+    """Relations in a batch's trees; those of two positions are true from the first to the second.
+
+    Attributes:
+        parent: the head's position, of a root its own, 0 at padding, ``(batch, n)``.
+        real: false at padding, ``(batch, n)``.
+        is_root: ``(batch, n)``.
+        right: 1 on the right of the head, 0 on its left, ``(batch, n)``.
+        dependents: ``(batch, n, n)``.
+        siblings: two dependents of one head, ``(batch, n, n)``.
+        same_side: on the same side of their heads, ``(batch, n, n)``.
+        after: the second comes after the first, ``(n, n)``.
+        follows: a sibling that is the next on its side, ``(batch, n, n)``.
+    """
+
+    parent: Tensor
+    real: Tensor
+    is_root: Tensor
+    right: Tensor
+    dependents: Tensor
+    siblings: Tensor
+    same_side: Tensor
+    after: Tensor
+    follows: Tensor
+
+    @classmethod
+    def of(cls, parent: Tensor, *, backward: bool) -> _Tree:
+        """The relations under heads of :func:`parent_positions`, in one of the two orders of dependents."""
+        position = torch.arange(parent.shape[1], device=parent.device)
+        real = parent != UNKNOWN
+        parent = parent.clamp(min=0)
+        is_root = (parent == position) & real
+        right = (position > parent).long()
+        depends = (real & ~is_root).unsqueeze(2)
+        edges = (parent.unsqueeze(2) == position) & depends
+        siblings = (parent.unsqueeze(2) == parent.unsqueeze(1)) & depends & depends.mT
+        siblings = siblings & (position.unsqueeze(1) != position)
+        same_side = right.unsqueeze(2) == right.unsqueeze(1)
+        after = position.unsqueeze(1) < position
+        after = after.mT if backward else after
+        rank = (siblings & same_side & after).sum(dim=1)
+        follows = siblings & same_side & (rank.unsqueeze(1) == rank.unsqueeze(2) + 1)
+        return cls(parent, real, is_root, right, edges.mT, siblings, same_side, after, follows)
 
 
 class TreeMoves(nn.Module):
@@ -81,59 +129,56 @@ class TreeMoves(nn.Module):
             x: embeddings, ``(batch, n, dim)``.
             parent: of :func:`parent_positions`.
         """
-        n = x.shape[1]
-        position = torch.arange(n, device=x.device)
-        real = parent != UNKNOWN
-        parent = parent.clamp(min=0)
-        is_root = (parent == position) & real
-        right = (position > parent).long()
-        dependent = real & ~is_root
-        edges = (parent.unsqueeze(2) == position) & dependent.unsqueeze(2)  # from s, to its head
-        siblings = (parent.unsqueeze(2) == parent.unsqueeze(1)) & dependent.unsqueeze(2) & dependent.unsqueeze(1)
-        siblings = siblings & (position.unsqueeze(1) != position)
-        same_side = right.unsqueeze(2) == right.unsqueeze(1)
-        after = position.unsqueeze(1) < position
-        if self.backward_order:
-            after = after.mT
-        rank = (siblings & same_side & after).sum(dim=1)
-        follows = siblings & same_side & (rank.unsqueeze(1) == rank.unsqueeze(2) + 1)
-
-        of_dependent, of_before, of_head, of_origin = at_least_float32(self.words(x)).chunk(4, dim=2)
-        of_head = _rows(of_head, parent)
-        kinds = at_least_float32(self.kinds)
-        into = of_dependent + follows.to(of_before.dtype).mT @ of_before + of_head
-        out_of = of_origin + of_head
-        way = 3 * right.unsqueeze(2) + same_side.long() + follows.long()
-
-        left_first = at_least_float32(self.left_first(x))
-        first = F.logsigmoid(_rows(left_first, parent).squeeze(2) * (1 - 2 * right))
-        has_other_side = (siblings & ~same_side).any(dim=2)
-        first_entered = torch.where(has_other_side, first, 0.0)
-        down_down = self._scores(into + kinds[_DOWN_DOWN + right]) + first_entered
-        emit_down = self._scores(into + kinds[_EMIT_DOWN + right])
-        up_down = self._scores(into.unsqueeze(1) + of_origin.unsqueeze(2) + F.embedding(_UP_DOWN + way, kinds))
-        up_down = up_down + torch.where(same_side, 0.0, first.unsqueeze(2))
-
-        children = edges.mT
-        down = _choice(self._scores(of_dependent + kinds[_DOWN_EMIT]), down_down.unsqueeze(1), children)
-        emit = _choice(
-            self._scores(kinds[_EMIT_EMIT]).expand(parent.shape),
-            self._scores(out_of + kinds[_EMIT_UP + right]).masked_fill(is_root, -torch.inf),
-            emit_down.unsqueeze(1),
-            children,
-        )
-        up = _choice(
-            self._scores(out_of + kinds[_UP_EMIT + right]),
-            self._scores(out_of + kinds[_UP_UP + right]).masked_fill(is_root.gather(1, parent), -torch.inf),
-            up_down,
-            siblings & (after | ~same_side),
-        )
-        up = up * dependent.unsqueeze(2)
-        to_head = edges.to(up.dtype)
+        tree = _Tree.of(parent, backward=self.backward_order)
+        emit, down, up = self._choices(x, tree)
+        to_head = tree.dependents.mT.to(up.dtype)
         down_to_emit = _inverse(down[:, :, 1:]) * down[:, :, :1].mT
         after_up = up[:, :, 2:] @ down_to_emit + up[:, :, :1] * to_head
         moves = emit[:, :, 2:] @ down_to_emit + emit[:, :, 1:2] * _inverse(up[:, :, 1:2] * to_head) @ after_up
-        return (moves + torch.diag_embed(emit[:, :, 0])) * real.unsqueeze(2)
+        return (moves + torch.diag_embed(emit[:, :, 0])) * tree.real.unsqueeze(2)
+
+    def _choices(self, x: Tensor, tree: _Tree) -> tuple[Tensor, Tensor, Tensor]:
+        """Probabilities of steps after `emit`, `down` and `up`.
+
+        Returns:
+            of emitting again, going up, and down to each dependent, ``(batch, n, 2 + n)``; of emitting, and down to
+            each dependent, ``(batch, n, 1 + n)``; of emitting the head, going up from it, and down to each other
+            dependent of it, ``(batch, n, 2 + n)``.
+        """
+        side = tree.right
+        of_dependent, of_before, of_head, of_origin = at_least_float32(self.words(x)).chunk(4, dim=2)
+        of_head = _rows(of_head, tree.parent)
+        kinds = at_least_float32(self.kinds)
+        into = of_dependent + tree.follows.to(of_before.dtype).mT @ of_before + of_head
+        out_of = of_origin + of_head
+        way = 3 * side.unsqueeze(2) + tree.same_side.long() + tree.follows.long()
+
+        left_first = at_least_float32(self.left_first(x))
+        first = F.logsigmoid(_rows(left_first, tree.parent).squeeze(2) * (1 - 2 * side))
+        first_entered = torch.where((tree.siblings & ~tree.same_side).any(dim=2), first, 0.0)
+        down_down = self._scores(into + kinds[_DOWN_DOWN + side]) + first_entered
+        up_down = self._scores(into.unsqueeze(1) + of_origin.unsqueeze(2) + F.embedding(_UP_DOWN + way, kinds))
+        up_down = up_down + torch.where(tree.same_side, 0.0, first.unsqueeze(2))
+
+        emit = _softmax(
+            [
+                self._scores(kinds[_EMIT_EMIT]).expand(side.shape),
+                self._scores(out_of + kinds[_EMIT_UP + side]).masked_fill(tree.is_root, -torch.inf),
+            ],
+            self._scores(into + kinds[_EMIT_DOWN + side]).unsqueeze(1),
+            tree.dependents,
+        )
+        down = _softmax([self._scores(of_dependent + kinds[_DOWN_EMIT])], down_down.unsqueeze(1), tree.dependents)
+        of_root = tree.is_root.gather(1, tree.parent)
+        up = _softmax(
+            [
+                self._scores(out_of + kinds[_UP_EMIT + side]),
+                self._scores(out_of + kinds[_UP_UP + side]).masked_fill(of_root, -torch.inf),
+            ],
+            up_down,
+            tree.siblings & (tree.after | ~tree.same_side),
+        )
+        return emit, down, up * (tree.real & ~tree.is_root).unsqueeze(2)
 
     def _scores(self, hidden: Tensor) -> Tensor:
         return (hidden.relu() @ at_least_float32(self.score.weight).mT).squeeze(-1)
@@ -144,14 +189,14 @@ def _rows(x: Tensor, at: Tensor) -> Tensor:
     return x.gather(1, at.unsqueeze(2).expand(-1, -1, x.shape[2]))
 
 
-def _choice(*scores: Tensor) -> Tensor:
-    """Return the softmax of scores of choices and of words, ``(batch, n, choices + n)``.
+def _softmax(choices: Sequence[Tensor], of_words: Tensor, allowed: Tensor) -> Tensor:
+    """Return the softmax of the scores of choices, ``(batch, n)`` each, and of the words that are allowed.
 
     Args:
-        scores: ``(batch, n)`` of each choice; then those of words, ``(batch, n, n)``, and where these are allowed.
+        of_words: ``(batch, 1 or n, n)``.
+        allowed: ``(batch, n, n)``.
     """
-    *choices, of_words, allowed = scores
-    of_words = of_words.masked_fill(~allowed, -torch.inf)
+    of_words = torch.where(allowed, of_words, -torch.inf)
     return torch.cat([*(one.unsqueeze(2) for one in choices), of_words], dim=2).softmax(dim=2)
 
 
