@@ -31,7 +31,7 @@ from syntax_data.errors import InputError, short_repr
 from syntax_data.io.atomic_write import atomic_write, refuse_to_overwrite
 from syntax_data.io.versioned_json import check_types, read_json
 from syntax_data.squad.read import Question, read_questions, write_split
-from syntax_data.squad.score import METRICS, Candidate, best_of, best_threshold, scores
+from syntax_data.squad.score import METRICS, Candidate, best_of, best_threshold, compare, scores
 from syntax_data.text.subwords import subword_reader
 
 #: For each choice of ``--bpe`` the kind of its subwords, and the options that it needs; none: words between spaces.
@@ -120,10 +120,15 @@ def score(args: Namespace) -> None:
     """Print scores as JSON."""
     if not (args.predictions or args.best):
         raise UsageError("expected --predictions or --best, found neither")
+    if args.compare and not args.predictions:
+        raise UsageError("--compare: expected with --predictions")
     questions = read_questions(args.input)
     found: dict[str, float | str] = {}
     if args.predictions:
-        found |= scores(questions, _read_by_id(args.predictions, questions, _prediction))
+        predictions = _read_by_id(args.predictions, questions, _prediction)
+        found |= scores(questions, predictions)
+        if args.compare:
+            found |= compare(questions, predictions, _read_by_id(args.compare, questions, _prediction))
     if args.best:
         n_best = _read_by_id(args.best, questions, _best)
         for metric in METRICS:
@@ -240,6 +245,9 @@ def _add_score(parser: ArgumentParser) -> None:
     parser.set_defaults(work=score)
     parser.add_argument("--input", required=True, metavar="FILE", help="the SQuAD file with the right answers")
     parser.add_argument("--predictions", metavar="FILE", help="answers by id (JSON), of answer --output")
+    parser.add_argument(
+        "--compare", metavar="FILE", help="another system's, for McNemar's exact test of the exact matches"
+    )
     parser.add_argument(
         "--best", metavar="FILE", help="n-best lists of answer --n-best-output, for which the best --threshold is found"
     )

@@ -101,6 +101,13 @@ def test_scores_of_files(tmp_path, squad_file, capsys):
     predictions.write_text(json.dumps({"a": "bill!", "b": "the café", "c": "", "d": "Acme"}))
     found = run(capsys, "score", "--input", squad_file, "--predictions", predictions)
     assert (found["exact"], found["total"], found["HasAns_total"], found["NoAns_f1"]) == (50, 4, 3, 0)
+    for others, expected in ((("", "café", "1999", ""), (1, 2, 1.0)), (("x", "y", "", "Acme"), (2, 0, 0.5))):
+        (tmp_path / "others.json").write_text(json.dumps(dict(zip("abcd", others, strict=True))))
+        more = run(
+            capsys, "score", "--input", squad_file, "--predictions", predictions, "--compare", tmp_path / "others.json"
+        )
+        names = ("exact_alone", "exact_other_alone", "exact_mcnemar_p")
+        assert more == found | dict(zip(names, expected, strict=True))
     lists = {"a": (-2.0, "Bill"), "b": (-1.0, "café"), "c": (0.5, "1999"), "d": (0.0, "Acme")}
     n_best.write_text(json.dumps({k: {"diff": d, "answers": [{"text": t, "score": 0}]} for k, (d, t) in lists.items()}))
     best = run(capsys, "score", "--input", squad_file, "--best", n_best)
@@ -141,6 +148,7 @@ def test_other_predictions_are_refused(tmp_path, squad_file, command, content, m
     ("arguments", "message"),
     [
         (["score", "--input", "x"], "expected --predictions or --best, found neither"),
+        (["score", "--input", "x", "--best", "y", "--compare", "z"], "--compare: expected with --predictions"),
         (["prepare", "--input", "x", "--split", "s", "--output-dir", "d", "--bpe", "gpt2"], "--gpt2-encoder-json FILE"),
         (["answer", "d", "--path", "p", "--output", "o", "--n-best", "0"], "expected a number from 1, found '0'"),
         (["answer", "d", "--path", "p", "--output", "o", "--threshold", "nan"], "expected a number, found nan"),

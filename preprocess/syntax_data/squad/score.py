@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from syntax_data.scoring.classification import mcnemar
 from syntax_data.squad.read import Question
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -68,6 +69,23 @@ def scores(questions: Sequence[Question], predictions: Mapping[str, str]) -> dic
                 found[f"{name}{metric}"] = 100 * total / len(part)
             found[f"{name}total"] = len(part)
     return found
+
+
+def compare(
+    questions: Sequence[Question], predictions: Mapping[str, str], others: Mapping[str, str]
+) -> dict[str, float]:
+    """Compare the exact matches of two systems: questions that one alone has right, and p of McNemar's exact test.
+
+    Args:
+        predictions, others: by the questions' ids.
+    """
+    right = [[best_of("exact", of[question.id], question) for of in (predictions, others)] for question in questions]
+    alone, other_alone = sum(a > b for a, b in right), sum(a < b for a, b in right)
+    return {
+        "exact_alone": alone,
+        "exact_other_alone": other_alone,
+        "exact_mcnemar_p": mcnemar(alone, other_alone),
+    }
 
 
 @dataclass(frozen=True)
