@@ -261,6 +261,8 @@ def test_an_exported_folder_is_all_that_a_model_needs(trained, tmp_path, capsys)
     export.main([str(tmp_path / "again"), f"--path={folder}/model.pt"])
     for name in names[:-2]:
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+    ensemble = f"--path={folder}/model.pt:{tmp_path}/again/model.pt", *exported[1:]
+    assert run(tmp_path, joined(trained.lines), *ensemble) == expected
     for other in ({"bpe": None}, {"tokenizer": None}):
         model = SyntaxTransformerModel.from_pretrained(str(folder), **other)
         assert (model.bpe is None, model.tokenizer is None) == ("bpe" in other, "tokenizer" in other)
