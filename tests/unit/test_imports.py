@@ -25,7 +25,7 @@ COMPONENTS = {
     "syntax_data.parsing": "errors io text trees parsers",
     "syntax_data.data_bin": "errors io text trees controls features parsers",
     "syntax_data.scoring": "errors text",
-    "syntax_data.squad": "errors io text",
+    "syntax_data.squad": "errors io text scoring",
     "syntax_data.commands": "…",
     "fairseq_syntax.options": "",
     "fairseq_syntax.modules": "torch options syntax_data.features",
