@@ -82,9 +82,9 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             self.top = wrapped(top, cfg)
             self.fusion = Fusion(embed_dim, options.fusion)
         if options.bias_tables_shared:
-            first, *others = (layer.self_attn for layer in self.syntax_layers.values())
-            for other in others:
-                other.share_tables(first)
+            attentions = [layer.self_attn for layer in self.syntax_layers.values()]
+            for attention in attentions[1:]:
+                attention.share_tables(attentions[0])
         self.predictor: Predictor | None = None
         if options.predictions.parents or options.predictions.distances:
             self.predictor = Predictor(embed_dim, embed_dim // options.encoder_heads, options.predictions)

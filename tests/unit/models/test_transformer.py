@@ -71,6 +71,11 @@ def test_layers_that_share_tables_compute_as_with_equal_ones_and_sum_their_gradi
             assert value.grad.any()
 
 
+def test_a_model_without_tables_has_none_to_share():
+    net = systems.model("syntax_infused_transformer", bias_tables_shared=True)
+    assert net.syntax_attentions == {}
+
+
 def test_a_position_bias_alone_needs_no_features():
     net = systems.model("relative_position_transformer").eval()
     assert (net.syntax_features, net.gates, net.validation_trace()) == ((), {}, None)
