@@ -245,6 +245,8 @@ def all_systems() -> dict[str, tuple[type[System], str]]:
         "slr, hard": f"{GATED} slr --slr hard --syntax-heads 2",
         "tree edges": "--arch tree_bias_transformer --syntax-masks tree_edge --tree-edge-values "
         f"--deprel-labels '{' '.join(LABELS)}'",
+        "tree biases, tables shared": f"{PAPERS['tree biases']} --bias-tables-shared",
+        "tree HMM": "--arch tree_hmm_transformer",
     }
     translation = {**PAPERS, **more, "PASCAL": "--arch pascal_transformer"}
     found = {name: (System, f"{still} {of}") for name, of in translation.items()}
@@ -316,8 +318,9 @@ def check_training(report: Report) -> None:
             with report.checking("training", name=name, way=way):
                 system = kind(f"{of} --lr 1e-3 {options}", SMALL, cpu=report.device == "cpu", dropout="torch")
                 losses = _losses(system, batches, updates)
-                ok = len(losses) >= updates - 2 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
-                report.add("training", ok, name=name, way=way, first=losses[0], last=losses[-1])
+                first, last = (sum(some) / len(batches) for some in (losses[: len(batches)], losses[-len(batches) :]))
+                ok = len(losses) >= updates - 2 and all(map(math.isfinite, losses)) and last < first
+                report.add("training", ok, name=name, way=way, first=first, last=last)
                 if way == "fp32":
                     _compare_with_cpu(report, name, system, losses, kind(f"{of} --lr 1e-3", SMALL, cpu=True), batches)
 
