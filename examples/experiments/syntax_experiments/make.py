@@ -109,13 +109,17 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool 
 
 @contextmanager
 def on_a_gpu() -> Iterator[None]:
-    """Let commands see one GPU, which no other job here has; wait for one."""
+    """Let commands see one GPU, which no other job here has; wait for one.
+
+    One that CUDA_VISIBLE_DEVICES names n times is for n jobs at once.
+    """
     gpus = visible_gpus()
     # Slurm may number the GPU of each of its jobs from 0.
     machine = f"{platform.node()}-{os.environ.get('SLURM_JOB_ID', '')}"
     while gpus:
-        for gpu in gpus:
-            with locked(f".gpu-{machine}-{gpu}.lock", wait=False) as held:
+        for i, gpu in enumerate(gpus):
+            share = gpus[:i].count(gpu)
+            with locked(f".gpu-{machine}-{gpu}{f'-{share}' * bool(share)}.lock", wait=False) as held:
                 if held is not False:
                     os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # for the rest of this process
                     yield

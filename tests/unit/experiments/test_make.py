@@ -71,9 +71,10 @@ def test_on_a_disk_without_locks_there_is_a_remark(tmp_path, monkeypatch, capsys
 def test_each_job_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with contextlib.ExitStack() as jobs:
-        for slurm, gpu in (("1", "2"), ("1", "5"), ("2", "2")):
+        # As often at once as it is named.
+        for slurm, gpu in (("1", "2"), ("1", "5"), ("2", "2"), ("1", "2"), ("1", "5")):
             monkeypatch.setenv("SLURM_JOB_ID", slurm)
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5,2,5")
             jobs.enter_context(make.on_a_gpu())
             assert os.environ["CUDA_VISIBLE_DEVICES"] == gpu
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
