@@ -15,7 +15,12 @@ from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
 
 #: Between them they have all kinds of steps but the choice of lines; the others run nightly.
-ORDINARY = {"attachment_pairs", "multi30k_en_de", "wmt18_en_tr"}
+ORDINARY = {"attachment_spans", "multi30k_en_de", "wmt18_en_tr"}
+SCORES = {
+    "sentence_prediction": ["accuracy", "MCC"],
+    "sentence_ranking": ["accuracy"],
+    "span_prediction": ["exact match", "F1"],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +41,7 @@ def assert_table(work: Path, name: str, systems: int, printed: str) -> None:
     for of in found:
         metrics = {row["metric"] for row in rows if row["system"] == of}
         assert ("tokenised BLEU" in metrics) == recipe.score.tokenized
-        assert metrics >= {"valid_loss", "parameters", *(["accuracy", "MCC"] if recipe.classifies else SACREBLEU)}
+        assert metrics >= {"valid_loss", "parameters", *SCORES.get(recipe.task, SACREBLEU)}
         assert (recipe.systems[of].label or of) in printed
     for label in (*recipe.published, *recipe.bounds):
         assert f"| {label}" in printed

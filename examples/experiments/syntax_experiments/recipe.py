@@ -20,6 +20,8 @@ from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
 
+#: The texts of an example of classification or ranking.
+_INPUTS = ("input0", "input1", "input2", "input3", "input4")
 #: The `parser` of systems whose features come from the subwords alone.
 OF_WORDS = "words"
 
@@ -45,7 +47,8 @@ class Download:
 
 @dataclass(frozen=True)
 class SplitFiles:
-    """Files of a split, joined: `source` and `target` of translation; `input0`, `input1` and `label` of classification.
+    """Files of a split, joined: `source` and `target` of translation; `input0`, `input1` and `label` of classification;
+    `questions`, one file in SQuAD's format, of spans.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
     `format`: see `corpus_formats`. `replace`: strings in raw lines and their replacements. `limits`: whether the text's
@@ -58,7 +61,11 @@ class SplitFiles:
     reference: list[str] | None = None
     input0: list[str] = field(default_factory=list)
     input1: list[str] = field(default_factory=list)
+    input2: list[str] = field(default_factory=list)
+    input3: list[str] = field(default_factory=list)
+    input4: list[str] = field(default_factory=list)
     label: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
     format: Literal["lines", "iwslt", "seg", "tmx"] = "lines"
     replace: dict[str, str] = field(default_factory=dict)
     limits: bool = True
@@ -68,11 +75,14 @@ class SplitFiles:
     @property
     def files(self) -> list[str]:
         """All of them."""
-        return [*self.source, *self.target, *(self.reference or ()), *self.input0, *self.input1, *self.label]
+        names = ("source", "target", "reference", *_INPUTS, "label", "questions")
+        return [file for name in names for file in getattr(self, name) or ()]
 
     def __post_init__(self) -> None:
         if min(self.keep_every or 2, self.drop_every or 2) < 2:
             raise ValueError("keep_every, drop_every: expected a number of at least 2")
+        if len(self.questions) > 1:
+            raise ValueError(f"questions: expected one file, found {len(self.questions)}")
 
 
 @dataclass(frozen=True)
@@ -331,7 +341,9 @@ class Recipe:
     """A comparison; the README of the experiments has an example.
 
     `task`: what is learned. ``sentence_prediction``: a label of each line of text, or pair of lines; `source` is its
-    language, and there is no `target`. `pretrained`: a checkpoint that every training begins from.
+    language, and there is no `target`. ``sentence_ranking``: the right one of `input1` to `inputN`, a label from 0,
+    after `input0`. ``span_prediction``: the answers in files of SQuAD, `questions`.
+    `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
     ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{user_dir}`` its code (``fairseq_syntax``, or the system's
     ``user-dir``), ``{run}`` a folder with TEST.txt, its translations, ``{text}`` and ``{subwords}`` folders with
@@ -350,7 +362,7 @@ class Recipe:
     source: str
     corpus: Corpus
     systems: dict[str, System]
-    task: Literal["translation", "sentence_prediction"] = "translation"
+    task: Literal["translation", "sentence_prediction", "sentence_ranking", "span_prediction"] = "translation"
     target: str = ""
     title: str = ""
     about: str = ""
@@ -387,12 +399,14 @@ class Recipe:
 
     @property
     def classifies(self) -> bool:
-        """The task is to predict labels."""
-        return self.task == "sentence_prediction"
+        """The task is to predict labels, or answers."""
+        return self.task != "translation"
 
     @property
-    def predicts(self) -> Literal["label", "label set", "number"]:
+    def predicts(self) -> Literal["label", "label set", "number", "option", "answer"]:
         """What a classifier predicts of an example."""
+        if self.task != "sentence_prediction":
+            return "option" if self.task == "sentence_ranking" else "answer"
         if self.train.get("regression-target"):
             return "number"
         return "label set" if self.train.get("criterion") == "multi_label_prediction" else "label"
@@ -400,9 +414,12 @@ class Recipe:
     @property
     def texts(self) -> dict[str, Any]:
         """What the names of text files end in, as settings of steps (:mod:`~syntax_experiments.texts`)."""
-        if self.classifies:
-            return {"inputs": ["input0", *(["input1"] if self.corpus.splits["train"].input1 else [])]}
-        return {"source": self.source, "target": self.target}
+        if not self.classifies:
+            return {"source": self.source, "target": self.target}
+        if self.task == "span_prediction":
+            return {"inputs": ["passage", "question"], "task": self.task}
+        inputs = ["input0", *(name for name in _INPUTS[1:] if getattr(self.corpus.splits["train"], name))]
+        return {"inputs": inputs} | ({"task": self.task} if self.task == "sentence_ranking" else {})
 
     @property
     def full_labels(self) -> dict[str, str]:
@@ -465,8 +482,9 @@ class Recipe:
 
     def _check_task(self) -> None:
         """Raise :class:`ValueError` for a key that the task does not have, or needs."""
-        of_labels, of_pairs = ("input0", "input1", "label"), ("source", "target")
+        of_labels, of_pairs = (*_INPUTS, "label", "questions"), ("source", "target")
         needed = [*self.texts.get("inputs", ()), "label"] if self.classifies else of_pairs
+        needed = ["questions"] if self.task == "span_prediction" else needed
         for name, split in self.corpus.splits.items():
             given = [key for key in (*of_pairs, *of_labels) if getattr(split, key)]
             if sorted(given) != sorted(needed):
@@ -476,6 +494,9 @@ class Recipe:
             raise ValueError("expected target in the recipe, found none")
         if self.classifies:
             _unused(self.task, "", self, target="", text=Text(), generate={}, pictures=None)
+            if self.task == "span_prediction":
+                _unused(self.task, "", self, select={}, subsets={})
+                _choice("subwords.kind", self.subwords.kind, ("none", "wordpiece", "gpt2"))
             for name, split in self.corpus.splits.items():  # `select` chooses lines, and their parses
                 at = f"corpus.splits.{name}."
                 _unused(
@@ -491,7 +512,9 @@ class Recipe:
     def _check_names(self) -> None:
         """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
-        metrics = OF_LABELS if self.classifies else self.score.names
+        metrics = self.score.names
+        if self.classifies:
+            metrics = (EXACT_MATCH, "F1") if self.task == "span_prediction" else OF_LABELS
         of_primary = [name for pair in self.primary.pairs for name in pair] if self.primary else []
         decided = {"compared": self.compared, "equivalence": self.equivalence}
         decided |= {"primary.metric": [self.primary.metric]} if self.primary else {}

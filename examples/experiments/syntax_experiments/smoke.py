@@ -42,7 +42,8 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     train = _without_sizes(recipe.train) | _TRAIN
     if recipe.classifies:
         dropped = ("decoder-", "markers", *(["pooling"] if recipe.subwords.markers else []))
-        train = {name: value for name, value in train.items() if not name.startswith(dropped)} | {"num-classes": 2}
+        train = {name: value for name, value in train.items() if not name.startswith(dropped)}
+        train |= {} if recipe.predicts == "answer" else {"num-classes": 2}
     if "total-num-update" in train:
         train["total-num-update"] = _TRAIN["max-update"]
     corpus, parses = _corpus(recipe)
@@ -80,10 +81,13 @@ def _corpus(recipe: Recipe) -> tuple[Corpus, dict[str, str]]:
         part["valid"] = "train"
     files = {name: part.get(name, "test") for name in splits}
     if recipe.classifies:
-        texts = [*recipe.texts["inputs"], "label"]
-        segments = len(recipe.texts["inputs"])
-        options = f"--segments {segments} --train {300 // segments} --held-out 5"
+        kind = {"option": "ranking", "answer": "spans"}.get(recipe.predicts, "label")
+        texts = [*(["input0", "input1", "input2"] if kind == "ranking" else recipe.texts["inputs"]), "label"]
+        segments = len(texts) - 1 if kind == "label" else 1
+        options = f"--kind {kind} --segments {segments} --train {300 // segments} --held-out 5"
         of_texts = {name: {text: [f"{file}.{text}"] for text in texts} for name, file in files.items()}
+        if kind == "spans":
+            of_texts = {name: {"questions": [f"{file}.json"]} for name, file in files.items()}
         made = {name: SplitFiles(**of_split) for name, of_split in of_texts.items()}  # type: ignore[arg-type]
         return Corpus(made, command=f"python {shlex.quote(str(_ATTACHMENT))} {options} {{output}}"), files
     command = f"python {shlex.quote(str(_GRAMMAR))} --train 300 --held-out 5 --seed 1 {{output}}"

@@ -1,4 +1,4 @@
-"""Texts of a task, in the settings of steps: the languages of a pair, or the inputs of examples with labels.
+"""Texts of a task, in the settings of steps: the languages of a pair, or the inputs of examples.
 
 An input's name ends the names of its files: ``train.en``, ``train.input0``.
 """
@@ -10,8 +10,18 @@ from typing import Any
 
 
 def classifies(settings: Mapping[str, Any]) -> bool:
-    """Return whether the task is to predict labels."""
+    """Return whether the task is to predict labels, or answers."""
     return "inputs" in settings
+
+
+def task_of(settings: Mapping[str, Any]) -> str:
+    """Return the task of a recipe."""
+    return str(settings.get("task", "sentence_prediction" if classifies(settings) else "translation"))
+
+
+def finds_spans(settings: Mapping[str, Any]) -> bool:
+    """Return whether the task is to find answers in passages."""
+    return task_of(settings) == "span_prediction"
 
 
 def all_texts(settings: Mapping[str, Any]) -> list[str]:
@@ -31,7 +41,7 @@ def parse_prefixes(files: str, text: str, settings: Mapping[str, Any]) -> list[s
 
 def task_options(settings: Mapping[str, Any]) -> list[str]:
     """Return fairseq's options of the task."""
+    task = ["--task", f"syntax_{task_of(settings)}"]
     if classifies(settings):
-        return ["--task", "syntax_sentence_prediction"]
-    languages = ["--source-lang", settings["source"], "--target-lang", settings["target"]]
-    return ["--task", "syntax_translation", *languages]
+        return task
+    return [*task, "--source-lang", settings["source"], "--target-lang", settings["target"]]

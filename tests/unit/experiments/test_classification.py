@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from functools import partial
+from random import Random
 
 import pytest
 import small_recipe
@@ -15,6 +16,7 @@ from steps_in import step_in
 pytest.importorskip("pandas")
 
 from syntax_data.errors import InputError
+from syntax_experiments.corpora import attachment
 from syntax_experiments.make import read_lines
 from syntax_experiments.recipe import SplitFiles
 from syntax_experiments.results import read_results, write_results
@@ -39,6 +41,10 @@ systems:
   stock: {architecture: roberta, parser: none}
   gated: {architecture: gated_syntax_roberta, control: "shuffled@{seed}"}
 baselines: [stock]
+"""
+OF_QUESTIONS = "{input0: ~, input1: ~, label: ~, questions: [x.json]}"
+SPANS = f"""task: span_prediction
+corpus: {{splits: {{train: {OF_QUESTIONS}, valid: {OF_QUESTIONS}, test: {OF_QUESTIONS}}}}}
 """
 RUN = {"predictions", "predictions_scored", "predictions_compared", "tables"}
 TRAINED = {"models", *RUN}
@@ -117,6 +123,15 @@ def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeyp
         ),
         ("subwords: {kind: sentencepiece, markers: a}", "markers: expected kind wordpiece or none"),
         ("compared: [BLEU]", "compared: expected one of accuracy, MCC, F1.* found 'BLEU'"),
+        ("task: span_prediction", "corpus.splits.train: expected questions for span_pred.*found input0, input1, label"),
+        (
+            "task: sentence_ranking\ncorpus: {splits: {train: {input2: [x]}}}",
+            "corpus.splits.valid: expected input0, input1, input2, label for sentence_ranking",
+        ),
+        (f"{SPANS}subwords: {{kind: sentencepiece}}", "subwords.kind: expected one of none, wordpiece, gpt2, found"),
+        (f"{SPANS}select: {{train: {{lines: 2}}}}", "select: expected none for span_prediction"),
+        (SPANS.replace("x.json", "x.json, y.json"), "corpus.splits.train: questions: expected one file, found 2"),
+        (f"{SPANS}compared: [accuracy]", "compared: expected one of exact match, F1.* found 'accuracy'"),
     ],
 )
 def test_a_key_that_a_task_does_not_have_is_refused(plan_of, above, message):
@@ -160,6 +175,33 @@ def test_texts_and_parses_of_each_input_are_collected_and_selected(tmp_path, fol
     assert read_lines(tmp_path / "selected_text/train.input1") == ["the train input1", "another line", "another line"]
     kept = read_lines(tmp_path / "selected_parses/train.input0.trees")
     assert kept == ["(S (NP the train) input0)", "(S another line)", "(S another line)"]
+
+
+def test_questions_are_collected_and_answers_scored(tmp_path):
+    made = attachment.make_task(Random(1), segments=1, train=4, held_out=2)
+    attachment.write(tmp_path / "raw", "test", made["train"], kind="spans")
+    settings = {"inputs": ["passage", "question"], "task": "span_prediction", "tests": ["test"]}
+    files = {"splits": {"test": {"questions": ["test.json"]}}, "subwords": {"kind": "none"}}
+    corpus.collect(step_in(tmp_path / "text", {**settings, **files}, local={"folder": str(tmp_path / "raw")}))
+    examples = [question.segments[0] for question in made["train"]]
+    passages = [" ".join(example.source()) for example in examples]
+    assert read_lines(tmp_path / "text/test.passage") == read_lines(tmp_path / "text/test.passage.bpe") == passages
+    assert len(read_lines(tmp_path / "text/test.question")) == 1
+    right = {f"test-{i}": attachment.belongs_to(example) for i, example in enumerate(examples)}
+    other = right | {"test-1": "the"}
+    one, two, text = (tmp_path / name for name in ("one", "two", "text"))
+    inputs = {"text": text, "system": one, "baseline": two}
+    for name, answers in (("one", right), ("two", other)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "test.json").write_text(json.dumps(answers))
+    asked = {**settings, "score": {"kind": "answer", "ignored_label": None}}
+    predictions.score(step_in(tmp_path / "scores", asked, inputs={"text": text, "run": two}))
+    (found,) = json.loads((tmp_path / "scores/scores.json").read_text())
+    assert {name: of["score"] for name, of in found["metrics"].items()} == {"exact match": 75, "F1": 75}
+    predictions.compare_runs(step_in(tmp_path / "compared", asked, inputs=inputs))
+    (found,) = json.loads((tmp_path / "compared/comparison.json").read_text())
+    assert found["metrics"]["exact match"]["difference"] == 25
+    assert found["metrics"]["exact match"]["mcnemar"]["p"] == 1
 
 
 def test_of_every_second_line_and_the_others(tmp_path):

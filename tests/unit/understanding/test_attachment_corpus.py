@@ -7,9 +7,11 @@ from random import Random
 
 import pytest
 
+from syntax_data.squad.read import read_questions
 from syntax_data.trees.brackets import parse_brackets
 from syntax_data.trees.conllu import parse_conllu
 from syntax_experiments.corpora import attachment
+from syntax_experiments.make import read_lines
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +81,31 @@ def test_numbers_of_the_documented_task(tmp_path):
     }  # fmt: skip
     assert (tmp_path / "test.input0.conllu").read_text().count("\n\n") == 314
     assert (tmp_path / "test.label").read_text().count("yes") == 157
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_of_half_of_the_passages_the_answer_is_the_verb(tasks, tmp_path, split):
+    attachment.write(tmp_path, split, tasks[1][split], kind="spans")
+    questions = read_questions(str(tmp_path / f"{split}.json"))
+    blocks = (tmp_path / f"{split}.passage.conllu").read_text().strip().split("\n\n")
+    trees = [parse_conllu(block.splitlines(), path="x", line=1) for block in blocks]
+    assert len({question.passage for question in questions}) == len(questions) == len(trees)
+    of_the_verb = 0
+    for question, tree in zip(questions, trees, strict=True):
+        ((answer, start),) = question.answers
+        words = question.passage.split()
+        place = words.index(answer)
+        assert start == len(" ".join([*words[:place], ""]))
+        assert tree.heads[len(words) - 1] == place + 1
+        of_the_verb += place == 2
+    assert 0.4 < of_the_verb / len(questions) < 0.6
+
+
+def test_options_are_ranked_by_the_answer(tasks, tmp_path):
+    attachment.write(tmp_path, "test", tasks[1]["test"], kind="ranking")
+    label, *options = (read_lines(tmp_path / f"test.{name}") for name in ("label", "input1", "input2"))
+    assert [of[int(right)] for right, *of in zip(label, *options, strict=True)] == [
+        "the verb" if question.answer else "the noun" for question in tasks[1]["test"]
+    ]
+    for name in ("input0", "input1", "input2"):
+        assert len((tmp_path / f"test.{name}.trees").read_text().splitlines()) == len(label)

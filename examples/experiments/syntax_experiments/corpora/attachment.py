@@ -5,6 +5,8 @@ saw the farmer with the lantern*.
 
 - One segment: does the last phrase belong to the verb?
 - Two segments: does the last phrase of each belong to its verb? For *no*, that of one of the two does.
+- Ranking: *the verb* or *the noun*, as options after one segment.
+- Spans: the word that the last phrase belongs to, as SQuAD's answer. Each passage has one of its trees.
 
 Training has each sentence once, with one of its trees. The valid and test sets have each sentence, or pair, with as
 many trees for *yes* as for *no*: a system that sees the words alone has an accuracy of exactly 50%. For *no*, the tree
@@ -12,12 +14,14 @@ of each segment is as often the one that differs: a system that sees the trees o
 
     python -m syntax_experiments.corpora.attachment FOLDER [--segments 2]
 
-writes SPLIT.input0 (and SPLIT.input1), .input0.trees, .input0.conllu, and SPLIT.label.
+writes SPLIT.input0 (and SPLIT.input1), .input0.trees, .input0.conllu, and SPLIT.label; of spans SPLIT.json, and the
+parses of SPLIT.passage and SPLIT.question.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
@@ -66,16 +70,67 @@ def make_task(random: Random, *, segments: int, train: int, held_out: int) -> di
     return {"train": [random.choice(next(fresh)) for _ in range(train)], **task}
 
 
-def write(folder: Path, split: str, questions: list[Question]) -> None:
-    """Write the segments of a split, their trees, and its labels."""
+def write(folder: Path, split: str, questions: list[Question], *, kind: str = "label") -> None:
+    """Write a split, `kind` ``label``, ``ranking`` or ``spans``."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {"label": ["yes" if question.answer else "no" for question in questions]}
-    for i, segments in enumerate(zip(*(question.segments for question in questions), strict=True)):
-        files[f"input{i}"] = [" ".join(segment.source()) for segment in segments]
-        files[f"input{i}.trees"] = [segment.tree() for segment in segments]
-        files[f"input{i}.conllu"] = [segment.conllu() for segment in segments]
+    if kind == "spans":
+        files = _spans(split, _one_reading_each(questions))
+    else:
+        files = {"label": ["yes" if question.answer else "no" for question in questions]}
+        for i, segments in enumerate(zip(*(question.segments for question in questions), strict=True)):
+            files[f"input{i}"] = [" ".join(segment.source()) for segment in segments]
+            files |= _parses(f"input{i}", [segment.tree() for segment in segments], [s.conllu() for s in segments])
+    if kind == "ranking":
+        files["label"] = ["0" if question.answer else "1" for question in questions]
+        for name, option in (("input1", "the verb"), ("input2", "the noun")):
+            files[name] = [option] * len(questions)
+            files |= _parses(name, *([parse] * len(questions) for parse in _flat(option)))
     for ending, lines in files.items():
         (folder / f"{split}.{ending}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _one_reading_each(questions: list[Question]) -> list[Example]:
+    """Return each sentence once; of those with several trees, every second one with a tree of the answer *yes*."""
+    readings: dict[Words, list[Example]] = defaultdict(list)
+    for question in questions:
+        readings[question.segments[0].words].append(question.segments[0])
+    return [of_sentence[-(i % 2)] for i, of_sentence in enumerate(readings.values())]
+
+
+def _spans(split: str, examples: list[Example]) -> dict[str, list[str]]:
+    """Questions in SQuAD's format, and parses of passages and of the one question."""
+    question = "what does it belong to"
+    paragraphs = []
+    for i, example in enumerate(examples):
+        words = example.source()
+        place = words.index(belongs_to(example))
+        answer = {"text": words[place], "answer_start": len("".join(f"{word} " for word in words[:place]))}
+        asked = {"id": f"{split}-{i}", "question": question, "answers": [answer], "is_impossible": False}
+        paragraphs.append({"context": " ".join(words), "qas": [asked]})
+    content = {"version": "v2.0", "data": [{"title": "attachment", "paragraphs": paragraphs}]}
+    parses = _parses("passage", [example.tree() for example in examples], [example.conllu() for example in examples])
+    return {"json": [json.dumps(content)], **parses, **_parses("question", *([parse] for parse in _flat(question)))}
+
+
+def belongs_to(example: Example) -> str:
+    """Return the word that the last phrase of a sentence belongs to."""
+    words, site = example.words, example.reading[-1]
+    return words.verb if site == "verb" else words.object if site == "object" else words.phrases[-2][1]
+
+
+def _parses(name: str, trees: list[str], conllu: list[str]) -> dict[str, list[str]]:
+    return {f"{name}.trees": trees, f"{name}.conllu": conllu}
+
+
+def _flat(text: str) -> tuple[str, str]:
+    """A tree of words, in brackets, and as CoNLL-U, the last the head of all others."""
+    words = text.split()
+    heads = [len(words)] * (len(words) - 1) + [0]
+    rows = (
+        f"{i}\t{word}\t_\tX\t_\t_\t{head}\t{'dep' if head else 'root'}\t_\t_\n"
+        for i, (word, head) in enumerate(zip(words, heads, strict=True), start=1)
+    )
+    return f"(X {' '.join(f'(X {word})' for word in words)})", "".join(rows)
 
 
 def main() -> None:
@@ -83,13 +138,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write the splits")
     parser.add_argument("--segments", type=int, choices=[1, 2], default=1, help="of an example (default: 1)")
+    kinds = ("label", "ranking", "spans")
+    parser.add_argument(
+        "--kind", choices=kinds, default="label", help="of the task (default: label); others: 1 segment"
+    )
     parser.add_argument("--train", type=int, default=4000, help="training examples (default: %(default)s)")
     parser.add_argument("--held-out", type=int, default=100, help="different ones in valid and test (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the task (default: 1)")
     args = parser.parse_args()
     task = make_task(Random(args.seed), segments=args.segments, train=args.train, held_out=args.held_out)
     for split, questions in task.items():
-        write(args.folder, split, questions)
+        write(args.folder, split, questions, kind=args.kind)
         print(f"{split}: {len(questions)} examples, {sum(question.answer for question in questions)} of them yes")
 
 

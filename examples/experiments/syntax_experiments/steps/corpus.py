@@ -15,10 +15,13 @@ from typing import IO, Any, cast
 from xml.etree import ElementTree
 
 from syntax_data.errors import InputError
+from syntax_data.squad.read import read_questions, write_split
+from syntax_data.text.subwords import subword_reader
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.make import Step, files_in, fill, run
-from syntax_experiments.recipe import SplitFiles
-from syntax_experiments.texts import all_texts, classifies
+from syntax_experiments.recipe import SplitFiles, Subwords
+from syntax_experiments.steps.subwords import line_encoder
+from syntax_experiments.texts import all_texts, classifies, finds_spans
 
 
 def generate(step: Step) -> None:
@@ -35,6 +38,9 @@ def collect(step: Step) -> None:
     counts = {}
     for split, asked in step.settings["splits"].items():
         files = SplitFiles(**asked)
+        if finds_spans(step.settings):
+            counts[split] = _collect_questions(step, split, files)
+            continue
         sides = _sides(step.settings, split, files)
         lengths = {side: _write(step, f"{split}.{side}", files, *of) for side, of in sides.items()}
         if len(set(lengths.values())) > 1 or not all(lengths.values()):
@@ -43,6 +49,19 @@ def collect(step: Step) -> None:
         counts[split] = min(lengths.values())
     (step.folder / "counts.json").write_text(json.dumps(counts))
     print("; ".join(f"{split}: {count} lines" for split, count in counts.items()))
+
+
+def _collect_questions(step: Step, split: str, files: SplitFiles) -> int:
+    """Write the questions of a split, and what :mod:`syntax_data.squad.read` makes of them; return their number."""
+    (name,) = files.questions
+    path = step.folder / f"{split}.questions.json"
+    with _opened(step, name) as file:
+        path.write_bytes(file.read())
+    questions = read_questions(str(path))
+    asked = Subwords(**step.settings["subwords"], **step.local.get("files", {}))
+    reader = subword_reader("words" if asked.kind == "none" else asked.kind, asked.encoder)
+    write_split(str(step.folder / split), questions, line_encoder(asked), reader)
+    return len(questions)
 
 
 def _sides(settings: Mapping[str, Any], split: str, files: SplitFiles) -> dict[str, tuple[list[str], str]]:

@@ -1,4 +1,4 @@
-"""Data-bins of subwords and parses: one of a pair of languages, or one of each input beside one of labels."""
+"""Data-bins of subwords and parses: one of a pair of languages, or of inputs beside labels or questions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from syntax_experiments.make import Step, files_in, run
-from syntax_experiments.texts import all_texts, classifies
+from syntax_experiments.texts import all_texts, classifies, finds_spans
 
 _Words = list[str | os.PathLike[str]]
 _LABELS = "label"
@@ -23,24 +23,24 @@ def preprocess(step: Step) -> None:
         return
     for name in all_texts(step.settings):
         _preprocess(step, name, [*_names(step), "--srcdict", subwords / "dict.txt"], subwords)
-    if not step.settings["regression"]:
+    if finds_spans(step.settings):
+        _copy(step, "", "passages.jsonl", "examples.jsonl")
+    elif step.settings["regression"]:
+        _copy(step, _LABELS, _LABELS)
+    else:
         _preprocess(step, _LABELS, _names(step), step.inputs["text"])
-        return
-    (step.folder / _LABELS).mkdir()
-    splits = {"train": "train", "valid": "valid"}
-    splits |= {f"test{i or ''}": test for i, test in enumerate(step.settings["tests"])}
-    for split, name in splits.items():
-        shutil.copyfile(step.inputs["text"] / f"{name}.{_LABELS}", step.folder / _LABELS / f"{split}.{_LABELS}")
 
 
 def binarize(step: Step) -> None:
     """Write the features of the parses, of a control, or of words alone, beside the same tokens."""
     settings = step.settings
     folders = all_texts(settings) if classifies(settings) else [""]
-    for folder in [*folders, _LABELS] if classifies(settings) else folders:
+    with_labels = [*folders, "" if finds_spans(settings) else _LABELS] if classifies(settings) else folders
+    for folder in with_labels:
         (step.folder / folder).mkdir(exist_ok=True)
         for path in files_in(step.inputs["tokens"] / folder):
-            os.link(path, step.folder / folder / path.name)
+            if path.is_file():
+                os.link(path, step.folder / folder / path.name)
     more: _Words = ["--control", settings["control"]] if settings["control"] else []
     more += ["--markers", settings["markers"]] if settings.get("markers") else []
     more += ["--features", settings["features"]] if "features" in settings else []
@@ -59,6 +59,15 @@ def binarize(step: Step) -> None:
 def _preprocess(step: Step, folder: str, words: _Words, texts: Path) -> None:
     prefixes = _prefixes(step, "pref", lambda _: texts, folder)
     run("fairseq-preprocess", *words, *prefixes, "--destdir", step.folder / folder, log=step.folder / "log")
+
+
+def _copy(step: Step, folder: str, *endings: str) -> None:
+    """Copy files of each split beside its text into a folder of the data-bin."""
+    (step.folder / folder).mkdir(exist_ok=True)
+    tests = {f"test{i or ''}": test for i, test in enumerate(step.settings["tests"])}
+    for split, name in ({"train": "train", "valid": "valid"} | tests).items():
+        for ending in endings:
+            shutil.copyfile(step.inputs["text"] / f"{name}.{ending}", step.folder / folder / f"{split}.{ending}")
 
 
 def _names(step: Step) -> _Words:

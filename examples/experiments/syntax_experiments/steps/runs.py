@@ -12,6 +12,7 @@ from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, on_a_gpu, options, read_lines, run, visible_gpus, write_lines
+from syntax_experiments.texts import finds_spans
 from syntax_experiments.training_log import read_training
 
 #: Logged of a checkpoint whose gates pre-warmup has kept at their initial values.
@@ -53,13 +54,15 @@ def translate(step: Step) -> None:
 
 
 def predict(step: Step) -> None:
-    """Write ``TEST.tsv``, as fairseq-syntax-predict does, and ``run.json``."""
+    """Write ``TEST.tsv``, as fairseq-syntax-predict does, or ``TEST.json``, the answers, and ``run.json``."""
     log = step.folder / "log"
     with on_a_gpu():
         for i, test in enumerate(step.settings["tests"]):
+            output = step.folder / f"{test}.{'json' if finds_spans(step.settings) else 'tsv'}"
+            command = ["fairseq-syntax-squad", "answer"] if finds_spans(step.settings) else ["fairseq-syntax-predict"]
             run(
-                "fairseq-syntax-predict", step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",
-                "--gen-subset", f"test{i or ''}", "--output", step.folder / f"{test}.tsv",
+                *command, step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",
+                "--gen-subset", f"test{i or ''}", "--output", output,
                 *options(with_user_dir({}, step.local)), log=log, threads=step.threads,
             )  # fmt: skip
     never_trained = GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")

@@ -44,6 +44,27 @@ def _none(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
     return shutil.copyfile
 
 
+def line_encoder(asked: Subwords) -> Callable[[str], str]:
+    """Return a function from a line to its subwords, of a kind that is not learned."""
+    if asked.kind == "gpt2":
+        from fairseq.data.encoders.gpt2_bpe_utils import get_encoder  # takes seconds
+
+        bpe = get_encoder(asked.encoder, asked.merges)
+        return lambda line: " ".join(map(str, bpe.encode(line)))
+    if asked.kind == "none":
+        return lambda line: " ".join(line.split())
+    # Of BERT's vocabulary, fairseq's dictionary lacks the special symbols alone.
+    symbols = {line.rpartition(" ")[0]: i for i, line in enumerate(read_lines(Path(str(asked.dictionary))))}
+    cased = any(symbol != symbol.lower() for symbol in symbols)
+    markers = frozenset(filter(None, asked.markers.split(",")))
+    return lambda line: encode(line, symbols, cased=cased, markers=markers)
+
+
+def _by_line(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
+    encode_line = line_encoder(asked)
+    return lambda text, to: write_lines(to, map(encode_line, read_lines(text)))
+
+
 def _subword_nmt(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
     codes, log = step.folder / f"codes.{'-'.join(names)}", step.folder / "log"
     inputs = [step.inputs["text"] / f"train.{name}" for name in names]
@@ -68,27 +89,10 @@ def _sentencepiece(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
     return lambda text, to: write_lines(to, (" ".join(model.encode(line, out_type=str)) for line in read_lines(text)))
 
 
-def _wordpiece(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
-    # Of BERT's vocabulary, fairseq's dictionary lacks the special symbols alone.
-    symbols = {line.rpartition(" ")[0]: i for i, line in enumerate(read_lines(Path(str(asked.dictionary))))}
-    cased = any(symbol != symbol.lower() for symbol in symbols)
-    markers = frozenset(filter(None, asked.markers.split(",")))
-    return lambda text, to: write_lines(
-        to, (encode(line, symbols, cased=cased, markers=markers) for line in read_lines(text))
-    )
-
-
-def _gpt2(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:
-    from fairseq.data.encoders.gpt2_bpe_utils import get_encoder  # takes seconds
-
-    bpe = get_encoder(asked.encoder, asked.merges)
-    return lambda text, to: write_lines(to, (" ".join(map(str, bpe.encode(line))) for line in read_lines(text)))
-
-
 _KINDS = {
     "none": _none,
     "subword_nmt": _subword_nmt,
     "sentencepiece": _sentencepiece,
-    "wordpiece": _wordpiece,
-    "gpt2": _gpt2,
+    "wordpiece": _by_line,
+    "gpt2": _by_line,
 }

@@ -56,18 +56,22 @@ def write(step: Step) -> None:
     write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
     if outputs:
         frame = pd.concat([pd.DataFrame(columns) for columns in outputs.values()])
-        frame.to_csv(step.folder / f"{'predictions' if 'gold' in frame else 'translations'}.csv.xz", index=False)
+        name = "predictions" if {"gold", "question"} & {*frame} else "translations"
+        frame.to_csv(step.folder / f"{name}.csv.xz", index=False)
     tables = Tables(read_results(step.folder), step.settings)
     (step.folder / "table.md").write_text(tables.markdown(), encoding="utf-8")
     (step.folder / "table.tex").write_text(tables.latex(), encoding="utf-8")
 
 
 def _outputs(path: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the translations, or the predictions and what is right."""
+    """Return the translations, or the predictions and what is right, or the answers and the questions' ids."""
+    if (answers := path.with_name(f"{path.name}.json")).exists():
+        found = json.loads(answers.read_text(encoding="utf-8"))
+        return list(found.values()), {"question": list(found)}
     if not (tsv := path.with_name(f"{path.name}.tsv")).exists():
         return read_lines(path.with_name(f"{path.name}.txt")), {}
-    found = Predictions.read(str(tsv), "label")
-    return list(found.predicted.values()), {"gold": list((found.gold or {}).values())}
+    predictions = Predictions.read(str(tsv), "label")
+    return list(predictions.predicted.values()), {"gold": list((predictions.gold or {}).values())}
 
 
 def _metrics(path: Path) -> Iterator[Row]:
