@@ -160,8 +160,11 @@ class SyntaxAttention(MultiheadAttention):
 
     def _once(self, syntax: BatchBiases, name: str, compute: Callable[[], Any]) -> Any:
         """The result of `compute`; layers that share tables compute it once a batch in evaluation."""
-        evaluates = not (self.training or torch.is_grad_enabled())
-        return syntax.once(name, compute) if self.shares_tables and evaluates else compute()
+        return syntax.once(name, compute) if self.shares_tables and self._evaluates else compute()
+
+    @property
+    def _evaluates(self) -> bool:
+        return not (self.training or torch.is_grad_enabled())
 
     def _mixture(self, biases: BatchBiases, weights: Tensor, *, needs_weights: bool) -> ExpertMixture:
         dropout = self._active(self.dropout_module)
@@ -176,7 +179,7 @@ class SyntaxAttention(MultiheadAttention):
             dropout_on=self.dropout_on,
             learned=len(self.experts) > 0,
             needs_weights=needs_weights,
-            evaluates=not (self.training or drops or torch.is_grad_enabled()),
+            evaluates=self._evaluates and not drops,
         )
 
     def _gates_of_sentences(self, weights: Tensor, padding: Tensor | None) -> Tensor | None:
