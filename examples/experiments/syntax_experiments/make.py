@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,8 @@ def on_a_gpu() -> Iterator[None]:
     # Slurm may number the GPU of each of its jobs from 0.
     machine = f"{platform.node()}-{os.environ.get('SLURM_JOB_ID', '')}"
     while gpus:
-        for i, gpu in enumerate(gpus):
-            share = gpus[:i].count(gpu)
+        shares = [(gpus[:i].count(gpu), gpu) for i, gpu in enumerate(gpus)]
+        for share, gpu in sorted(shares, key=itemgetter(0)):
             with locked(f".gpu-{machine}-{gpu}{f'-{share}' * bool(share)}.lock", wait=False) as held:
                 if held is not False:
                     os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # for the rest of this process
@@ -157,6 +158,8 @@ def run(
     ):
         err.write(f"$ {shlex.join(words)}\n".encode())
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        if named := os.environ.get("CUDA_VISIBLE_DEVICES"):  # torch sees no GPU if one is named twice
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys(named.split(",")))
         arguments = [program, *words[1:]]
         # It inherits the locks (close_fds).
         status = subprocess.call(arguments, stdin=source, stdout=out, stderr=err, env=environment, close_fds=False)

@@ -154,13 +154,20 @@ class _Prepared:
         }
         if recipe.select:
             self._select(splits)
-        settings, local = _subwords(recipe)
-        self.files: dict[str, str] = local.get("files", {})
+        self.files = {
+            key: expanded(recipe, path, f"subwords.{key}") for key, path in sorted(recipe.subwords.files.items())
+        }
+        given = changed(recipe.subwords)
+        hashes = {key: _hash(Path(path)) for key, path in self.files.items()}
+        settings: dict[str, Any] = {"subwords": {key: given[key] for key in given.keys() - hashes.keys()}}
+        settings |= {"hashes": hashes} if hashes else {}
+        local = {"files": self.files} if hashes else {}
         self.subwords = Target("subwords", settings | recipe.texts, {"text": self.text}, "subwords", local)
         self.tests = [name for name in recipe.tests if name in splits]
         settings = {"joint": recipe.subwords.joint, "tests": self.tests}
         inputs = {"subwords": self.subwords}
         if recipe.classifies:
+            # As text: numbers, and those of options.
             settings["regression"] = bool(recipe.train.get("regression-target")) or recipe.task == "sentence_ranking"
             inputs["text"] = self.text
         self.tokens = Target("tokens", settings | recipe.texts, inputs, "data-bin without parses")
@@ -222,25 +229,11 @@ def _text(recipe: Recipe, splits: Sequence[str]) -> Target:
         for name, of in sources.items()
     }
     settings = {"splits": sources, "files": local} | recipe.texts
-    own: dict[str, Any] = {"folder": folder}
-    if recipe.task == "span_prediction":  # answers are found in subwords
-        of_subwords, of_this_machine = _subwords(recipe)
-        settings, own = settings | of_subwords, own | of_this_machine
-    raw = Target("corpus", settings, inputs, "raw text", own)
+    raw = Target("corpus", settings, inputs, "raw text", {"folder": folder})
     if recipe.classifies:
         return raw
     settings = {"text": changed(recipe.text), "chosen": chosen} | recipe.texts
     return Target("text", settings, {"corpus": raw}, "tokenised text", threads=recipe.threads.text)
-
-
-def _subwords(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings of the subwords, with hashes of their files; and the files here."""
-    files = {key: expanded(recipe, path, f"subwords.{key}") for key, path in sorted(recipe.subwords.files.items())}
-    given = changed(recipe.subwords)
-    settings: dict[str, Any] = {"subwords": {key: given[key] for key in given.keys() - files.keys()}}
-    if not files:
-        return settings, {}
-    return settings | {"hashes": {key: _hash(Path(path)) for key, path in files.items()}}, {"files": files}
 
 
 def _command(

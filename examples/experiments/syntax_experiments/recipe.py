@@ -418,8 +418,10 @@ class Recipe:
             return {"source": self.source, "target": self.target}
         if self.task == "span_prediction":
             return {"inputs": ["passage", "question"], "task": self.task}
-        inputs = ["input0", *(name for name in _INPUTS[1:] if getattr(self.corpus.splits["train"], name))]
-        return {"inputs": inputs} | ({"task": self.task} if self.task == "sentence_ranking" else {})
+        given = self.corpus.splits["train"]
+        if self.task == "sentence_ranking":
+            return {"inputs": [name for name in _INPUTS if getattr(given, name)], "task": self.task}
+        return {"inputs": ["input0", *(["input1"] if given.input1 else [])]}
 
     @property
     def full_labels(self) -> dict[str, str]:
@@ -484,7 +486,16 @@ class Recipe:
         """Raise :class:`ValueError` for a key that the task does not have, or needs."""
         of_labels, of_pairs = (*_INPUTS, "label", "questions"), ("source", "target")
         needed = [*self.texts.get("inputs", ()), "label"] if self.classifies else of_pairs
-        needed = ["questions"] if self.task == "span_prediction" else needed
+        if self.task == "span_prediction":
+            needed = ["questions"]
+        if self.task == "sentence_ranking":
+            options = len(needed) - 2
+            if options < 2 or needed[:-1] != [*_INPUTS[: options + 1]]:
+                expected = "expected input0, and at least the options input1 and input2"
+                raise ValueError(f"corpus.splits.train: {expected}, found {', '.join(needed[:-1])}")
+            if self.train.get("num-classes") != options:
+                expected = f"expected {options}, as there are options"
+                raise ValueError(f"train.num-classes: {expected}, found {self.train.get('num-classes')}")
         for name, split in self.corpus.splits.items():
             given = [key for key in (*of_pairs, *of_labels) if getattr(split, key)]
             if sorted(given) != sorted(needed):
@@ -496,12 +507,17 @@ class Recipe:
             _unused(self.task, "", self, target="", text=Text(), generate={}, pictures=None)
             if self.task == "span_prediction":
                 _unused(self.task, "", self, select={}, subsets={})
+                _unused(self.task, "score.", self.score, ignored_label=None)
                 _choice("subwords.kind", self.subwords.kind, ("none", "wordpiece", "gpt2"))
             for name, split in self.corpus.splits.items():  # `select` chooses lines, and their parses
                 at = f"corpus.splits.{name}."
                 _unused(
                     self.task, at, split, format="lines", limits=True, keep_every=None, drop_every=None, reference=None
                 )
+                if self.task == "span_prediction":
+                    _unused(self.task, at, split, replace={})
+            if self.task != "sentence_prediction" and self.train.get("regression-target"):
+                raise ValueError(f"train.regression-target: expected none for {self.task}")
         if self.subwords.files and not self.classifies:
             raise ValueError(f"subwords.kind: expected one that is learned, found {self.subwords.kind}")
         parsers = [name for name, parser in self.parsers.items() if parser.name != "files"]
@@ -514,7 +530,8 @@ class Recipe:
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
         metrics = self.score.names
         if self.classifies:
-            metrics = (EXACT_MATCH, "F1") if self.task == "span_prediction" else OF_LABELS
+            of_options = ("accuracy", *(("precision", "recall", "F1") if self.score.ignored_label else ()))
+            metrics = {"answer": (EXACT_MATCH, "F1"), "option": of_options}.get(self.predicts, OF_LABELS)
         of_primary = [name for pair in self.primary.pairs for name in pair] if self.primary else []
         decided = {"compared": self.compared, "equivalence": self.equivalence}
         decided |= {"primary.metric": [self.primary.metric]} if self.primary else {}

@@ -24,6 +24,7 @@ from syntax_data.errors import InputError
 from syntax_experiments.metric_names import (
     COMPARED,
     COSTS,
+    EXACT_MATCH,
     LOSS,
     NEVER_TRAINED,
     heading,
@@ -132,7 +133,8 @@ class Tables:
             lambda row: f"expected a system and a seed of the recipe, found {row.system}, seed {row.seed}",
         )
         metrics = {*table["metric"], LOSS}
-        self._compared = [metric for metric in settings["compared"] or COMPARED if metric in metrics]
+        default = COMPARED if "BLEU" in metrics else (EXACT_MATCH, *COMPARED)
+        self._compared = [metric for metric in settings["compared"] or default if metric in metrics]
         if not self._compared:
             raise ValueError(f"compared: expected one of {', '.join(sorted(metrics))}, found {settings['compared']}")
         of_parts = table.groupby(["system", *_PART], sort=False)["value"]

@@ -152,6 +152,12 @@ def _is_alone(character: str) -> bool:
     return unicodedata.category(character).startswith("P") or unicodedata.name(character, "").startswith("CJK ")
 
 
+def texts(questions: Sequence[Question]) -> dict[str, list[str]]:
+    """Return the lines of SPLIT.passage and SPLIT.question, by these endings."""
+    found = {"passage": [of.passage for of in questions], "question": [of.text for of in questions]}
+    return {name: [_one_line(text) for text in dict.fromkeys(of)] for name, of in found.items()}
+
+
 def write_split(
     prefix: str,
     questions: Sequence[Question],
@@ -184,8 +190,8 @@ def write_split(
         spans = [span for i, span in enumerate(spans) if span not in spans[:i]]
         examples.append(Example(question.id, number, asked[question.text], bool(question.impossible), spans))
     of_passages = [passage for _, passage in passages.values()]
-    _write(f"{prefix}.passage", [passage.text for passage in of_passages])
-    _write(f"{prefix}.question", map(_one_line, asked))
+    for name, lines in texts(questions).items():
+        _write(f"{prefix}.{name}", lines)
     for name, lines in subword_lines.items():
         _write(f"{prefix}.{name}.bpe", lines)
     _write(f"{prefix}.passages.jsonl", map(_json, of_passages))

@@ -46,6 +46,7 @@ OF_QUESTIONS = "{input0: ~, input1: ~, label: ~, questions: [x.json]}"
 SPANS = f"""task: span_prediction
 corpus: {{splits: {{train: {OF_QUESTIONS}, valid: {OF_QUESTIONS}, test: {OF_QUESTIONS}}}}}
 """
+RANKING = "task: sentence_ranking\ncorpus: {splits: {train: {input2: [x]}}}\n"
 RUN = {"predictions", "predictions_scored", "predictions_compared", "tables"}
 TRAINED = {"models", *RUN}
 TOKENS = {"tokens", "data", *TRAINED}
@@ -124,10 +125,17 @@ def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeyp
         ("subwords: {kind: sentencepiece, markers: a}", "markers: expected kind wordpiece or none"),
         ("compared: [BLEU]", "compared: expected one of accuracy, MCC, F1.* found 'BLEU'"),
         ("task: span_prediction", "corpus.splits.train: expected questions for span_pred.*found input0, input1, label"),
+        ("corpus: {splits: {train: {input2: [x]}}}", "corpus.splits.train: expected input0, input1, label for sent"),
+        ("task: sentence_ranking", "corpus.splits.train: expected input0, and at least the options input1 and input2"),
         (
-            "task: sentence_ranking\ncorpus: {splits: {train: {input2: [x]}}}",
-            "corpus.splits.valid: expected input0, input1, input2, label for sentence_ranking",
+            "task: sentence_ranking\ncorpus: {splits: {train: {input1: ~, input2: [x], input3: [x]}}}",
+            "corpus.splits.train: expected input0, and at least .*, found input0, input2, input3",
         ),
+        (f"{RANKING}train: {{num-classes: 3}}", "train.num-classes: expected 2, as there are options, found 3"),
+        (RANKING, "corpus.splits.valid: expected input0, input1, input2, label for sentence_ranking"),
+        (f"{RANKING.replace('train', 'valid')}", "corpus.splits.train: expected input0, and at least the options"),
+        (f"{SPANS}score: {{ignored_label: x}}", "score.ignored_label: expected none for span_prediction, found 'x'"),
+        (f"{SPANS}train: {{regression-target: true}}", "train.regression-target: expected none for span_prediction"),
         (f"{SPANS}subwords: {{kind: sentencepiece}}", "subwords.kind: expected one of none, wordpiece, gpt2, found"),
         (f"{SPANS}select: {{train: {{lines: 2}}}}", "select: expected none for span_prediction"),
         (SPANS.replace("x.json", "x.json, y.json"), "corpus.splits.train: questions: expected one file, found 2"),
@@ -181,11 +189,11 @@ def test_questions_are_collected_and_answers_scored(tmp_path):
     made = attachment.make_task(Random(1), segments=1, train=4, held_out=2)
     attachment.write(tmp_path / "raw", "test", made["train"], kind="spans")
     settings = {"inputs": ["passage", "question"], "task": "span_prediction", "tests": ["test"]}
-    files = {"splits": {"test": {"questions": ["test.json"]}}, "subwords": {"kind": "none"}}
-    corpus.collect(step_in(tmp_path / "text", {**settings, **files}, local={"folder": str(tmp_path / "raw")}))
+    splits = {"splits": {"test": {"questions": ["test.json"]}}}
+    corpus.collect(step_in(tmp_path / "text", {**settings, **splits}, local={"folder": str(tmp_path / "raw")}))
     examples = [question.segments[0] for question in made["train"]]
     passages = [" ".join(example.source()) for example in examples]
-    assert read_lines(tmp_path / "text/test.passage") == read_lines(tmp_path / "text/test.passage.bpe") == passages
+    assert read_lines(tmp_path / "text/test.passage") == passages
     assert len(read_lines(tmp_path / "text/test.question")) == 1
     right = {f"test-{i}": attachment.belongs_to(example) for i, example in enumerate(examples)}
     other = right | {"test-1": "the"}
@@ -193,7 +201,7 @@ def test_questions_are_collected_and_answers_scored(tmp_path):
     inputs = {"text": text, "system": one, "baseline": two}
     for name, answers in (("one", right), ("two", other)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "test.json").write_text(json.dumps(answers))
+        (tmp_path / name / "test.answers.json").write_text(json.dumps(answers))
     asked = {**settings, "score": {"kind": "answer", "ignored_label": None}}
     predictions.score(step_in(tmp_path / "scores", asked, inputs={"text": text, "run": two}))
     (found,) = json.loads((tmp_path / "scores/scores.json").read_text())

@@ -71,15 +71,23 @@ def test_on_a_disk_without_locks_there_is_a_remark(tmp_path, monkeypatch, capsys
 def test_each_job_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with contextlib.ExitStack() as jobs:
-        # As often at once as it is named.
+        # As often at once as it is named, and not before the others are in use.
         for slurm, gpu in (("1", "2"), ("1", "5"), ("2", "2"), ("1", "2"), ("1", "5")):
             monkeypatch.setenv("SLURM_JOB_ID", slurm)
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5,2,5")
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,2,5,5")
             jobs.enter_context(make.on_a_gpu())
             assert os.environ["CUDA_VISIBLE_DEVICES"] == gpu
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with make.on_a_gpu():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_commands_are_told_of_a_shared_gpu_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,1")
+    told = []
+    monkeypatch.setattr(make.subprocess, "call", lambda *_, env, **__: told.append(env["CUDA_VISIBLE_DEVICES"]))
+    make.run("python", log=tmp_path / "log")
+    assert told == ["0,1"]
 
 
 def test_words_of_commands():

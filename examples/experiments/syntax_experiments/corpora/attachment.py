@@ -12,7 +12,7 @@ Training has each sentence once, with one of its trees. The valid and test sets 
 many trees for *yes* as for *no*: a system that sees the words alone has an accuracy of exactly 50%. For *no*, the tree
 of each segment is as often the one that differs: a system that sees the trees of one segment has exactly 75%.
 
-    python -m syntax_experiments.corpora.attachment FOLDER [--segments 2]
+    python -m syntax_experiments.corpora.attachment FOLDER [--segments 2 | --kind ranking | --kind spans]
 
 writes SPLIT.input0 (and SPLIT.input1), .input0.trees, .input0.conllu, and SPLIT.label; of spans SPLIT.json, and the
 parses of SPLIT.passage and SPLIT.question.
@@ -146,10 +146,12 @@ def main() -> None:
     parser.add_argument("--held-out", type=int, default=100, help="different ones in valid and test (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="of the task (default: 1)")
     args = parser.parse_args()
+    if args.kind != "label" and args.segments > 1:
+        parser.error(f"--kind {args.kind}: expected one segment, found {args.segments}")
     task = make_task(Random(args.seed), segments=args.segments, train=args.train, held_out=args.held_out)
     for split, questions in task.items():
         write(args.folder, split, questions, kind=args.kind)
-        print(f"{split}: {len(questions)} examples, {sum(question.answer for question in questions)} of them yes")
+        print(f"{split}: {len(questions)} sentences with a tree, {sum(q.answer for q in questions)} of them yes")
 
 
 if __name__ == "__main__":

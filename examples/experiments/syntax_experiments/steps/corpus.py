@@ -15,13 +15,13 @@ from typing import IO, Any, cast
 from xml.etree import ElementTree
 
 from syntax_data.errors import InputError
-from syntax_data.squad.read import read_questions, write_split
-from syntax_data.text.subwords import subword_reader
+from syntax_data.squad.read import read_questions, texts
 from syntax_experiments.corpus_formats import READERS
-from syntax_experiments.make import Step, files_in, fill, run
-from syntax_experiments.recipe import SplitFiles, Subwords
-from syntax_experiments.steps.subwords import line_encoder
+from syntax_experiments.make import Step, files_in, fill, run, write_lines
+from syntax_experiments.recipe import SplitFiles
 from syntax_experiments.texts import all_texts, classifies, finds_spans
+
+_UNREADABLE = (OSError, EOFError, ElementTree.ParseError, tarfile.TarError, zipfile.BadZipFile)
 
 
 def generate(step: Step) -> None:
@@ -52,15 +52,17 @@ def collect(step: Step) -> None:
 
 
 def _collect_questions(step: Step, split: str, files: SplitFiles) -> int:
-    """Write the questions of a split, and what :mod:`syntax_data.squad.read` makes of them; return their number."""
+    """Write a split's questions, and their texts, each once; return their number."""
     (name,) = files.questions
     path = step.folder / f"{split}.questions.json"
-    with _opened(step, name) as file:
-        path.write_bytes(file.read())
+    try:
+        with _opened(step, name) as file:
+            path.write_bytes(file.read())
+    except _UNREADABLE as error:
+        raise InputError(name, None, f"expected a file of SQuAD, found: {error}") from None
     questions = read_questions(str(path))
-    asked = Subwords(**step.settings["subwords"], **step.local.get("files", {}))
-    reader = subword_reader("words" if asked.kind == "none" else asked.kind, asked.encoder)
-    write_split(str(step.folder / split), questions, line_encoder(asked), reader)
+    for text, lines in texts(questions).items():
+        write_lines(step.folder / f"{split}.{text}", lines)
     return len(questions)
 
 
@@ -92,7 +94,7 @@ def _lines(step: Step, name: str, format: str, language: str) -> Iterator[str]:
             yield from READERS[format](file, language)
     except UnicodeDecodeError as error:
         raise InputError(name, None, f"expected UTF-8, found: {error}") from None
-    except (OSError, EOFError, ElementTree.ParseError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError(name, None, f"expected a file of format {format}, found: {error}") from None
 
 

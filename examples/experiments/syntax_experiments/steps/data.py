@@ -24,9 +24,9 @@ def preprocess(step: Step) -> None:
     for name in all_texts(step.settings):
         _preprocess(step, name, [*_names(step), "--srcdict", subwords / "dict.txt"], subwords)
     if finds_spans(step.settings):
-        _copy(step, "", "passages.jsonl", "examples.jsonl")
+        _copy(step, "subwords", "", "passages.jsonl", "examples.jsonl")
     elif step.settings["regression"]:
-        _copy(step, _LABELS, _LABELS)
+        _copy(step, "text", _LABELS, _LABELS)
     else:
         _preprocess(step, _LABELS, _names(step), step.inputs["text"])
 
@@ -61,13 +61,13 @@ def _preprocess(step: Step, folder: str, words: _Words, texts: Path) -> None:
     run("fairseq-preprocess", *words, *prefixes, "--destdir", step.folder / folder, log=step.folder / "log")
 
 
-def _copy(step: Step, folder: str, *endings: str) -> None:
-    """Copy files of each split beside its text into a folder of the data-bin."""
+def _copy(step: Step, source: str, folder: str, *endings: str) -> None:
+    """Copy files of each split from an input into a folder of the data-bin."""
     (step.folder / folder).mkdir(exist_ok=True)
     tests = {f"test{i or ''}": test for i, test in enumerate(step.settings["tests"])}
     for split, name in ({"train": "train", "valid": "valid"} | tests).items():
         for ending in endings:
-            shutil.copyfile(step.inputs["text"] / f"{name}.{ending}", step.folder / folder / f"{split}.{ending}")
+            shutil.copyfile(step.inputs[source] / f"{name}.{ending}", step.folder / folder / f"{split}.{ending}")
 
 
 def _names(step: Step) -> _Words:

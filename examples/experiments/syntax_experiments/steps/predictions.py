@@ -75,7 +75,7 @@ def _compare_answers(step: Step, test: str) -> Mapping[str, Any]:
 def _answers(step: Step, name: str, test: str) -> tuple[list[Question], dict[str, str]]:
     """Return the questions, and a system's answers by their ids."""
     questions = read_questions(str(step.inputs["text"] / f"{test}.questions.json"))
-    answers = json.loads((step.inputs[name] / f"{test}.json").read_text(encoding="utf-8"))
+    answers = json.loads((step.inputs[name] / f"{test}.answers.json").read_text(encoding="utf-8"))
     return questions, answers
 
 

@@ -54,11 +54,11 @@ def translate(step: Step) -> None:
 
 
 def predict(step: Step) -> None:
-    """Write ``TEST.tsv``, as fairseq-syntax-predict does, or ``TEST.json``, the answers, and ``run.json``."""
+    """Write ``TEST.tsv``, as fairseq-syntax-predict does, or ``TEST.answers.json``, and ``run.json``."""
     log = step.folder / "log"
     with on_a_gpu():
         for i, test in enumerate(step.settings["tests"]):
-            output = step.folder / f"{test}.{'json' if finds_spans(step.settings) else 'tsv'}"
+            output = step.folder / f"{test}.{'answers.json' if finds_spans(step.settings) else 'tsv'}"
             command = ["fairseq-syntax-squad", "answer"] if finds_spans(step.settings) else ["fairseq-syntax-predict"]
             run(
                 *command, step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",

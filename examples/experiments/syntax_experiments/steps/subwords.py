@@ -10,10 +10,12 @@ from pathlib import Path
 
 import sentencepiece
 
+from syntax_data.squad.read import read_questions, write_split
+from syntax_data.text.subwords import subword_reader
 from syntax_experiments.corpora.wordpiece import encode
 from syntax_experiments.make import Step, read_lines, run, write_lines
 from syntax_experiments.recipe import Subwords
-from syntax_experiments.texts import all_texts, classifies
+from syntax_experiments.texts import all_texts, classifies, finds_spans
 
 #: Writes the subwords of a file to another file.
 _Apply = Callable[[Path, Path], object]
@@ -22,11 +24,14 @@ _Apply = Callable[[Path, Path], object]
 def split(step: Step) -> None:
     """Learn subwords of the training split, and write every split's ``SPLIT.TEXT``.
 
-    Of inputs of examples, ``dict.txt`` has the subwords of all, or is that of the recipe.
+    Of inputs of examples, ``dict.txt`` has the subwords of all, or is that of the recipe. Of questions there are the
+    files of :mod:`syntax_data.squad.read`, too.
     """
     asked = Subwords(**step.settings["subwords"], **step.local.get("files", {}))
     names = all_texts(step.settings)
     text = step.inputs["text"]
+    if finds_spans(step.settings):
+        _write_questions(step, asked)
     splits = sorted(path.stem for path in text.iterdir() if path.suffix == f".{names[0]}")
     for group in [names] if asked.joint else [[name] for name in names]:
         apply = _KINDS[asked.kind](step, group, asked)
@@ -38,6 +43,14 @@ def split(step: Step) -> None:
         of_train = [line.split() for name in names for line in read_lines(step.folder / f"train.{name}")]
         counts = Counter(chain.from_iterable(of_train))
         write_lines(step.folder / "dict.txt", (f"{word} {count}" for word, count in counts.most_common()))
+
+
+def _write_questions(step: Step, asked: Subwords) -> None:
+    """Write ``SPLIT.passages.jsonl`` and ``SPLIT.examples.jsonl``, which have the places of answers in subwords."""
+    read = subword_reader("words" if asked.kind == "none" else asked.kind, asked.encoder)
+    for path in step.inputs["text"].glob("*.questions.json"):
+        split = path.name.removesuffix(".questions.json")
+        write_split(str(step.folder / split), read_questions(str(path)), line_encoder(asked), read)
 
 
 def _none(step: Step, names: Sequence[str], asked: Subwords) -> _Apply:

@@ -65,7 +65,7 @@ def write(step: Step) -> None:
 
 def _outputs(path: Path) -> tuple[list[str], dict[str, list[str]]]:
     """Return the translations, or the predictions and what is right, or the answers and the questions' ids."""
-    if (answers := path.with_name(f"{path.name}.json")).exists():
+    if (answers := path.with_name(f"{path.name}.answers.json")).exists():
         found = json.loads(answers.read_text(encoding="utf-8"))
         return list(found.values()), {"question": list(found)}
     if not (tsv := path.with_name(f"{path.name}.tsv")).exists():
