@@ -56,13 +56,14 @@ def translate(step: Step) -> None:
 def predict(step: Step) -> None:
     """Write ``TEST.tsv``, as fairseq-syntax-predict does, or ``TEST.answers.json``, and ``run.json``."""
     log = step.folder / "log"
+    command, ending = ["fairseq-syntax-predict"], "tsv"
+    if finds_spans(step.settings):
+        command, ending = ["fairseq-syntax-squad", "answer"], "answers.json"
     with on_a_gpu():
         for i, test in enumerate(step.settings["tests"]):
-            output = step.folder / f"{test}.{'answers.json' if finds_spans(step.settings) else 'tsv'}"
-            command = ["fairseq-syntax-squad", "answer"] if finds_spans(step.settings) else ["fairseq-syntax-predict"]
             run(
                 *command, step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",
-                "--gen-subset", f"test{i or ''}", "--output", output,
+                "--gen-subset", f"test{i or ''}", "--output", step.folder / f"{test}.{ending}",
                 *options(with_user_dir({}, step.local)), log=log, threads=step.threads,
             )  # fmt: skip
     never_trained = GATES_NEVER_TRAINED in log.read_text(encoding="utf-8", errors="replace")
