@@ -76,12 +76,12 @@ def write(folder: Path, split: str, questions: list[Question], *, kind: str = "l
     if kind == "spans":
         files = _spans(split, _one_reading_each(questions))
     else:
-        files = {"label": ["yes" if question.answer else "no" for question in questions]}
+        yes, no = ("0", "1") if kind == "ranking" else ("yes", "no")
+        files = {"label": [yes if question.answer else no for question in questions]}
         for i, segments in enumerate(zip(*(question.segments for question in questions), strict=True)):
             files[f"input{i}"] = [" ".join(segment.source()) for segment in segments]
             files |= _parses(f"input{i}", [segment.tree() for segment in segments], [s.conllu() for s in segments])
     if kind == "ranking":
-        files["label"] = ["0" if question.answer else "1" for question in questions]
         for name, option in (("input1", "the verb"), ("input2", "the noun")):
             files[name] = [option] * len(questions)
             files |= _parses(name, *([parse] * len(questions) for parse in _flat(option)))

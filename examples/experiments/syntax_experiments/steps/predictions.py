@@ -20,15 +20,14 @@ _OF_RELATIONS = "macro, of relations NAME(e1,e2) and NAME(e2,e1) as one, a wrong
 def score(step: Step) -> None:
     """Write ``scores.json``: ``test, subset, metrics`` of each part."""
     asked, found = step.settings["score"], []
-    if asked["kind"] == "answer":
-        found = [{"test": test, "subset": None, "metrics": _of_answers(step, test)} for test in step.settings["tests"]]
-        (step.folder / "scores.json").write_text(json.dumps(found, indent=1))
-        return
     ignored = [] if asked["ignored_label"] is None else [asked["ignored_label"]]
     signatures = _SIGNATURES | {name: f"micro, without {', '.join(ignored)}" for name in ("precision", "recall", "F1")}
     if asked["kind"] == "label":
         signatures["macro F1"] = _OF_RELATIONS
     for test in step.settings["tests"]:
+        if asked["kind"] == "answer":
+            found.append({"test": test, "subset": None, "metrics": _of_answers(step, test)})
+            continue
         whole = _read(step, "run", test)
         subsets = json.loads((step.inputs["subsets"] / f"{test}.json").read_text())
         for subset, lines in {None: range(len(whole.predicted)), **subsets}.items():
