@@ -72,7 +72,7 @@ def read_results(folder: str | Path) -> Results:
 
     Raises:
         InputError: a file is missing or damaged, a number is there twice, the scores of a metric have several
-            signatures, models of a system several sizes, or a comparison is of other scores.
+            signatures, or a comparison is of other scores.
     """
     results = Results(Path(folder), *(_read(Path(folder, _FILES[name]), _COLUMNS[name]) for name in _COLUMNS))
     table, comparisons = results.table, results.comparisons
@@ -83,7 +83,6 @@ def read_results(folder: str | Path) -> Results:
         again = frame[frame.duplicated([column for column in _COLUMNS[name] if column in _KEYS])]
         results.refuse(name, again, lambda row: f"expected each row once, found {_place(row)} again")
     _check_one(results, "table", table, "metric", "signature")
-    _check_one(results, "table", table[table["metric"] == "parameters"], "system", "value")
     untested = comparisons[comparisons[[*WITHIN]].isna().all(axis=1)]
     results.refuse("comparisons", untested, lambda row: f"expected p of {' or '.join(WITHIN)}, found none")
     for test in WITHIN:
@@ -102,11 +101,10 @@ def read_results(folder: str | Path) -> Results:
 def _check_one(results: Results, name: str, frame: pd.DataFrame, key: str, column: str) -> None:
     """Refuse rows whose `column` differs from that of the first row of a `key`."""
     wrong = frame.assign(first=frame.groupby(key)[column].transform("first")).query(f"{column} != first")
-    what = "number of parameters" if column == "value" else column
     results.refuse(
         name,
         wrong,
-        lambda row: f"expected one {what} of {getattr(row, key)}, {row.first}, found {getattr(row, column)}",
+        lambda row: f"expected one {column} of {getattr(row, key)}, {row.first}, found {getattr(row, column)}",
     )
 
 
