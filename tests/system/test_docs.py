@@ -39,7 +39,7 @@ DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 
 
 @pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
-@pytest.mark.parametrize("lang", ["de", "fr"])
+@pytest.mark.parametrize("lang", ["de", pytest.param("fr", marks=pytest.mark.nightly)])
 def test_german_and_french(tmp_path, lang):
     for name in ("raw", "gold"):
         (tmp_path / name).mkdir()

@@ -124,7 +124,9 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=pytest.mark.nightly if line in ("right", "left") else ()) for line in LINES]
+)
 def test_brackets(line):
     found = timed(lambda: parse_brackets(LINES[line], path="x", line=1))
     if isinstance(found, Exception):

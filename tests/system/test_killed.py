@@ -102,7 +102,14 @@ def parsing(folder: Path, before: bool) -> list[str]:
     return command
 
 
-@pytest.mark.parametrize(("by", "before"), [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, True)])
+@pytest.mark.parametrize(
+    ("by", "before"),
+    [
+        (signal.SIGKILL, False),
+        pytest.param(signal.SIGKILL, True, marks=pytest.mark.nightly),
+        (signal.SIGTERM, True),
+    ],
+)
 @pytest.mark.parametrize(("main", "prepare"), [(binarize.main, binarizing), (parse.main, parsing)])
 def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, main, prepare, by, before):
     folder = tmp_path / "work"

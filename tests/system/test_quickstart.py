@@ -21,8 +21,7 @@ extends: {EXPERIMENTS}/recipes/quickstart.yaml
 corpus:
   command: python {TESTS}/small_grammar.py --train 2000 --held-out 40 --seed 1 {{output}}
 train: {{max-update: 300, total-num-update: 300, warmup-updates: 30, batch-size: 100, lr: 0.005}}
-systems:
-  transformer: null
+systems: {{transformer: null, gated_false: null}}
 bounds: null
 """
 
@@ -39,8 +38,7 @@ def scores(recipe: object, work: Path, metric: str = "exact match") -> dict[str,
 def test_quickstart_of_a_smaller_language(tmp_path):
     (tmp_path / "small.yaml").write_text(SMALL)
     exact = scores(tmp_path / "small.yaml", tmp_path)
-    assert exact["gated"] >= 85
-    assert exact["gated_false"] <= 35, "a system that does not see the parses is right in 29.2% at most"
+    assert exact["gated"] >= 85, "a system that does not see the parses is right in 29.2% at most"
 
 
 @pytest.mark.nightly
