@@ -36,16 +36,20 @@ SYSTEMS = {
     "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
     "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
 }
-#: Systems of the other papers.
+_LABELS = f"'{' '.join(LABELS)}'"
+#: Systems of the other papers, and ours with labels.
 PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
     "tree biases": "--arch tree_bias_transformer",
+    "labels": "--arch tree_bias_transformer --syntax-masks tree_path,tree_height,tree_edge --tree-edge-values "
+    "--feature-embeddings upos,deprel --feature-merge sum --supertags --feature-keys "
+    f"--upos-labels {_LABELS} --deprel-labels {_LABELS}",
     "Distance": "--arch distance_transformer",
     "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
     "SLA": "--arch sla_transformer",
     "SG-Net": "--arch sg_net_transformer",
-    "infused": f"--arch syntax_infused_transformer --feature-merge sum --upos-labels '{' '.join(LABELS)}'",
+    "infused": f"--arch syntax_infused_transformer --feature-merge sum --upos-labels {_LABELS}",
     "LISA": "--arch lisa_transformer --criterion label_smoothed_cross_entropy_with_syntax",
     "SEPREM": "--arch seprem_transformer --criterion label_smoothed_cross_entropy_with_syntax",
 }
@@ -58,7 +62,7 @@ ROBERTAS = {
     "slr,sdoi": "--arch gated_syntax_roberta --syntax-masks slr,sdoi",
     "SLA": "--arch sla_roberta",
     "SG-Net": "--arch sg_net_roberta",
-    "POS": f"--arch pos_roberta --upos-labels '{' '.join(LABELS)}'",
+    "POS": f"--arch pos_roberta --upos-labels {_LABELS}",
     "SEPREM": "--arch seprem_roberta",
 }
 
