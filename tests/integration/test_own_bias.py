@@ -47,6 +47,7 @@ def test_a_bias_of_ones_own_trains_and_generates(data_bin, tmp_path):
     shutil.copy(tmp_path / "run/checkpoint_best.pt", tmp_path / "run/checkpoint.pt")
     loss = [sys.executable, str(EXPERIMENTS / "measures/loss.py"), "run", str(data_bin)]
     for command in (dump, average, loss):
+        assert UNKNOWN_HERE in run(*command, cwd=tmp_path, expected=1)
         run(*command, "--user-dir", str(USER_DIR), cwd=tmp_path)
     assert np.load(tmp_path / "test.npz")["masks"].tolist() == ["slr", "neighbours"]
     # without it, or with another option, the checkpoint is not loaded as if nothing were
