@@ -15,7 +15,7 @@ from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
 
 #: Between them they have all kinds of steps but the choice of lines; the others run nightly.
-ORDINARY = {"attachment_spans", "wmt18_en_tr"}
+ORDINARY = {"attachment_spans", "multi30k_en_de"}
 SCORES = {
     "sentence_prediction": ["accuracy", "MCC"],
     "sentence_ranking": ["accuracy"],

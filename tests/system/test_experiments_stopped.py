@@ -83,11 +83,11 @@ def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
 
     running = start(recipe, killed)
     assert any(" steps to do; log: " in line for line in running.stderr), "it has Snakemake's lock now"
-    dry = start(recipe, killed, "-n")  # harms nothing, and needs no lock
+    dry = [start(recipe, killed, "-n") for _ in range(2)]  # harm nothing, and need no lock
     second = start(recipe, killed)  # refused, and harms nothing
     assert "Directory cannot be locked" in second.communicate()[1]
     assert second.returncode == 1
-    finish(dry)
+    assert [(one.communicate(), one.returncode)[1] for one in dry] == [0, 0]
     wait_for(running, lambda: list(killed.glob("runs/*/metadata.json")))
     partial = start(recipe, killed, "--partial")
     assert "| Transformer (fairseq) " in finish(partial)
