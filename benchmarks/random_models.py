@@ -42,9 +42,7 @@ PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
     "tree biases": "--arch tree_bias_transformer",
-    "labels": "--arch tree_bias_transformer --syntax-masks tree_path,tree_height,tree_edge --tree-edge-values "
-    "--feature-embeddings upos,deprel --feature-merge sum --supertags --feature-keys "
-    f"--upos-labels {_LABELS} --deprel-labels {_LABELS}",
+    "labels": f"--arch tree_label_transformer --upos-labels {_LABELS} --deprel-labels {_LABELS}",
     "Distance": "--arch distance_transformer",
     "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
     "SLA": "--arch sla_transformer",

@@ -32,8 +32,14 @@ OF_POSITIONS = [
     "relative_position_transformer",
     "word_position_transformer",
     "tree_bias_transformer",
+    "tree_label_transformer",
     "tree_hmm_transformer",
 ]
+
+_LABELS = {f"{feature}_labels": " ".join(LABELS) for feature in ("upos", "deprel")}
+
+#: Options of small models of architectures with labels.
+LABELLED = {"tree_label_transformer": _LABELS}
 
 #: RoBERTa with syntax, likewise.
 ROBERTAS: dict[str, dict[str, Any]] = {
@@ -50,7 +56,7 @@ ROBERTAS: dict[str, dict[str, Any]] = {
 SUPERTAGS: dict[str, Any] = {
     "feature_embeddings": "upos,deprel",
     "feature_merge": "sum",
-    **{f"{feature}_labels": " ".join(LABELS) for feature in ("upos", "deprel")},
+    **_LABELS,
     "supertags": True,
 }
 
@@ -67,7 +73,8 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     Args:
         awake: parameters that begin as 0, so that nothing depends on some others, do not.
     """
-    net = small.model(system, **{**SYSTEMS.get(system, {}), **ROBERTAS.get(system, {}), **options})
+    of_system = {**SYSTEMS, **ROBERTAS, **LABELLED}.get(system, {})
+    net = small.model(system, **{**of_system, **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
         if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+|\.score)\.(weight|vectors)$", name):

@@ -64,6 +64,18 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
         "syntax_combination": "product",
         "position_bias": True,
     },
+    #: The same, and labels: on edges in scores and values, of a word and its head in embeddings and in the keys of
+    #: cross-attention (docs/results.md).
+    "tree_label_transformer": {
+        "syntax_masks": "tree_path,tree_height,tree_edge",
+        "syntax_combination": "product",
+        "position_bias": True,
+        "tree_edge_values": True,
+        "feature_embeddings": "upos,deprel",
+        "feature_merge": "sum",
+        "supertags": True,
+        "feature_keys": True,
+    },
     #: Relative position, and a hidden Markov model over the tree beside the decoder.
     "tree_hmm_transformer": {"syntax_masks": "none", "position_bias": True, "tree_hmm": True},
     #: Hou et al. 2022: SLR instead of global attention, in layer 1.

@@ -20,11 +20,9 @@ from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.errors import InputError
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
-#: Options of systems without an architecture of their own.
-EDGES = ["--syntax-masks=tree_path,tree_height,tree_edge", "--tree-edge-values", "--tree-edge-dropout=0.1"]
-SUPERTAGS = ["--feature-embeddings=upos,deprel,category", "--feature-merge=sum", "--supertags", "--feature-keys"]
+LABELS = "tree_label_transformer"
 #: But the gated one, which has tests of its own.
-OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS, "edges", "supertags"]
+OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"), *OF_POSITIONS]
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
@@ -34,11 +32,8 @@ every_system = pytest.mark.parametrize("system", OTHERS)
 def architecture(system: str) -> list[str]:
     sizes = ["--encoder-embed-dim", "32", "--decoder-layers", "1"]
     shared = [] if system == "syntax_infused_transformer" else ["--share-decoder-input-output-embed"]
-    if system == "edges":
-        return ["--arch", "tree_bias_transformer_tiny", *sizes, *shared, *EDGES]
-    if system == "supertags":
-        return ["--arch", "syntax_infused_transformer_tiny", *sizes, *shared, *SUPERTAGS]
-    return ["--arch", f"{system}_tiny", *sizes, *shared]
+    more = ["--feature-embeddings=upos,deprel,category", "--tree-edge-dropout=0.1"] if system == LABELS else []
+    return ["--arch", f"{system}_tiny", *sizes, *shared, *more]
 
 
 def train(data: Path, folder: Path, system: str, *more: str, learns: bool = False, **kwargs) -> Path:
@@ -135,8 +130,7 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     dump([str(data_bin), *options])
     found = np.load(tmp_path / "x.npz")
     n = len(found["3/tokens"])
-    learned = [*OF_POSITIONS, "edges"]
-    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", "supertags", *learned}
+    both = {"sla_transformer", "syntax_infused_transformer", "seprem_transformer", *OF_POSITIONS}
     layers = [3] if system == "sg_net_transformer" else [1, 2] if system in both else [1]
     assert found["layers"].tolist() == layers
     attention = found["3/attention"]
@@ -145,12 +139,12 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
     with_masks = {"distance_transformer", "pascal_transformer", "sla_transformer", "sg_net_transformer"}
     assert ("3/masks" in found.files) == (system in with_masks)
     assert ("3/gates" in found.files) == (system == "sla_transformer")
-    assert ("3/biases" in found.files) == (system in learned)
-    if system in learned:
+    assert ("3/biases" in found.files) == (system in OF_POSITIONS)
+    if system in OF_POSITIONS:
         of_trees = {
             "tree_bias_transformer": ["tree_height", "tree_path"],
             "word_position_transformer": ["word"],
-            "edges": ["tree_edge", "tree_height", "tree_path"],
+            LABELS: ["tree_edge", "tree_height", "tree_path"],
         }
         assert found["biases"].tolist() == [*of_trees.get(system, []), "position_bias"]
         table = commands.parameters(made(system))["encoder.layers.1.self_attn.position_bias.weight"]
@@ -236,7 +230,7 @@ def test_heads_are_needed_where_they_are_taught_and_not_where_they_are_scored(co
     ("system", "feature", "column", "others"),
     [
         ("syntax_infused_transformer", "upos", 3, "case,position"),
-        ("edges", "deprel", 7, "word,head,distance"),
+        (LABELS, "deprel", 7, "word,head,distance,upos,category"),
     ],
 )
 def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_counted(
@@ -263,11 +257,11 @@ def test_labels_of_another_data_bin_are_found_by_name_and_unknown_ones_are_count
 
 
 def test_a_training_does_not_go_on_with_labels_of_edges_in_another_order(made, data_bin, tmp_path):
-    path = made("edges")
+    path = made(LABELS)
     end, *labels = torch.load(path, weights_only=True)["cfg"]["model"].deprel_labels.split()
     other = f"--deprel-labels={' '.join([end, *reversed(labels)])}"
     with pytest.raises(InputError, match=rf"--deprel-labels: expected {end} {' '.join(labels)}, as this training"):
-        train(data_bin, tmp_path, "edges", "--max-epoch=3", f"--restore-file={path}", other)
+        train(data_bin, tmp_path, LABELS, "--max-epoch=3", f"--restore-file={path}", other)
 
 
 def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path:

@@ -73,7 +73,7 @@ EDGES = {"tree_edge_values": True, "tree_edge_dropout": 0.5, "deprel_labels": " 
 MODELS = [
     *{**systems.SYSTEMS, **systems.ROBERTAS}.items(),
     ("pascal_transformer", {"parent_ignoring": 0.3}),
-    *((system, {}) for system in systems.OF_POSITIONS),
+    *((system, systems.LABELLED.get(system, {})) for system in systems.OF_POSITIONS),
     *(
         ("gated_syntax_transformer", options)
         for options in (

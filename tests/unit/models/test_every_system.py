@@ -35,9 +35,8 @@ LEARNED = {
     "position, pure": (GATED, {"syntax_masks": "position", "syntax_combination": "pure"}),
     "trees, gate": (GATED, {"syntax_masks": "tree_path,tree_height"}),
     "all tables": (GATED, {"syntax_masks": "position,tree_path,tree_height", "syntax_combination": "average"}),
-    "trees and edges, product": ("tree_bias_transformer", {"syntax_masks": "tree_path,tree_height,tree_edge", **EDGES}),
+    "labels": ("tree_label_transformer", {}),
     "supertags": ("tree_bias_transformer", systems.SUPERTAGS),
-    "keys": ("relative_position_transformer", {**systems.SUPERTAGS, "feature_keys": True}),
     "two heads": (GATED, {"syntax_masks": "position,tree_path", "syntax_heads": 2, "position_bias": True}),
 }
 VARIANTS = {
@@ -377,6 +376,7 @@ ADDED = {
     "relative_position_transformer": 6 * 8 * 45,
     "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
+    "tree_label_transformer": 6 * (8 * (45 + 52 + 25) + (8 + 64) * 5 * 5) + (4 * 4 + 11) * 512 + 512**2,
     "tree_hmm_transformer": 6 * 8 * 45 + 512**2 + 1 + 513 + 2 * (4 * 32 * 512 + 18 * 32 + 32 + 513),
     "distance_transformer": 0,
     "pascal_transformer": 0,
@@ -395,5 +395,6 @@ def test_added_parameters_are_those_of_the_definition(system):
         "decoder_learned_pos": True,
     }  # fmt: skip
     with torch.device("meta"):
-        counts = [sum(p.numel() for p in small.model(arch, **sizes).parameters()) for arch in (system, "transformer")]
+        nets = small.model(system, **sizes, **systems.LABELLED.get(system, {})), small.model("transformer", **sizes)
+        counts = [sum(p.numel() for p in net.parameters()) for net in nets]
     assert counts[0] - counts[1] == ADDED[system]

@@ -223,6 +223,8 @@ OWN = {
     "relative_position_transformer": "syntax_masks position_bias",
     "word_position_transformer": "syntax_masks syntax_combination position_bias",
     "tree_bias_transformer": "syntax_masks syntax_combination position_bias",
+    "tree_label_transformer": "syntax_masks syntax_combination position_bias tree_edge_values feature_embeddings "
+    "feature_merge supertags feature_keys",
     "tree_hmm_transformer": "syntax_masks position_bias tree_hmm",
     "distance_transformer": "syntax_masks syntax_combination syntax_layers",
     "pascal_transformer": "syntax_masks syntax_combination syntax_layers",
