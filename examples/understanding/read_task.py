@@ -3,8 +3,9 @@
     python examples/understanding/read_task.py rte RTE/train.tsv --output raw/rte/train
 
 writes raw/rte/train.input0, .input1 and .label, a line an example. The files are as their authors publish them: GLUE's
-and SICK's tables, HANS's and SNLI's with their trees (.input0.trees, .input1.trees), and SemEval-2010 task 8, whose
-marked text is in train.input0.marked. Rows of SNLI and MNLI without a label that its annotators agree on are left out.
+and SICK's tables, HANS's and SNLI's with their trees (.input0.trees, .input1.trees), SemEval-2010 task 8, whose
+marked text is in train.input0.marked, and BLiMP's JSON lines, which become pairs of lines without labels. Rows of SNLI
+and MNLI without a label that its annotators agree on are left out.
 
     python examples/understanding/read_task.py sst2 dev.tsv --trees stanfordSentimentTreebank --output raw/sst/valid
 
@@ -14,6 +15,7 @@ also writes raw/sst/valid.input0.trees: the treebank's trees of the sentences, o
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -106,6 +108,20 @@ class SemEval:
             next(lines, None)  # the comment
 
 
+class MinimalPairs:
+    """BLiMP's JSON lines: an acceptable sentence, and after it one that is not, as two lines."""
+
+    def rows(self, path: str, markers: tuple[str, str]) -> Iterator[tuple[int, Row]]:
+        for number, line in numbered_lines(path):
+            try:
+                pair = json.loads(line)
+                sentences = [pair["sentence_good"], pair["sentence_bad"]]
+            except (ValueError, KeyError, TypeError, RecursionError):
+                expected = "expected a JSON object with sentence_good and sentence_bad"
+                raise InputError(path, number, f"{expected}, found {short_repr(line)}") from None
+            yield from ((number, {"input0": str(sentence)}) for sentence in sentences)
+
+
 class SentimentTrees:
     """Binary trees of the Stanford Sentiment Treebank, and those of all phrases in them, in lower case as in GLUE.
 
@@ -162,7 +178,7 @@ def numbered_lines(path: str) -> Iterator[tuple[int, str]]:
 
 _PAIR = ("sentence1", "sentence2")
 _PARSES = ("sentence1_parse", "sentence2_parse")
-TASKS: dict[str, Table | Unnamed | SemEval] = {
+TASKS: dict[str, Table | Unnamed | SemEval | MinimalPairs] = {
     "cola": Unnamed((3,), 1, widths=(4,)),
     "sst2": Table(("sentence",), "label"),
     "rte": Table(_PAIR, "label"),
@@ -177,6 +193,7 @@ TASKS: dict[str, Table | Unnamed | SemEval] = {
     "snli": Table(_PAIR, "gold_label", _PARSES),
     "hans": Table(_PAIR, "gold_label", _PARSES),
     "semeval": SemEval(),
+    "blimp": MinimalPairs(),
 }
 
 
@@ -193,7 +210,7 @@ def convert(args: argparse.Namespace) -> None:
     with ExitStack() as stack:
         files = {}
         for number, row in TASKS[args.task].rows(args.file, tuple(markers)):
-            if row["label"] == "-":
+            if row.get("label") == "-":
                 skipped += 1
                 continue
             if empty := [ending for ending, value in row.items() if not value or len(value.splitlines()) > 1]:

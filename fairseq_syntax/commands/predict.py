@@ -3,7 +3,8 @@
     fairseq-syntax-predict data/rte --path checkpoints/checkpoint_best.pt --gen-subset valid --output valid.tsv
     … --compare stock.tsv         with McNemar's exact test
 
-It is for models of --task syntax_sentence_prediction (labels, sets of labels, numbers) and syntax_sentence_ranking.
+It is for models of --task syntax_sentence_prediction (labels, sets of labels, numbers), syntax_sentence_ranking, and
+syntax_masked_lm, whose predictions are pseudo-log-likelihoods of lines (natural logarithms; Salazar et al. 2020).
 The file has tab-separated columns and a header: id (the line of the split, from 0), prediction, gold (if the split has
 labels), and the logit of each label. Labels are written by name. A checkpoint has the names of its labels: a folder may
 number them differently, but may have no others. Scores are printed in percent.
@@ -32,6 +33,8 @@ from fairseq_syntax.commands.trained import (
     read_checkpoint,
 )
 from fairseq_syntax.data.examples import innermost
+from fairseq_syntax.inference.pseudo_likelihood import pseudo_log_likelihoods
+from fairseq_syntax.tasks.syntax_masked_lm import SyntaxMaskedLMTask
 from fairseq_syntax.tasks.syntax_sentence_prediction import SyntaxSentencePredictionTask
 from fairseq_syntax.tasks.syntax_sentence_ranking import SyntaxSentenceRankingTask
 from syntax_data.commands.main import command_line, positive, run
@@ -42,22 +45,24 @@ from syntax_data.scoring.predictions import Kind, Predictions, compare, scores
 
 @dataclass(frozen=True)
 class Outputs:
-    """How the outputs of a classification head are read.
+    """How the outputs of a model are read.
 
     Attributes:
         kind: of the predictions.
         names: of the labels, or numbers of the options, in the order of the outputs; none for numbers. Outputs without
             a name are never predicted.
-        head: name of the head.
+        head: name of the classification head; ``None``: a masked LM, whose outputs are pseudo-log-likelihoods.
     """
 
     kind: Kind
     names: Sequence[str]
-    head: str
+    head: str | None
 
     @classmethod
     def of(cls, task: Any, criterion: Any) -> Outputs:
         """Outputs of a model by its task and the criterion of its training."""
+        if isinstance(task, SyntaxMaskedLMTask):
+            return cls("number", [], None)
         if isinstance(task, SyntaxSentenceRankingTask):
             return cls("option", [str(k) for k in range(task.cfg.num_classes)], criterion.ranking_head_name)
         head = criterion.classification_head_name
@@ -66,8 +71,10 @@ class Outputs:
         takes_sets = getattr(criterion, "takes_label_sets", False)
         return cls("label set" if takes_sets else "label", task.label_names, head)
 
-    def logits(self, model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+    def logits(self, model: nn.Module, batch: Mapping[str, Any], task: Any) -> Tensor:
         """Return logits of a batch, ``(batch, outputs)``; of each option its one output."""
+        if self.head is None:
+            return pseudo_log_likelihoods(model, batch["net_input"], task.source_dictionary).unsqueeze(1)
         inputs = [part for name, part in batch.items() if name.startswith("net_input")]
         options = {"features_only": True, "classification_head_name": self.head}
         found = torch.cat([model(**of_input, **options)[0] for of_input in inputs], dim=1)
@@ -110,11 +117,15 @@ def predict(args: argparse.Namespace) -> None:
 def _open_model(args: argparse.Namespace) -> tuple[Any, nn.Module, Outputs]:
     """Return the task of a checkpoint on the data, its model, and how that one's outputs are read."""
     overrides = {} if args.truncate_to is None else {"truncate_to": args.truncate_to}
+    # A masked LM's options: lines as they are. Other tasks have none of these names.
+    overrides |= {"skip_masking": True, "sample_break_mode": "eos"}
     state, task = read_checkpoint(args.path, args.data, **overrides)
-    if not isinstance(task, SyntaxSentencePredictionTask | SyntaxSentenceRankingTask):
-        tasks = "syntax_sentence_prediction or syntax_sentence_ranking"
+    if not isinstance(task, SyntaxSentencePredictionTask | SyntaxSentenceRankingTask | SyntaxMaskedLMTask):
+        tasks = "syntax_sentence_prediction, syntax_sentence_ranking or syntax_masked_lm"
         raise InputError(args.path, None, f"expected a model of --task {tasks}, found one of {type(task).__name__}")
-    folders = [os.path.join(args.data, name) for name in (*task.folders, "label")]
+    if args.truncate_to is not None and isinstance(task, SyntaxMaskedLMTask):
+        raise ValueError(f"--truncate-to: expected none for a masked LM, found {args.truncate_to}")
+    folders = [folder for text in task.texts for folder in text.folders] + [os.path.join(args.data, "label")]
     read = [path for folder in filter(os.path.isdir, folders) for path in files_of_data_bin(folder)]
     refuse_to_overwrite(args.output, [*read, args.path, *filter(None, [args.compare])])
     model = build_trained(args.path, state, task, cpu=args.cpu)
@@ -132,13 +143,13 @@ def _predictions(args: argparse.Namespace, model: nn.Module, task: Any, outputs:
     gold: dict[int, str] = {}
     logits: dict[int, Sequence[float]] = {}
     for batch in batches(task, args.gen_subset, args.batch_size, model):
-        ids, of_batch = batch["id"].tolist(), outputs.logits(model, batch).float().tolist()
+        ids, of_batch = batch["id"].tolist(), outputs.logits(model, batch, task).float().tolist()
         if not np.isfinite(of_batch).all():
             raise InputError(args.path, None, "expected finite logits, found others: did its training diverge?")
         predicted.update(zip(ids, map(outputs.predicted, of_batch), strict=True))
         if outputs.names:
             logits.update(zip(ids, of_batch, strict=True))
-        if "target" in batch:
+        if "target" in batch and outputs.head is not None:
             targets = batch["target"].view(len(ids), batch["target"].numel() // len(ids)).tolist()
             gold.update(zip(ids, map(outputs.written, targets), strict=True))
     return Predictions(predicted, gold or None, logits)

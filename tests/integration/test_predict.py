@@ -195,9 +195,42 @@ def test_what_does_not_fit_is_refused(trained, tmp_path):
     ):
         assert message in refused(data, *given, *more)
     news = tmp_path / "news"
-    example_bins.text(news, {"train": long[:4], "valid": long[:4]})
-    options = ["--task=syntax_masked_lm", "--criterion=masked_lm", "--arch=roberta", "--tokens-per-sample=64"]
-    commands.train(news, tmp_path / "lm", *SIZES, *options, "--sample-break-mode=eos", "--max-update=1", model=[])
-    assert "expected a model of --task syntax_sentence_prediction or syntax_sentence_ranking, found one of" in refused(
-        news, f"--path={tmp_path}/lm/checkpoint_last.pt", *given[1:]
+    example_bins.text(news, {"train": long[:8], "valid": long[:8]})
+    options = ["--criterion=masked_lm", "--arch=roberta", "--tokens-per-sample=64", "--sample-break-mode=complete"]
+    for task, more, message in (
+        ("masked_lm", [], "expected a model of --task syntax_sentence_prediction, syntax_sentence_ranking or"),
+        ("syntax_masked_lm", ["--truncate-to=9"], "--truncate-to: expected none for a masked LM, found 9"),
+    ):
+        folder = tmp_path / task
+        commands.train(news, folder, *SIZES, *options, f"--task={task}", "--max-update=1", model=[])
+        assert message in refused(news, f"--path={folder}/checkpoint_last.pt", *given[1:], *more)
+
+
+@pytest.mark.parametrize("arch", ["roberta", "tree_bias_roberta"])
+def test_a_masked_lm_has_the_pseudo_log_likelihood_of_each_line(arch, tmp_path):
+    lines = [" ".join(sorted(line.split())) for line in data_bins.sentences(40, words=8)]
+    shuffled = [" ".join(Random(1).sample(line.split(), len(line.split()))) for line in lines]
+    example_bins.text(tmp_path / "news", {"train": lines, "valid": [*lines, *shuffled]})
+    options = ["--task=syntax_masked_lm", "--criterion=masked_lm", f"--arch={arch}", "--tokens-per-sample=64"]
+    more = ["--sample-break-mode=complete", "--max-epoch=30", "--lr=0.01", "--no-epoch-checkpoints", "--dropout=0"]
+    commands.train(tmp_path / "news", tmp_path, *SIZES, *options, *more, model=[])
+    path = tmp_path / "checkpoint_last.pt"
+    found = predict(tmp_path / "news", path, tmp_path / "news.tsv", "--batch-size=7")
+    assert found.gold is None
+    scores = [float(found.predicted[line]) for line in range(80)]
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [str(path)], arg_overrides={"data": str(tmp_path / "news"), "skip_masking": True, "sample_break_mode": "eos"}
     )
+    task.load_dataset("valid")
+    dataset, model = task.dataset("valid"), model.eval()
+    for line in (0, 3, 50):
+        net_input = dataset.collater([dataset[line]])["net_input"]
+        (tokens,) = net_input["src_tokens"]
+        expected = 0.0
+        for place in range(1, len(tokens) - 1):  # between <s> and </s>
+            masked = tokens.clone()
+            masked[place] = task.mask_idx
+            logits = model(**{**net_input, "src_tokens": masked[None]})[0][0, place]
+            expected += logits.log_softmax(dim=0)[tokens[place]].item()
+        assert scores[line] == pytest.approx(expected, rel=1e-4)
+    assert sum(scores[:40]) > sum(scores[40:]) + 10

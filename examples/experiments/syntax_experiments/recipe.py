@@ -20,6 +20,7 @@ from syntax_experiments.schema import Lines, build, place, read_mapping, recipe_
 #: From, to, both included; ``None``: no bound.
 Range = list[int | None]
 
+Task = Literal["translation", "sentence_prediction", "sentence_ranking", "span_prediction", "masked_lm"]
 #: The texts of an example of classification or ranking.
 _INPUTS = ("input0", "input1", "input2", "input3", "input4")
 #: The `parser` of systems whose features come from the subwords alone.
@@ -342,7 +343,8 @@ class Recipe:
 
     `task`: what is learned. ``sentence_prediction``: a label of each line of text, or pair of lines; `source` is its
     language, and there is no `target`. ``sentence_ranking``: the right one of `input1` to `inputN`, a label from 0,
-    after `input0`. ``span_prediction``: the answers in files of SQuAD, `questions`.
+    after `input0`. ``span_prediction``: the answers in files of SQuAD, `questions`. ``masked_lm``: lines of `input0`;
+    test sets are minimal pairs, a right line before its wrong one.
     `pretrained`: a checkpoint that every training begins from.
     `measurements`: commands by name, each run once a trained model. ``{model}`` in it is a folder with
     ``checkpoint.pt``, ``{data}`` the model's data-bin, ``{user_dir}`` its code (``fairseq_syntax``, or the system's
@@ -362,7 +364,7 @@ class Recipe:
     source: str
     corpus: Corpus
     systems: dict[str, System]
-    task: Literal["translation", "sentence_prediction", "sentence_ranking", "span_prediction"] = "translation"
+    task: Task = "translation"
     target: str = ""
     title: str = ""
     about: str = ""
@@ -403,8 +405,10 @@ class Recipe:
         return self.task != "translation"
 
     @property
-    def predicts(self) -> Literal["label", "label set", "number", "option", "answer"]:
+    def predicts(self) -> Literal["label", "label set", "number", "option", "answer", "pair"]:
         """What a classifier predicts of an example."""
+        if self.task == "masked_lm":
+            return "pair"
         if self.task != "sentence_prediction":
             return "option" if self.task == "sentence_ranking" else "answer"
         if self.train.get("regression-target"):
@@ -421,6 +425,8 @@ class Recipe:
         given = self.corpus.splits["train"]
         if self.task == "sentence_ranking":
             return {"inputs": [name for name in _INPUTS if getattr(given, name)], "task": self.task}
+        if self.task == "masked_lm":
+            return {"inputs": ["input0"], "task": self.task}
         return {"inputs": ["input0", *(["input1"] if given.input1 else [])]}
 
     @property
@@ -488,6 +494,8 @@ class Recipe:
         needed = [*self.texts.get("inputs", ()), "label"] if self.classifies else of_pairs
         if self.task == "span_prediction":
             needed = ["questions"]
+        if self.task == "masked_lm":
+            needed = ["input0"]
         if self.task == "sentence_ranking":
             options = len(needed) - 2
             if options < 2 or needed[:-1] != [*_INPUTS[: options + 1]]:
@@ -505,9 +513,10 @@ class Recipe:
             raise ValueError("expected target in the recipe, found none")
         if self.classifies:
             _unused(self.task, "", self, target="", text=Text(), generate={}, pictures=None)
-            if self.task == "span_prediction":
+            if self.task in ("span_prediction", "masked_lm"):
                 _unused(self.task, "", self, select={}, subsets={})
                 _unused(self.task, "score.", self.score, ignored_label=None)
+            if self.task == "span_prediction":
                 _choice("subwords.kind", self.subwords.kind, ("none", "wordpiece", "gpt2"))
             for name, split in self.corpus.splits.items():  # `select` chooses lines, and their parses
                 at = f"corpus.splits.{name}."
@@ -531,7 +540,8 @@ class Recipe:
         metrics = self.score.names
         if self.classifies:
             of_options = ("accuracy", *(("precision", "recall", "F1") if self.score.ignored_label else ()))
-            metrics = {"answer": (EXACT_MATCH, "F1"), "option": of_options}.get(self.predicts, OF_LABELS)
+            known_of = {"answer": (EXACT_MATCH, "F1"), "option": of_options, "pair": of_options}
+            metrics = known_of.get(self.predicts, OF_LABELS)
         of_primary = [name for pair in self.primary.pairs for name in pair] if self.primary else []
         decided = {"compared": self.compared, "equivalence": self.equivalence}
         decided |= {"primary.metric": [self.primary.metric]} if self.primary else {}

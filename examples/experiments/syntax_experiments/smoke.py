@@ -43,7 +43,7 @@ def small(recipe: Recipe, *, systems: int = SYSTEMS) -> Recipe:
     if recipe.classifies:
         dropped = ("decoder-", "markers", *(["pooling"] if recipe.subwords.markers else []))
         train = {name: value for name, value in train.items() if not name.startswith(dropped)}
-        train |= {} if recipe.predicts == "answer" else {"num-classes": 2}
+        train |= {} if recipe.predicts in ("answer", "pair") else {"num-classes": 2}
     if "total-num-update" in train:
         train["total-num-update"] = _TRAIN["max-update"]
     corpus, parses = _corpus(recipe)
@@ -82,8 +82,9 @@ def _corpus(recipe: Recipe) -> tuple[Corpus, dict[str, str]]:
     files = {name: part.get(name, "test") for name in splits}
     if recipe.classifies:
         kind = {"option": "ranking", "answer": "spans"}.get(recipe.predicts, "label")
-        texts = [*(["input0", "input1", "input2"] if kind == "ranking" else recipe.texts["inputs"]), "label"]
-        segments = len(texts) - 1 if kind == "label" else 1
+        texts = ["input0", "input1", "input2"] if kind == "ranking" else recipe.texts["inputs"]
+        segments = len(texts) if kind == "label" else 1
+        texts = texts if recipe.predicts == "pair" else [*texts, "label"]
         options = f"--kind {kind} --segments {segments} --train {300 // segments} --held-out 5"
         of_texts = {name: {text: [f"{file}.{text}"] for text in texts} for name, file in files.items()}
         if kind == "spans":
@@ -104,7 +105,7 @@ def _subwords(asked: Subwords) -> Subwords:
     """Return few subwords; of a pre-trained model's kind, words instead, without markers."""
     if asked.files:
         return Subwords("none", joint=asked.joint)
-    return replace(asked, size=min(asked.size, 80), markers="")
+    return replace(asked, size=min(asked.size, 50), markers="")
 
 
 def _systems(recipe: Recipe, number: int) -> dict[str, System]:

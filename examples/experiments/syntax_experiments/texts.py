@@ -6,6 +6,7 @@ An input's name ends the names of its files: ``train.en``, ``train.input0``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -22,6 +23,16 @@ def task_of(settings: Mapping[str, Any]) -> str:
 def finds_spans(settings: Mapping[str, Any]) -> bool:
     """Return whether the task is to find answers in passages."""
     return task_of(settings) == "span_prediction"
+
+
+def has_labels(settings: Mapping[str, Any]) -> bool:
+    """Return whether examples have labels."""
+    return classifies(settings) and task_of(settings) not in ("span_prediction", "masked_lm")
+
+
+def data_folder(data: Path, settings: Mapping[str, Any]) -> Path:
+    """Return the folder of a data-bin that fairseq's commands get; a masked LM's is that of its text."""
+    return data / "input0" if task_of(settings) == "masked_lm" else data
 
 
 def all_texts(settings: Mapping[str, Any]) -> list[str]:

@@ -46,6 +46,9 @@ OF_QUESTIONS = "{input0: ~, input1: ~, label: ~, questions: [x.json]}"
 SPANS = f"""task: span_prediction
 corpus: {{splits: {{train: {OF_QUESTIONS}, valid: {OF_QUESTIONS}, test: {OF_QUESTIONS}}}}}
 """
+MASKED = "task: masked_lm\ncorpus: {splits: {train: LM, valid: LM, test: LM}}\n".replace(
+    "LM", "{input0: [x], input1: ~, label: ~}"
+)
 RANKING = "task: sentence_ranking\ncorpus: {splits: {train: {input2: [x]}}}\n"
 RUN = {"predictions", "predictions_scored", "predictions_compared", "tables"}
 TRAINED = {"models", *RUN}
@@ -139,6 +142,9 @@ def test_content_of_files_counts_and_not_where_they_are(plan_of, folder, monkeyp
         (f"{SPANS}subwords: {{kind: sentencepiece}}", "subwords.kind: expected one of none, wordpiece, gpt2, found"),
         (f"{SPANS}select: {{train: {{lines: 2}}}}", "select: expected none for span_prediction"),
         (SPANS.replace("x.json", "x.json, y.json"), "corpus.splits.train: questions: expected one file, found 2"),
+        ("task: masked_lm", "corpus.splits.train: expected input0 for masked_lm, found input0, input1, label"),
+        (f"{MASKED}subsets: {{long: {{words: [9, ~]}}}}", "subsets: expected none for masked_lm"),
+        (f"{MASKED}compared: [MCC]", "compared: expected one of accuracy, valid_loss, found 'MCC'"),
         (f"{SPANS}compared: [accuracy]", "compared: expected one of exact match, F1.* found 'accuracy'"),
     ],
 )
@@ -210,6 +216,31 @@ def test_questions_are_collected_and_answers_scored(tmp_path):
     (found,) = json.loads((tmp_path / "compared/comparison.json").read_text())
     assert found["metrics"]["exact match"]["difference"] == 25
     assert found["metrics"]["exact match"]["mcnemar"]["p"] == 1
+
+
+def test_pairs_are_collected_and_the_more_probable_lines_scored(tmp_path, folder):
+    settings = {"inputs": ["input0"], "task": "masked_lm", "tests": ["test"]}
+    splits = {"splits": {"test": {"input0": ["test.input0", "train.input0"]}}}
+    corpus.collect(step_in(tmp_path / "text", {**settings, **splits}, local={"folder": str(folder)}))
+    assert read_lines(tmp_path / "text/test.input0")[::2] == ["the test input0", "the train input0"]
+    assert not (tmp_path / "text/test.label").exists()
+    scored = {"system": [-1.5, -2, -3, -2], "baseline": [-1, -1, -9, -8], "cut": [-1, -2, -3]}
+    for name, numbers in scored.items():
+        (tmp_path / name).mkdir()
+        lines = [f"{i}\t{number}\n" for i, number in enumerate(numbers)]
+        (tmp_path / name / "test.tsv").write_text("".join(["id\tprediction\n", *reversed(lines)]))
+    (tmp_path / "subsets").mkdir()
+    (tmp_path / "subsets/test.json").write_text("{}")
+    inputs = {name: tmp_path / name for name in ("system", "baseline", "subsets")}
+    asked = {**settings, "score": {"kind": "pair", "ignored_label": None}}
+    predictions.score(step_in(tmp_path / "scores", asked, inputs=inputs | {"run": tmp_path / "system"}))
+    (found,) = json.loads((tmp_path / "scores/scores.json").read_text())
+    assert found["metrics"]["accuracy"]["score"] == 50
+    predictions.compare_runs(step_in(tmp_path / "compared", asked, inputs=inputs))
+    (found,) = json.loads((tmp_path / "compared/comparison.json").read_text())
+    assert found["metrics"]["accuracy"]["difference"] == 50
+    with pytest.raises(InputError, match="expected pairs of lines, a right one before its wrong one, found 3"):
+        predictions.score(step_in(tmp_path / "cut_scores", asked, inputs=inputs | {"run": tmp_path / "cut"}))
 
 
 def test_of_every_second_line_and_the_others(tmp_path):

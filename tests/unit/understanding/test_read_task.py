@@ -48,6 +48,10 @@ READ = {  # task: the file, the files that are written
             "label": "Cause-Effect(e2,e1)\nOther\n",
         },
     ),
+    "blimp": (
+        '{"sentence_good": "She ran.", "sentence_bad": "She run.", "UID": "x"}\n',
+        {"input0": "She ran.\nShe run.\n"},
+    ),
 }  # fmt: skip
 REFUSED = {
     "another table": ("rte", "index\tquestion\tlabel\n", ":1: expected a column 'sentence1', found ['index', '"),
@@ -59,6 +63,7 @@ REFUSED = {
     "no row": ("cola", "", ": expected examples, found none"),
     "no names": ("rte", "", ":1: expected a column 'sentence1', found []"),
     "an entity": ("semeval", '7\t"The <e1>dog</e1> saw."\nOther\n', ":1: expected NUMBER, a tab, and \"… <e1>…</e1>"),
+    "half a pair": ("blimp", '{"sentence_good": "She ran."}', ":1: expected a JSON object with sentence_good and sent"),
     "no relation": ("semeval", '7\t"<e1>A</e1> <e2>b</e2>"\n', ":2: expected one line of text as label, found ''"),
 }  # fmt: skip
 
@@ -74,7 +79,7 @@ def test_written(tmp_path, capsys, task):
     read(tmp_path, task, text)
     found = {path.name.removeprefix("train."): path.read_text(encoding="utf-8") for path in tmp_path.glob("out/*")}
     assert found == expected
-    examples, left_out = expected["label"].count("\n"), int(task == "snli")
+    examples, left_out = expected["input0"].count("\n"), int(task == "snli")
     report = capsys.readouterr().out
     assert f"train: {examples} examples; without a label that annotators agree on, and left out: {left_out}" in report
 

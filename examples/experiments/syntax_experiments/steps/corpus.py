@@ -19,7 +19,7 @@ from syntax_data.squad.read import read_questions, texts
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.make import Step, files_in, fill, run, write_lines
 from syntax_experiments.recipe import SplitFiles
-from syntax_experiments.texts import all_texts, classifies, finds_spans
+from syntax_experiments.texts import all_texts, classifies, finds_spans, has_labels
 
 _UNREADABLE = (OSError, EOFError, ElementTree.ParseError, tarfile.TarError, zipfile.BadZipFile)
 
@@ -69,7 +69,8 @@ def _collect_questions(step: Step, split: str, files: SplitFiles) -> int:
 def _sides(settings: Mapping[str, Any], split: str, files: SplitFiles) -> dict[str, tuple[list[str], str]]:
     """Return files and their language by what the names of their joined files end in."""
     if classifies(settings):
-        return {name: (getattr(files, name), "") for name in (*all_texts(settings), "label")}
+        labels = ["label"] if has_labels(settings) else []
+        return {name: (getattr(files, name), "") for name in (*all_texts(settings), *labels)}
     source, target = all_texts(settings)
     sides = {source: (files.source, source), target: (files.target, target)}
     return sides if split in ("train", "valid") else {**sides, "reference": (files.reference or files.target, target)}

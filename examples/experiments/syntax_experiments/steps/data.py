@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from syntax_experiments.make import Step, files_in, run
-from syntax_experiments.texts import all_texts, classifies, finds_spans
+from syntax_experiments.texts import all_texts, classifies, finds_spans, has_labels
 
 _Words = list[str | os.PathLike[str]]
 _LABELS = "label"
@@ -25,9 +25,9 @@ def preprocess(step: Step) -> None:
         _preprocess(step, name, [*_names(step), "--srcdict", subwords / "dict.txt"], subwords)
     if finds_spans(step.settings):
         _copy(step, "subwords", "", "passages.jsonl", "examples.jsonl")
-    elif step.settings["regression"]:
+    elif has_labels(step.settings) and step.settings["regression"]:
         _copy(step, "text", _LABELS, _LABELS)
-    else:
+    elif has_labels(step.settings):
         _preprocess(step, _LABELS, _names(step), step.inputs["text"])
 
 
@@ -35,7 +35,7 @@ def binarize(step: Step) -> None:
     """Write the features of the parses, of a control, or of words alone, beside the same tokens."""
     settings = step.settings
     folders = all_texts(settings) if classifies(settings) else [""]
-    with_labels = [*folders, "" if finds_spans(settings) else _LABELS] if classifies(settings) else folders
+    with_labels = [*folders, *([_LABELS] if has_labels(settings) else [""] if finds_spans(settings) else [])]
     for folder in with_labels:
         (step.folder / folder).mkdir(exist_ok=True)
         for path in files_in(step.inputs["tokens"] / folder):

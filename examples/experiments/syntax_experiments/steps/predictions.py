@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from syntax_data.scoring.predictions import Predictions, compare, scores
+from syntax_data.errors import InputError
+from syntax_data.scoring.predictions import Kind, Predictions, compare, scores
 from syntax_data.squad import score as squad
 from syntax_data.squad.read import Question, read_questions
 from syntax_experiments.make import Step
@@ -14,6 +15,7 @@ from syntax_experiments.metric_names import EXACT_MATCH
 
 _SIGNATURES = {"accuracy": "examples that are right, in %", "MCC": "100 × Matthews' correlation (Gorodkin 2004)"}
 _MCNEMAR = "McNemar, exact, two-sided"
+_OF_PAIRS = "minimal pairs whose right line has the greater pseudo-log-likelihood, in %"
 _OF_RELATIONS = "macro, of relations NAME(e1,e2) and NAME(e2,e1) as one, a wrong direction wrong (SemEval-2010 task 8)"
 
 
@@ -24,6 +26,8 @@ def score(step: Step) -> None:
     signatures = _SIGNATURES | {name: f"micro, without {', '.join(ignored)}" for name in ("precision", "recall", "F1")}
     if asked["kind"] == "label":
         signatures["macro F1"] = _OF_RELATIONS
+    if asked["kind"] == "pair":
+        signatures["accuracy"] = _OF_PAIRS
     for test in step.settings["tests"]:
         if asked["kind"] == "answer":
             found.append({"test": test, "subset": None, "metrics": _of_answers(step, test)})
@@ -35,7 +39,7 @@ def score(step: Step) -> None:
             part = Predictions(predicted, gold)
             metrics = {
                 name: {"score": 100 * value, "signature": signatures.get(name, f"100 × {name}")}
-                for name, value in scores(part, asked["kind"], ignored=ignored).items()
+                for name, value in scores(part, _kind(step), ignored=ignored).items()
             }
             found.append({"test": test, "subset": subset, "metrics": metrics})
     (step.folder / "scores.json").write_text(json.dumps(found, indent=1))
@@ -49,7 +53,7 @@ def compare_runs(step: Step) -> None:
             found.append({"test": test, "subset": None, "metrics": _compare_answers(step, test)})
             continue
         system, baseline = (_read(step, side, test) for side in ("system", "baseline"))
-        of_test = compare(str(step.inputs["baseline"] / f"{test}.tsv"), baseline, system, kind)
+        of_test = compare(str(step.inputs["baseline"] / f"{test}.tsv"), baseline, system, _kind(step))
         metrics = {}
         if of_test is not None:  # numbers are not right or wrong
             difference = 100 * (of_test.first - of_test.second) / len(system.predicted)
@@ -78,5 +82,20 @@ def _answers(step: Step, name: str, test: str) -> tuple[list[Question], dict[str
     return questions, answers
 
 
+def _kind(step: Step) -> Kind:
+    """The kind of predictions; of pairs the number of the preferred line."""
+    kind = step.settings["score"]["kind"]
+    return "option" if kind == "pair" else cast(Kind, kind)
+
+
 def _read(step: Step, name: str, test: str) -> Predictions:
-    return Predictions.read(str(step.inputs[name] / f"{test}.tsv"), step.settings["score"]["kind"])
+    path = str(step.inputs[name] / f"{test}.tsv")
+    if step.settings["score"]["kind"] != "pair":
+        return Predictions.read(path, _kind(step))
+    found = [float(score) for _, score in sorted(Predictions.read(path, "number").predicted.items())]
+    if len(found) % 2:
+        raise InputError(path, None, f"expected pairs of lines, a right one before its wrong one, found {len(found)}")
+    pairs = zip(found[::2], found[1::2], strict=True)
+    # A wrong line that is as probable is as wrong a choice.
+    preferred = {number: "0" if right > wrong else "1" for number, (right, wrong) in enumerate(pairs)}
+    return Predictions(preferred, dict.fromkeys(preferred, "0"))

@@ -12,7 +12,7 @@ from syntax_data.commands.score import read_translations, restore
 from syntax_data.scoring.translations import join_subwords
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, on_a_gpu, options, read_lines, run, visible_gpus, write_lines
-from syntax_experiments.texts import finds_spans
+from syntax_experiments.texts import data_folder, finds_spans
 from syntax_experiments.training_log import read_training
 
 #: Logged of a checkpoint whose gates pre-warmup has kept at their initial values.
@@ -55,14 +55,14 @@ def translate(step: Step) -> None:
 
 def predict(step: Step) -> None:
     """Write ``TEST.tsv``, as fairseq-syntax-predict does, or ``TEST.answers.json``, and ``run.json``."""
-    log = step.folder / "log"
+    log, data = step.folder / "log", data_folder(step.inputs["data"], step.settings)
     command, ending = ["fairseq-syntax-predict"], "tsv"
     if finds_spans(step.settings):
         command, ending = ["fairseq-syntax-squad", "answer"], "answers.json"
     with on_a_gpu():
         for i, test in enumerate(step.settings["tests"]):
             run(
-                *command, step.inputs["data"], "--path", step.inputs["model"] / "checkpoint.pt",
+                *command, data, "--path", step.inputs["model"] / "checkpoint.pt",
                 "--gen-subset", f"test{i or ''}", "--output", step.folder / f"{test}.{ending}",
                 *options(with_user_dir({}, step.local)), log=log, threads=step.threads,
             )  # fmt: skip

@@ -56,7 +56,7 @@ def write(step: Step) -> None:
     write_results(step.folder, **{name: of for name, of in rows.items() if of or name != "sentences"})
     if outputs:
         frame = pd.concat([pd.DataFrame(columns) for columns in outputs.values()])
-        name = "predictions" if {"gold", "question"} & {*frame} else "translations"
+        name = "predictions" if {"gold", "question", "line"} & {*frame} else "translations"
         frame.to_csv(step.folder / f"{name}.csv.xz", index=False)
     tables = Tables(read_results(step.folder), step.settings)
     (step.folder / "table.md").write_text(tables.markdown(), encoding="utf-8")
@@ -64,14 +64,16 @@ def write(step: Step) -> None:
 
 
 def _outputs(path: Path) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the translations, or the predictions and what is right, or the answers and the questions' ids."""
+    """Return the translations; or the predictions and what is right, or their lines; or answers and questions' ids."""
     if (answers := path.with_name(f"{path.name}.answers.json")).exists():
         found = json.loads(answers.read_text(encoding="utf-8"))
         return list(found.values()), {"question": list(found)}
     if not (tsv := path.with_name(f"{path.name}.tsv")).exists():
         return read_lines(path.with_name(f"{path.name}.txt")), {}
     predictions = Predictions.read(str(tsv), "label")
-    return list(predictions.predicted.values()), {"gold": list((predictions.gold or {}).values())}
+    if predictions.gold is None:
+        return list(predictions.predicted.values()), {"line": list(map(str, predictions.predicted))}
+    return list(predictions.predicted.values()), {"gold": list(predictions.gold.values())}
 
 
 def _metrics(path: Path) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, on_a_gpu, options, run
 from syntax_experiments.plan import code_hash
-from syntax_experiments.texts import task_options
+from syntax_experiments.texts import data_folder, task_options
 from syntax_experiments.training_log import CODE
 
 
@@ -48,7 +48,7 @@ def _train(step: Step, checkpoints: Path, log: Path) -> None:
         file.write(f"{CODE}{code_hash()}\n")
     with on_a_gpu():
         run(
-            "fairseq-train", step.inputs["data"], *task_options(step.settings),
+            "fairseq-train", data_folder(step.inputs["data"], step.settings), *task_options(step.settings),
             *options(with_user_dir(step.settings["options"], step.local)), *pretrained, *keep,
             "--save-dir", checkpoints, "--log-format", "json", log=log, threads=step.threads,
         )  # fmt: skip
