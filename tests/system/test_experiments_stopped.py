@@ -60,6 +60,7 @@ def wait_for(running: subprocess.Popen[str], reached: Callable[[], object]) -> N
         time.sleep(0.05)
 
 
+@pytest.mark.nightly
 def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     run_here(str(recipe), "--work", alone, monkeypatch=monkeypatch, cwd=tmp_path)

@@ -334,9 +334,8 @@ def changed_entries(content: Any) -> Iterator[Any]:
         yield copy
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param("bin/syntax.de-en.de.json", marks=pytest.mark.nightly), "train.de.parse.json"]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["bin/syntax.de-en.de.json", "train.de.parse.json"])
 def test_every_entry_of_a_signature_and_a_record(name, clean, tmp_path):
     folder = Path(shutil.copytree(clean, tmp_path / "x"))
     for content in changed_entries(json.loads((clean / name).read_text())):

@@ -67,7 +67,9 @@ def binarized(text: Path, parses: Path, size: int) -> str:
     return bpe.read_text()
 
 
-@pytest.mark.parametrize("treebank", ["de_gsd", "fr_gsd", "en_ewt"])
+@pytest.mark.parametrize(
+    "treebank", ["de_gsd", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("fr_gsd", "en_ewt"))]
+)
 def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsys, treebank):
     """Raw text as translation models read it, against the gold parse of the same text: all of it is aligned."""
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "gold.conllu")
