@@ -41,6 +41,7 @@ _LABELS = f"'{' '.join(LABELS)}'"
 PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
+    "word boundaries": "--arch word_position_transformer",
     "tree biases": "--arch tree_bias_transformer",
     "labels": f"--arch tree_label_transformer --upos-labels {_LABELS} --deprel-labels {_LABELS}",
     "Distance": "--arch distance_transformer",

@@ -60,7 +60,11 @@ SIZES = {
         128: (Size(128, 256, 4, 3), 4096),
         512: (Size(512, 1024, 4, 6), 1024),
     },
-    Classifier: {128: (Size(128, 512, 4, 3), 1376), 384: (Size(384, 1536, 12, 6), 1376)},
+    Classifier: {
+        128: (Size(128, 512, 4, 3), 1376),
+        384: (Size(384, 1536, 12, 6), 1376),
+        768: (Size(768, 3072, 12, 12), 1376),
+    },
 }
 
 AGAIN = " again"  # ends the name of a second stock model
@@ -121,19 +125,20 @@ def _peak_memory(kind: type[System], chosen: str, size: int, cpu: bool) -> float
 
 def compare(kind: type[System], chosen: Mapping[str, str], size: int, repeats: int, cpu: bool) -> None:
     shape, tokens = SIZES[kind][size]
-    systems = {name: kind(of, shape, cpu=cpu) for name, of in chosen.items()}
-    by_torch = {name: kind(of, shape, cpu=cpu, dropout="torch") for name, of in chosen.items()}
     batches = kind.batches(tokens, 3)
     words = sum(batch["ntokens"] for batch in batches)
     print(f"\n{shape}, batches of about {tokens} tokens\n")
-    print(f"| | {' | '.join(systems)} | {' | '.join(f'ratio, {name}' for name in list(systems)[1:])} |")
-    print(f"| --- {'| --- ' * (2 * len(systems) - 1)}|")
+    print(f"| | {' | '.join(chosen)} | {' | '.join(f'ratio, {name}' for name in list(chosen)[1:])} |")
+    print(f"| --- {'| --- ' * (2 * len(chosen) - 1)}|")
 
     def row(what: str, values: list[float], ratios: list[float], form: str = "{:,.0f}") -> None:
         print(f"| {what} | {' | '.join([*map(form.format, values), *(f'{r:.3f}' for r in ratios)])} |", flush=True)
 
-    for dropout, trained in (("torch", by_torch), ("fast", systems)):
-        train, ratios = in_turn({name: system.train for name, system in trained.items()}, batches, repeats)
+    systems: dict[str, System] = {}
+    for dropout in ("torch", "fast"):
+        systems.clear()  # large ones do not fit twice
+        systems |= {name: kind(of, shape, cpu=cpu, dropout=dropout) for name, of in chosen.items()}
+        train, ratios = in_turn({name: system.train for name, system in systems.items()}, batches, repeats)
         row(f"training, {dropout} dropout, words/s", [words / value for value in train.values()], ratios)
     forward, ratios = in_turn({name: system.evaluate for name, system in systems.items()}, batches, 4 * repeats)
     row(f"{kind.evaluation}, words/s", [words / value for value in forward.values()], ratios)
