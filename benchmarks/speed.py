@@ -1,6 +1,6 @@
 """Speed and memory of models with syntax: fairseq's own `transformer` or `roberta` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--syntax-dropout 0] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--systems slr] [--cpu]
 
 No data is needed: random tokens under random trees, in batches of sentences of like lengths, or of pairs of sentences
 in any order, the same for all models of a size. Everything is measured in one run, in turn, step by step; medians. With
@@ -202,6 +202,7 @@ def main() -> None:
     families = parser.add_mutually_exclusive_group()
     families.add_argument("--papers", action="store_true", help="the systems of the other papers")
     families.add_argument("--roberta", action="store_true", help="RoBERTa with the systems' encoders")
+    parser.add_argument("--systems", nargs="+", metavar="NAME", help="beside stock (default: all)")
     parser.add_argument(
         "--syntax-dropout",
         type=float,
@@ -219,6 +220,8 @@ def main() -> None:
     kind = Classifier if args.roberta else System
     chosen = ROBERTAS if args.roberta else PAPERS if args.papers else SYSTEMS
     stock = next(iter(chosen))
+    if args.systems is not None:
+        chosen = {name: chosen[name] for name in (stock, *args.systems)}
     if args.syntax_dropout is not None:
         dropped = f" --syntax-dropout {args.syntax_dropout}"
         chosen = {name: of if name == stock else of + dropped for name, of in chosen.items()}
