@@ -1,6 +1,6 @@
 """Speed and memory of models with syntax: fairseq's own `transformer` or `roberta` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--systems slr] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--syntax-dropout 0] [--cpu]
 
 No data is needed: random tokens under random trees, in batches of sentences of like lengths, or of pairs of sentences
 in any order, the same for all models of a size. Everything is measured in one run, in turn, step by step; medians. With
@@ -219,6 +219,8 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     kind = Classifier if args.roberta else System
     chosen = ROBERTAS if args.roberta else PAPERS if args.papers else SYSTEMS
+    if unknown := {*(args.systems or ())} - chosen.keys():
+        parser.error(f"--systems: expected some of {', '.join(chosen)}, found {min(unknown)}")
     stock = next(iter(chosen))
     if args.systems is not None:
         chosen = {name: chosen[name] for name in (stock, *args.systems)}

@@ -116,10 +116,12 @@ class MinimalPairs:
             try:
                 pair = json.loads(line)
                 sentences = [pair["sentence_good"], pair["sentence_bad"]]
+                if not all(isinstance(sentence, str) for sentence in sentences):
+                    raise TypeError
             except (ValueError, KeyError, TypeError, RecursionError):
                 expected = "expected a JSON object with sentence_good and sentence_bad"
                 raise InputError(path, number, f"{expected}, found {short_repr(line)}") from None
-            yield from ((number, {"input0": str(sentence)}) for sentence in sentences)
+            yield from ((number, {"input0": sentence}) for sentence in sentences)
 
 
 class SentimentTrees:

@@ -117,14 +117,16 @@ def predict(args: argparse.Namespace) -> None:
 def _open_model(args: argparse.Namespace) -> tuple[Any, nn.Module, Outputs]:
     """Return the task of a checkpoint on the data, its model, and how that one's outputs are read."""
     overrides = {} if args.truncate_to is None else {"truncate_to": args.truncate_to}
-    # A masked LM's options: lines as they are. Other tasks have none of these names.
-    overrides |= {"skip_masking": True, "sample_break_mode": "eos"}
     state, task = read_checkpoint(args.path, args.data, **overrides)
     if not isinstance(task, SyntaxSentencePredictionTask | SyntaxSentenceRankingTask | SyntaxMaskedLMTask):
         tasks = "syntax_sentence_prediction, syntax_sentence_ranking or syntax_masked_lm"
         raise InputError(args.path, None, f"expected a model of --task {tasks}, found one of {type(task).__name__}")
-    if args.truncate_to is not None and isinstance(task, SyntaxMaskedLMTask):
-        raise ValueError(f"--truncate-to: expected none for a masked LM, found {args.truncate_to}")
+    if isinstance(task, SyntaxMaskedLMTask):
+        for option in ("truncate_to", "compare", "ignored_label"):
+            if (found := getattr(args, option)) is not None:
+                raise ValueError(f"--{option.replace('_', '-')}: expected none for a masked LM, found {found}")
+        # Lines as they are, one an example.
+        task.cfg.skip_masking, task.cfg.sample_break_mode, task.cfg.shorten_method = True, "eos", "none"
     folders = [folder for text in task.texts for folder in text.folders] + [os.path.join(args.data, "label")]
     read = [path for folder in filter(os.path.isdir, folders) for path in files_of_data_bin(folder)]
     refuse_to_overwrite(args.output, [*read, args.path, *filter(None, [args.compare])])
@@ -161,7 +163,9 @@ def _check_lengths(args: argparse.Namespace, task: Any, model: Any) -> None:
     most = model.max_positions()
     if (long := np.flatnonzero(sizes > most)).size:
         message = f"expected examples of at most {most} tokens in {args.gen_subset}, found {sizes[long[0]]} in line "
-        message += f"{long[0] + 1}; {long.size} are longer (--truncate-to N cuts all to N tokens)"
+        message += f"{long[0] + 1}; {long.size} are longer"
+        if not isinstance(task, SyntaxMaskedLMTask):
+            message += " (--truncate-to N cuts all to N tokens)"
         raise InputError(args.data, None, message)
 
 
@@ -186,7 +190,7 @@ def _report(args: argparse.Namespace, kind: Kind, found: Predictions, other: Pre
 def get_parser() -> argparse.ArgumentParser:
     """The command line; fairseq's names where fairseq has the option."""
     parser = command_line("fairseq-syntax-predict", __doc__)
-    parser.add_argument("data", help="the folder with input0, input1 … and label")
+    parser.add_argument("data", help="the folder with input0, input1 … and label; of a masked LM that of its text")
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
     parser.add_argument("--output", required=True, metavar="FILE", help="where to write (.tsv)")
     parser.add_argument("--gen-subset", default="test", metavar="SPLIT", help="which split (default: test)")

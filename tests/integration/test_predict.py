@@ -195,29 +195,35 @@ def test_what_does_not_fit_is_refused(trained, tmp_path):
     ):
         assert message in refused(data, *given, *more)
     news = tmp_path / "news"
-    example_bins.text(news, {"train": long[:8], "valid": long[:8]})
-    options = ["--criterion=masked_lm", "--arch=roberta", "--tokens-per-sample=64", "--sample-break-mode=complete"]
+    example_bins.text(news, {"train": data_bins.sentences(80, words=5), "valid": long[:8]})
+    options = ["--criterion=masked_lm", "--arch=roberta", "--tokens-per-sample=20", "--sample-break-mode=complete"]
     for task, more, message in (
         ("masked_lm", [], "expected a model of --task syntax_sentence_prediction, syntax_sentence_ranking or"),
         ("syntax_masked_lm", ["--truncate-to=9"], "--truncate-to: expected none for a masked LM, found 9"),
+        ("syntax_masked_lm", [f"--compare={output}"], "--compare: expected none for a masked LM, found"),
+        ("syntax_masked_lm", [], "expected examples of at most 20 tokens in valid, found 42 in line 1; 8 are longer"),
     ):
         folder = tmp_path / task
-        commands.train(news, folder, *SIZES, *options, f"--task={task}", "--max-update=1", model=[])
-        assert message in refused(news, f"--path={folder}/checkpoint_last.pt", *given[1:], *more)
+        shortened = ["--max-positions=20", "--shorten-method=truncate", "--disable-validation"]
+        commands.train(news, folder, *SIZES, *options, *shortened, f"--task={task}", "--max-update=1", model=[])
+        said = refused(news, f"--path={folder}/checkpoint_last.pt", *given[1:], *more)
+        assert message in said
+    assert said.endswith("8 are longer"), "without advice that would be refused"
 
 
-@pytest.mark.parametrize("arch", ["roberta", "tree_bias_roberta"])
+@pytest.mark.parametrize("arch", ["roberta", "tree_bias_roberta", "seprem_roberta"])
 def test_a_masked_lm_has_the_pseudo_log_likelihood_of_each_line(arch, tmp_path):
     lines = [" ".join(sorted(line.split())) for line in data_bins.sentences(40, words=8)]
     shuffled = [" ".join(Random(1).sample(line.split(), len(line.split()))) for line in lines]
-    example_bins.text(tmp_path / "news", {"train": lines, "valid": [*lines, *shuffled]})
-    options = ["--task=syntax_masked_lm", "--criterion=masked_lm", f"--arch={arch}", "--tokens-per-sample=64"]
+    example_bins.text(tmp_path / "news", {"train": lines, "valid": [*lines, *shuffled, ""]})
+    criterion = "masked_lm_with_syntax" if arch == "seprem_roberta" else "masked_lm"
+    options = ["--task=syntax_masked_lm", f"--criterion={criterion}", f"--arch={arch}", "--tokens-per-sample=64"]
     more = ["--sample-break-mode=complete", "--max-epoch=30", "--lr=0.01", "--no-epoch-checkpoints", "--dropout=0"]
     commands.train(tmp_path / "news", tmp_path, *SIZES, *options, *more, model=[])
     path = tmp_path / "checkpoint_last.pt"
     found = predict(tmp_path / "news", path, tmp_path / "news.tsv", "--batch-size=7")
     assert found.gold is None
-    scores = [float(found.predicted[line]) for line in range(80)]
+    scores = [float(found.predicted[line]) for line in range(81)]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
         [str(path)], arg_overrides={"data": str(tmp_path / "news"), "skip_masking": True, "sample_break_mode": "eos"}
     )
@@ -234,3 +240,4 @@ def test_a_masked_lm_has_the_pseudo_log_likelihood_of_each_line(arch, tmp_path):
             expected += logits.log_softmax(dim=0)[tokens[place]].item()
         assert scores[line] == pytest.approx(expected, rel=1e-4)
     assert sum(scores[:40]) > sum(scores[40:]) + 10
+    assert scores[80] == 0, "of no subword"

@@ -60,8 +60,21 @@ def wait_for(running: subprocess.Popen[str], reached: Callable[[], object]) -> N
         time.sleep(0.05)
 
 
-@pytest.mark.nightly
-def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
+def harm_nothing(recipe: Path, work: Path, running: subprocess.Popen[str]) -> None:
+    """Other commands in the same work directory."""
+    assert any(" steps to do; log: " in line for line in running.stderr), "it has Snakemake's lock now"
+    dry = [start(recipe, work, "-n") for _ in range(2)]  # need no lock
+    second = start(recipe, work)
+    assert "Directory cannot be locked" in second.communicate()[1]
+    assert second.returncode == 1
+    assert [(one.communicate(), one.returncode)[1] for one in dry] == [0, 0]
+    wait_for(running, lambda: list(work.glob("runs/*/metadata.json")))
+    assert "| Transformer (fairseq) " in finish(start(recipe, work, "--partial"))
+    assert (work / "recipes/small.partial/table.csv").exists()
+
+
+@pytest.mark.parametrize("often", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_killed(often, recipe, tmp_path, monkeypatch):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     run_here(str(recipe), "--work", alone, monkeypatch=monkeypatch, cwd=tmp_path)
     # Snakemake goes on where text and data are made.
@@ -76,23 +89,15 @@ def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
     def trainings() -> int:
         return sum(log.read_text().count("$ fairseq-train") for log in killed.glob("models/*/train.log"))
 
-    for kill in (os.killpg, os.kill):  # alone: its trainings go on without it, and are waited for
+    for kill in (os.killpg, os.kill)[: 1 + often]:  # alone: its trainings go on without it, and are waited for
         running, begun = start(recipe, killed), trainings()
         wait_for(running, lambda begun=begun: trainings() > begun)
         kill(running.pid, signal.SIGKILL)
         running.communicate() if kill is os.killpg else running.wait()
 
     running = start(recipe, killed)
-    assert any(" steps to do; log: " in line for line in running.stderr), "it has Snakemake's lock now"
-    dry = [start(recipe, killed, "-n") for _ in range(2)]  # harm nothing, and need no lock
-    second = start(recipe, killed)  # refused, and harms nothing
-    assert "Directory cannot be locked" in second.communicate()[1]
-    assert second.returncode == 1
-    assert [(one.communicate(), one.returncode)[1] for one in dry] == [0, 0]
-    wait_for(running, lambda: list(killed.glob("runs/*/metadata.json")))
-    partial = start(recipe, killed, "--partial")
-    assert "| Transformer (fairseq) " in finish(partial)
-    assert (killed / "recipes/small.partial/table.csv").exists()
+    if often:
+        harm_nothing(recipe, killed, running)
     finish(running)
     whole = {killed / path.parent.relative_to(alone) for path in made(alone)}
     assert {path.parent for path in made(killed)} >= whole
@@ -101,6 +106,8 @@ def test_killed_again_and_again(recipe, tmp_path, monkeypatch):
     assert len(numbers(alone)) > 10
     for log in killed.glob("models/*/train.log"):
         assert log.read_text().count("| done training in ") == 1
+    if not often:
+        return
 
     # What is deleted is made again, and nothing else.
     before = {path: path.stat().st_mtime_ns for path in made(killed)}

@@ -419,6 +419,7 @@ def _measurements(recipe: Recipe, runs: Mapping[tuple[str, int], Target], shared
     found = {}
     for of, asked in recipe.measurements.items():
         settings, here = _command(recipe, asked, f"measurements.{of}")
+        settings |= recipe.texts if recipe.task == "masked_lm" else {}  # its data-bin is that of its text
         for (name, seed), run in runs.items():
             inputs = {"model": run.inputs["model"], "data": run.inputs["data"]}
             inputs |= {what: target for what, target in {**shared, "run": run}.items() if f"{{{what}}}" in asked}

@@ -48,8 +48,8 @@ class Download:
 
 @dataclass(frozen=True)
 class SplitFiles:
-    """Files of a split, joined: `source` and `target` of translation; `input0`, `input1` and `label` of classification;
-    `questions`, one file in SQuAD's format, of spans.
+    """Files of a split, joined: `source` and `target` of translation; `input0`, `input1` and `label` of classification,
+    `input0` of a masked LM; `questions`, one file in SQuAD's format, of spans.
 
     A file is a path in the corpus' folder, or ``DOWNLOAD`` or ``DOWNLOAD!MEMBER`` of an archive. ``.gz`` is unpacked.
     `format`: see `corpus_formats`. `replace`: strings in raw lines and their replacements. `limits`: whether the text's
@@ -401,12 +401,12 @@ class Recipe:
 
     @property
     def classifies(self) -> bool:
-        """The task is to predict labels, or answers."""
+        """The task is another than translation."""
         return self.task != "translation"
 
     @property
     def predicts(self) -> Literal["label", "label set", "number", "option", "answer", "pair"]:
-        """What a classifier predicts of an example."""
+        """What models of such a task predict of an example; ``pair``: which line of a pair."""
         if self.task == "masked_lm":
             return "pair"
         if self.task != "sentence_prediction":

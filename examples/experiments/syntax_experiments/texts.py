@@ -11,7 +11,7 @@ from typing import Any
 
 
 def classifies(settings: Mapping[str, Any]) -> bool:
-    """Return whether the task is to predict labels, or answers."""
+    """Return whether the task is another than translation."""
     return "inputs" in settings
 
 

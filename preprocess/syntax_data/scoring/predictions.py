@@ -74,6 +74,22 @@ class Predictions:
                 gold[int(columns[0])] = columns[2]
         return cls(predicted, gold if has_gold else None)
 
+    @classmethod
+    def of_pairs(cls, path: str) -> Predictions:
+        """Read scores of minimal pairs, lines 2k and 2k + 1, as preferences: ``0``, the right line, or ``1``.
+
+        Scores that differ by a 10⁻⁵th or less, by rounding alone, prefer neither, which counts as wrong.
+
+        Raises:
+            InputError: as in :meth:`read`, or a line has no other.
+        """
+        of_lines = {line: float(score) for line, score in cls.read(path, "number").predicted.items()}
+        if alone := sorted(line for line in of_lines if line ^ 1 not in of_lines):
+            raise InputError(path, None, f"expected pairs of lines, found {alone[0]} without {alone[0] ^ 1}")
+        pairs = {line // 2: (of_lines[line], of_lines[line + 1]) for line in sorted(of_lines) if line % 2 == 0}
+        preferred = {k: "0" if right - wrong > 1e-5 * abs(right) else "1" for k, (right, wrong) in pairs.items()}
+        return cls(preferred, dict.fromkeys(preferred, "0"))
+
     def write(self, path: str, outputs: Sequence[str]) -> None:
         """Write a file, ordered by id.
 

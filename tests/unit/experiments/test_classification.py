@@ -224,7 +224,11 @@ def test_pairs_are_collected_and_the_more_probable_lines_scored(tmp_path, folder
     corpus.collect(step_in(tmp_path / "text", {**settings, **splits}, local={"folder": str(folder)}))
     assert read_lines(tmp_path / "text/test.input0")[::2] == ["the test input0", "the train input0"]
     assert not (tmp_path / "text/test.label").exists()
-    scored = {"system": [-1.5, -2, -3, -2], "baseline": [-1, -1, -9, -8], "cut": [-1, -2, -3]}
+    for text, message in (("a\nb\nc\n", "expected pairs of lines, .* found 3 lines in test"), ("a\n\n", ":2: .*empty")):
+        (folder / "train.input0").write_text(text)
+        with pytest.raises(InputError, match=message):
+            corpus.collect(step_in(tmp_path / "text", {**settings, **splits}, local={"folder": str(folder)}))
+    scored = {"system": [-1.5, -2, -3, -2], "baseline": [-1.0000001, -1.0000002, -9, -8], "cut": [-1, -2, -3]}
     for name, numbers in scored.items():
         (tmp_path / name).mkdir()
         lines = [f"{i}\t{number}\n" for i, number in enumerate(numbers)]
@@ -239,7 +243,7 @@ def test_pairs_are_collected_and_the_more_probable_lines_scored(tmp_path, folder
     predictions.compare_runs(step_in(tmp_path / "compared", asked, inputs=inputs))
     (found,) = json.loads((tmp_path / "compared/comparison.json").read_text())
     assert found["metrics"]["accuracy"]["difference"] == 50
-    with pytest.raises(InputError, match="expected pairs of lines, a right one before its wrong one, found 3"):
+    with pytest.raises(InputError, match="expected pairs of lines, found 2 without 3"):
         predictions.score(step_in(tmp_path / "cut_scores", asked, inputs=inputs | {"run": tmp_path / "cut"}))
 
 
@@ -412,9 +416,13 @@ def test_predictions_are_kept_beside_the_table(tmp_path, predicted):
     (predicted["system"] / "run.json").write_text(json.dumps(record))
     settings = OF_TABLE | {"systems": {"gated": OF_TABLE["systems"]["gated"]}, "seeds": {"gated": [1]}}
     settings |= {"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "compared": []}
-    table.write(step_in(tmp_path / "table", settings, inputs={"run gated 1": predicted["system"]}))
     import pandas as pd
 
-    kept = pd.read_csv(tmp_path / "table/predictions.csv.xz")
-    assert kept.columns.tolist() == ["test", "gold", "gated 1"]
-    assert kept["gated 1"].tolist() == PREDICTED["system"]
+    pairs = "id\tprediction\n0\t-1.5\n1\t-2\n"
+    for text, column, expected in ((None, "gold", PREDICTED["system"]), (pairs, "line", [-1.5, -2])):
+        if text is not None:
+            (predicted["system"] / "test.tsv").write_text(text)
+        table.write(step_in(tmp_path / column, settings, inputs={"run gated 1": predicted["system"]}))
+        kept = pd.read_csv(tmp_path / column / "predictions.csv.xz")
+        assert kept.columns.tolist() == ["test", column, "gated 1"]
+        assert kept["gated 1"].tolist() == expected

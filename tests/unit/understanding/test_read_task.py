@@ -64,6 +64,9 @@ REFUSED = {
     "no names": ("rte", "", ":1: expected a column 'sentence1', found []"),
     "an entity": ("semeval", '7\t"The <e1>dog</e1> saw."\nOther\n', ":1: expected NUMBER, a tab, and \"… <e1>…</e1>"),
     "half a pair": ("blimp", '{"sentence_good": "She ran."}', ":1: expected a JSON object with sentence_good and sent"),
+    "no text in a pair": (
+        "blimp", '{"sentence_good": null, "sentence_bad": "She run."}', ":1: expected a JSON object with sentence_good"
+    ),
     "no relation": ("semeval", '7\t"<e1>A</e1> <e2>b</e2>"\n', ":2: expected one line of text as label, found ''"),
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from syntax_data.squad.read import read_questions, texts
 from syntax_experiments.corpus_formats import READERS
 from syntax_experiments.make import Step, files_in, fill, run, write_lines
 from syntax_experiments.recipe import SplitFiles
-from syntax_experiments.texts import all_texts, classifies, finds_spans, has_labels
+from syntax_experiments.texts import all_texts, classifies, finds_spans, has_labels, task_of
 
 _UNREADABLE = (OSError, EOFError, ElementTree.ParseError, tarfile.TarError, zipfile.BadZipFile)
 
@@ -41,6 +41,8 @@ def collect(step: Step) -> None:
         if finds_spans(step.settings):
             counts[split] = _collect_questions(step, split, files)
             continue
+        if task_of(step.settings) == "masked_lm" and split not in ("train", "valid"):
+            _check_pairs(step, split, files)
         sides = _sides(step.settings, split, files)
         lengths = {side: _write(step, f"{split}.{side}", files, *of) for side, of in sides.items()}
         if len(set(lengths.values())) > 1 or not all(lengths.values()):
@@ -74,6 +76,17 @@ def _sides(settings: Mapping[str, Any], split: str, files: SplitFiles) -> dict[s
     source, target = all_texts(settings)
     sides = {source: (files.source, source), target: (files.target, target)}
     return sides if split in ("train", "valid") else {**sides, "reference": (files.reference or files.target, target)}
+
+
+def _check_pairs(step: Step, split: str, files: SplitFiles) -> None:
+    """Raise :class:`InputError` for a file of minimal pairs with a line alone, or an empty one."""
+    for name in files.input0:
+        lines = list(_lines(step, name, files.format, ""))
+        if len(lines) % 2:
+            expected = "expected pairs of lines, a right one before its wrong one"
+            raise InputError(name, None, f"{expected}, found {len(lines)} lines in {split}")
+        if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
+            raise InputError(name, empty[0], "expected a sentence of a pair, found an empty line")
 
 
 def _write(step: Step, name: str, files: SplitFiles, names: list[str], language: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from syntax_data.errors import InputError, short_repr
 from syntax_experiments.fairseq_options import with_user_dir
 from syntax_experiments.make import Step, fill, on_a_gpu, run
+from syntax_experiments.texts import data_folder
 
 
 def measure(step: Step) -> None:
@@ -18,7 +19,8 @@ def measure(step: Step) -> None:
         InputError: the command fails, or prints something else.
     """
     output = step.folder / "output"
-    paths = {**step.inputs, "user_dir": with_user_dir({}, step.local)["user-dir"]}
+    paths = {name: data_folder(path, step.settings) if name == "data" else path for name, path in step.inputs.items()}
+    paths |= {"user_dir": with_user_dir({}, step.local)["user-dir"]}
     with on_a_gpu():
         run(*fill(step.local["command"], paths), log=step.folder / "log", stdout=output, threads=step.threads)
     last = output.read_text(encoding="utf-8").rstrip().rpartition("\n")[2]

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from syntax_data.errors import InputError
 from syntax_data.scoring.predictions import Kind, Predictions, compare, scores
 from syntax_data.squad import score as squad
 from syntax_data.squad.read import Question, read_questions
@@ -90,12 +89,5 @@ def _kind(step: Step) -> Kind:
 
 def _read(step: Step, name: str, test: str) -> Predictions:
     path = str(step.inputs[name] / f"{test}.tsv")
-    if step.settings["score"]["kind"] != "pair":
-        return Predictions.read(path, _kind(step))
-    found = [float(score) for _, score in sorted(Predictions.read(path, "number").predicted.items())]
-    if len(found) % 2:
-        raise InputError(path, None, f"expected pairs of lines, a right one before its wrong one, found {len(found)}")
-    pairs = zip(found[::2], found[1::2], strict=True)
-    # A wrong line that is as probable is as wrong a choice.
-    preferred = {number: "0" if right > wrong else "1" for number, (right, wrong) in enumerate(pairs)}
-    return Predictions(preferred, dict.fromkeys(preferred, "0"))
+    pairs = step.settings["score"]["kind"] == "pair"
+    return Predictions.of_pairs(path) if pairs else Predictions.read(path, _kind(step))
