@@ -105,7 +105,8 @@ def _subwords(asked: Subwords) -> Subwords:
     """Return few subwords; of a pre-trained model's kind, words instead, without markers."""
     if asked.files:
         return Subwords("none", joint=asked.joint)
-    return replace(asked, size=min(asked.size, 50), markers="")
+    most = 50 if asked.kind == "sentencepiece" else 80  # it refuses more than the text has
+    return replace(asked, size=min(asked.size, most), markers="")
 
 
 def _systems(recipe: Recipe, number: int) -> dict[str, System]:
