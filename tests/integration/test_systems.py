@@ -26,7 +26,12 @@ OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
-every_system = pytest.mark.parametrize("system", OTHERS)
+#: Between them they have syntax at every place; the others run nightly, and in unit tests of every system.
+ORDINARY = {LABELS, "lisa_transformer", "sg_net_transformer", "seprem_transformer", "tree_hmm_transformer"}
+
+every_system = pytest.mark.parametrize(
+    "system", [pytest.param(name, marks=() if name in ORDINARY else pytest.mark.nightly) for name in OTHERS]
+)
 
 
 def architecture(system: str) -> list[str]:

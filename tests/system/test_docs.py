@@ -86,6 +86,7 @@ def test_parser_of_the_page_on_the_code(monkeypatch):
 CHINESE = ["我 喜欢 你 。", "他们 在 北京 学习 中文 。", "今天 天气 很 好 ， 我们 去 公园 吧 ！", "书 是 谁 的 ？"]
 
 
+@pytest.mark.nightly
 def test_chinese(tmp_path):
     (tmp_path / "raw").mkdir()
     for split in ("train", "valid", "test"):

@@ -20,6 +20,7 @@ SCORES = {
     "sentence_prediction": ["accuracy", "MCC"],
     "sentence_ranking": ["accuracy"],
     "span_prediction": ["exact match", "F1"],
+    "masked_lm": ["accuracy"],
 }
 
 
