@@ -78,6 +78,16 @@ def test_a_measurement_is_told_the_code_of_its_system(tmp_path, monkeypatch):
         assert commands[-1][2:] == ("m", "d", "--user-dir", expected)
 
 
+def test_a_measurement_of_a_masked_lm_reads_the_data_bin_of_its_text(tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(
+        measurements, "run", lambda *command, stdout, **_: commands.append(command) or stdout.write_text("1")
+    )
+    settings, local = {"task": "masked_lm", "inputs": ["input0"]}, {"command": "x {data}"}
+    measurements.measure(step_in(tmp_path, settings, inputs={"data": Path("d")}, local=local))
+    assert commands == [("x", "d/input0")]
+
+
 @pytest.mark.parametrize(
     ("printed", "expected"),
     [
