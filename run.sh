@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 venv=${VENV:-.venv}
+export PIP_NO_COMPILE=1  # Python compiles the modules that it imports, which are few of all
 
 set_up() {  # for the extras of the package that are named
     if [ ! -x "$venv/bin/python" ]; then

@@ -20,16 +20,16 @@ TIMES = {"words_per_second", "hours"}
 
 
 @pytest.fixture
-def recipe(tmp_path) -> Path:
+def recipe(tmp_path, often) -> Path:
     path = tmp_path / "small.yaml"
+    left_out = "{gated_false: ~}" if often else "{gated_false: ~, transformer: ~}"
     path.write_text(f"""
 extends: quickstart
 corpus:
   command: python {EXPERIMENTS}/corpora/grammar.py --train 300 --held-out 10 --seed 1 {{output}}
 train: {{max-update: 12, warmup-updates: 2}}
 score: {{bootstrap: 10, randomisation: 10}}
-systems: {{gated_false: ~}}
-baselines: [transformer]
+systems: {left_out}
 """)
     return path
 
@@ -103,7 +103,7 @@ def test_killed(often, recipe, tmp_path, monkeypatch):
     assert {path.parent for path in made(killed)} >= whole
     assert all(path.stat().st_mtime_ns == changed for path, changed in before.items()), "whole targets are kept"
     assert numbers(killed) == numbers(alone)
-    assert len(numbers(alone)) > 10
+    assert len(numbers(alone)) > 5
     for log in killed.glob("models/*/train.log"):
         assert log.read_text().count("| done training in ") == 1
     if not often:

@@ -102,15 +102,15 @@ def parsing(folder: Path, before: bool) -> list[str]:
     return command
 
 
+BINARIZE, PARSE = (binarize.main, binarizing), (parse.main, parsing)
+ORDINARY = [(*BINARIZE, signal.SIGKILL, False), (*PARSE, signal.SIGKILL, False), (*PARSE, signal.SIGTERM, True)]
+NIGHTLY = [(*BINARIZE, signal.SIGKILL, True), (*BINARIZE, signal.SIGTERM, True), (*PARSE, signal.SIGKILL, True)]
+
+
 @pytest.mark.parametrize(
-    ("by", "before"),
-    [
-        (signal.SIGKILL, False),
-        pytest.param(signal.SIGKILL, True, marks=pytest.mark.nightly),
-        (signal.SIGTERM, True),
-    ],
+    ("main", "prepare", "by", "before"),
+    [*ORDINARY, *(pytest.param(*case, marks=pytest.mark.nightly) for case in NIGHTLY)],
 )
-@pytest.mark.parametrize(("main", "prepare"), [(binarize.main, binarizing), (parse.main, parsing)])
 def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, main, prepare, by, before):
     folder = tmp_path / "work"
     folder.mkdir()

@@ -61,8 +61,7 @@ def binarized(text: Path, parses: Path, size: int) -> str:
     subprocess.run(["subword-nmt", "learn-bpe", "-s", str(size), "-i", text, "-o", codes], check=True)
     subprocess.run(["subword-nmt", "apply-bpe", "-c", codes, "-i", text, "-o", bpe], check=True)
     common = ["-s", lang, "-t", "xx", "--destdir", f"{folder}/data-bin", f"--testpref={folder}/bpe"]
-    preprocess = ["fairseq-preprocess", *common, f"--trainpref={folder}/bpe", "--only-source"]
-    subprocess.run(preprocess, check=True, capture_output=True)
+    commands.preprocess_tokens(*common, f"--trainpref={folder}/bpe", "--only-source")
     binarize.main([*common, f"--testparse={parses.with_suffix('')}", "--workers", "2"])
     return bpe.read_text()
 
@@ -115,11 +114,12 @@ STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device"
 def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    text = unpack(f"multi30k/{name}", tmp_path / "val.en")
+    lines = unpack(f"multi30k/{name}", tmp_path / "all.en").read_text().splitlines()[:300]
+    text = tmp_path / "val.en"
+    text.write_text("".join(f"{line}\n" for line in lines))
     parse.main(["--input", str(text), *STANZA, *options])
-    lines = text.read_text().splitlines()
     conllu, trees = read(text)
-    assert len(conllu) == len(trees) == len(lines) == 1014
+    assert len(conllu) == len(trees) == len(lines)
     for line, tree, constituents in zip(lines, conllu, trees, strict=True):
         assert [leaf for sentence in constituents for leaf in sentence.leaves()] == tree.tokens
         assert len(constituents) == tree.sentences == tree.heads.count(0)
@@ -200,8 +200,8 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
 @one_nightly("pretokenized")
 def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, options):
     """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
-    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:150]
-    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:150]
+    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:60]
+    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:60]
     moses = MosesTokenizer("en")
     (tmp_path / "bpe").mkdir()
     for side, lines in (("en", raw), ("de", german)):
@@ -217,18 +217,17 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
     parse.main(["--input", str(text), *STANZA, *options])
     data = tmp_path / "data-bin"
     prefixes = [f"--{name}pref={tmp_path}/bpe/x" for name in ("train", "valid", "test")]
-    preprocess = ["fairseq-preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", data]
-    subprocess.run(preprocess, check=True, capture_output=True)
+    commands.preprocess_tokens("-s", "en", "-t", "de", *prefixes, "--destdir", str(data))
     parses = [f"--{name}parse={text.with_suffix('')}" for name in ("train", "valid", "test")]
     binarize.main(["-s", "en", "-t", "de", *prefixes, *parses, "--destdir", str(data)])
     commands.train(data, tmp_path / "run", "--max-update=30", "--syntax-masks=slr,sdoi")
     checkpoint = tmp_path / "run/checkpoint_last.pt"
 
     expected = commands.generate_scored(data, checkpoint)
-    assert len(expected) == 150
+    assert len(expected) == 60
     models = f"{DATA}/stanza_resources"
     encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
-    buffers = "--buffer-size=60", "--batch-size=16"
+    buffers = "--buffer-size=25", "--batch-size=16"
     live = f"--parser-models={models}", "--parser-device=cpu"
     for more in (live, (f"--input-parses={text}",)):
         read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
@@ -237,10 +236,10 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
         assert "differs from the training data" not in log
     _, plain = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, "--parser=none"))
     without = commands.scored(plain, "H")
-    assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-3
+    assert max(abs(without[n][0] - expected[n][0]) for n in expected) > 1e-4
     model = SyntaxTransformerModel.from_pretrained(
         str(checkpoint.parent), checkpoint.name, str(data), tokenizer="moses",
         bpe="subword_nmt", bpe_codes=str(codes), parser_models=models, parser_device="cpu",
     )  # fmt: skip
     translations = model.translate(raw, beam=2, max_len_b=20)
-    assert translations == [read[n][1] for n in range(150)]
+    assert translations == [read[n][1] for n in range(60)]
