@@ -15,15 +15,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from fairseq.data import ConcatDataset
 from fairseq.data.indexed_dataset import MMapIndexedDataset
+from torch import Tensor
+from torch.utils.data import Dataset
 
 from fairseq_syntax.data.training_record import DataBins
 from syntax_data.data_bin.checks import open_features
 from syntax_data.data_bin.mmap import MmapValues
 from syntax_data.data_bin.paths import TokenFiles
 from syntax_data.data_bin.signature import Signature
-from syntax_data.features import FEATURES, parse_kinds
+from syntax_data.features import FEATURES, parse_kinds, resegment
 
 logger = logging.getLogger(__name__)
 
@@ -106,17 +109,46 @@ def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
     """Checks and opens the features of one split of one data-bin."""
     signature = Signature.read(files.signature)
     signed = signature.splits.get(files.split)
+    words = signed.words if signed else ""
+    stored = files.of_words(words)
+    if words:
+        names = sorted({*names, "word"})  # which head needs
     missing = [
-        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, files.features([n])))
+        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, stored.features([n])))
     ]
-    if missing:
-        raise FileNotFoundError(_missing_message(files, missing))
-    size = sum(map(os.path.getsize, files.features(names)))
+    if missing or not signed:
+        raise FileNotFoundError(_missing_message(files, stored, missing))
+    size = sum(map(os.path.getsize, stored.features(names)))
     if size > HASHED_AT_LOAD:
         logger.info("%s: %d MiB, not compared with their hashes now (see --verify)", files.split, size >> 20)
     features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
     log_coverage(files, signature, {name: feature.lengths for name, feature in features.items()})
-    return {name: MMapIndexedDataset(files.feature(name)) for name in names}
+    found = {name: MMapIndexedDataset(stored.feature(name)) for name in names}
+    if not words:
+        return found
+    word_of = MMapIndexedDataset(files.feature("word"))
+    return {name: _SpreadFeature(name, found, word_of) for name in names}
+
+
+class _SpreadFeature(Dataset):
+    """A feature of words, spread over subwords when a sentence is read.
+
+    Args:
+        of_words: features of the words, of each sentence ``(m,)``, with ``word``, which ``head`` needs.
+        word_of: the word of each subword, ``(n,)``.
+    """
+
+    def __init__(self, name: str, of_words: SplitFeatures, word_of: Any):
+        self._name = name
+        self._of_words = {key: of_words[key] for key in {name, "word"}}
+        self._word_of = word_of
+
+    def __len__(self) -> int:
+        return len(self._word_of)
+
+    def __getitem__(self, index: int) -> Tensor:
+        values = {name: rows[index].numpy() for name, rows in self._of_words.items()}
+        return torch.from_numpy(resegment(values, self._word_of[index].numpy())[self._name])
 
 
 def log_coverage(files: TokenFiles, signature: Signature, lengths: Mapping[str, np.ndarray]) -> None:
@@ -140,8 +172,8 @@ def log_coverage(files: TokenFiles, signature: Signature, lengths: Mapping[str, 
                 logger.warning("%s has features of --%s %s, train of %s", text, option, found, expected)
 
 
-def _missing_message(files: TokenFiles, missing: Sequence[str]) -> str:
-    paths = ", ".join(f"{files.feature(name)}.{{bin,idx}}" for name in missing)
+def _missing_message(files: TokenFiles, stored: TokenFiles, missing: Sequence[str]) -> str:
+    paths = ", ".join(f"{stored.feature(name)}.{{bin,idx}}" for name in missing)
     kind = files.split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
     sources = " and ".join(f"PARSES.{kind}" for kind in parse_kinds(missing)) or "the text alone"

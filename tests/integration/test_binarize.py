@@ -37,7 +37,8 @@ def test_features_signature_and_report(tmp_path, capsys):
     settings = {"subwords", "on_bad_parse", "binarize_trees", "control", "symbols", "markers", "vocabulary"}
     assert set(split["settings"]) == settings
     assert split["counts"] == {
-        "sentences": 3, "words": 7, "subwords": 8, "symbols": 0, "longest_distance": 2, "deepest_tree": 3,
+        "sentences": 3, "words": 7, "subwords": 8, "symbols": 0, "words_without_subword": 0, "longest_distance": 2,
+        "deepest_tree": 3,
         "no_parse": {"trees": {"not_stated": 1}, "conllu": {}},
     }  # fmt: skip
     assert "trees: 2 parsed (66.67%), without a parse: 1 not_stated" in capsys.readouterr().out

@@ -21,6 +21,15 @@ PARSE.trees and PARSE.conllu.
     fairseq-syntax-binarize --only-source --destdir data/rte/input0 --subwords gpt2 --gpt2-encoder-json encoder.json \\
         --trainpref train.input0.bpe --validpref valid.input0.bpe --trainparse train.input0 --validparse valid.input0
 
+With --word-features, DIR is the data-bin of the same text in words, whose features are read there, and spread over this
+one's subwords as batches are made: one set of features for texts in any subwords.
+
+    fairseq-preprocess      --source-lang en --target-lang de --destdir data-bin/words --trainpref tok/train
+    fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/words --trainpref tok/train \\
+        --trainparse raw/train --subwords words
+    fairseq-syntax-binarize --source-lang en --target-lang de --destdir data-bin/en-de --trainpref bpe/train \\
+        --word-features data-bin/words
+
 A run writes the splits that it names, and keeps the others of the data-bin; labels keep their numbers as long as other
 splits have them. One run at a time writes to a data-bin; another one stops at once.
 
@@ -42,7 +51,7 @@ import syntax_data
 from syntax_data.commands.main import command_line, run
 from syntax_data.controls import Control
 from syntax_data.data_bin.checks import verify
-from syntax_data.data_bin.encoding import Split, write_split
+from syntax_data.data_bin.encoding import Split, check_markers, write_split
 from syntax_data.data_bin.paths import TokenFiles, possible_pairs
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.data_bin.writing import commit, staging_folder
@@ -60,6 +69,10 @@ from syntax_data.trees import bad_parses
 from syntax_data.trees.formats import CONLLU, FORMATS
 
 SPLITS = ("train", "valid", "test")
+#: Options of parses, which --word-features has from the data-bin of the words.
+OF_PARSES = (
+    "features", "word_labels", "symbols", "markers", "on_bad_parse", "binarize_trees", "control", "parser_name",
+)  # fmt: skip
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -104,6 +117,11 @@ def get_parser() -> argparse.ArgumentParser:
         "--features",
         metavar="LIST",
         help=f"comma-separated ones of {', '.join(FEATURES)} (default: all that the parses allow)",
+    )
+    parser.add_argument(
+        "--word-features",
+        metavar="DIR",
+        help="data-bin of the same text in words, whose features serve for these subwords, too (default: none)",
     )
     parser.add_argument(
         "--word-labels",
@@ -194,6 +212,11 @@ def _find_split(
     text, prefix = (f"{path}.{lang}" if lang else path for path in (text_prefix, parse_prefix))
     if not os.path.isfile(text):
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
+    if args.word_features:
+        words = TokenFiles.find(args.word_features, name, lang, other_lang)
+        if words is None:
+            raise InputError(args.word_features, None, f"expected a data-bin with the words of {name}, found none")
+        return Split(text, prefix, {}, ["word"], tokens, vocabulary, words)
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
     wanted = args.features.split(",") if args.features else []
@@ -252,12 +275,15 @@ def binarize(args: argparse.Namespace) -> None:
     vocabulary = splits[0].vocabulary and file_hash(splits[0].vocabulary)
     choices = (args.subwords, args.on_bad_parse, args.binarize_trees)
     settings = Settings(*choices, control, named, args.markers, vocabulary)
+    of_words = {split.name: _signed_words(split, split.words) for split in splits if split.words}
     target = splits[0].tokens.signature
     inputs = [path for split in splits for path in (*split.inputs, record_path(split.parse_prefix))]
     for path in (target, *itertools.chain(*(split.tokens.features(split.features) for split in splits))):
         refuse_to_overwrite(path, inputs)
     with staging_folder(target) as folder, Workers(args.workers) as workers:
         signature = _signature_to_extend(target, splits, args.word_labels)
+        for words in (split.words for split in splits if split.words):
+            _take_labels(words.signature, signature, target)
         for split in splits:
             with assert_unmodified(split.inputs):  # its hash, too, is taken here
                 parser = describe_parsers(split, args.parser_name)
@@ -267,7 +293,7 @@ def binarize(args: argparse.Namespace) -> None:
                 print(f"{split.name}: no --symbols in {split.text}")
             if args.markers and not counts.totals["markers"]:
                 print(f"{split.name}: no --markers in {split.text}")
-            signature.splits[split.name] = SplitSignature(
+            signature.splits[split.name] = signed = SplitSignature(
                 features=split.features,
                 parser=parser,
                 settings=asdict(settings),
@@ -275,10 +301,40 @@ def binarize(args: argparse.Namespace) -> None:
                 counts=counts.as_dict(),
                 files={},  # in commit()
             )
+            if split.words:
+                there = of_words[split.name]
+                signed.features, signed.parser = there.features, there.parser
+                signed.settings = {**there.settings, "subwords": args.subwords, "vocabulary": vocabulary}
+                signed.words = os.path.relpath(split.words.data, split.tokens.data)
         commit(signature, [split.tokens for split in splits], folder)
     if not all("name" in parser for split in splits for parser in signature.splits[split.name].parser.values()):
         print("the parser of some parses is not known: --parser-name NAME writes it into the signature")
     print(f"wrote {target}")
+
+
+def _signed_words(split: Split, words: TokenFiles) -> SplitSignature:
+    """The signature of the features of a split's words; :class:`InputError` unless they serve for any subwords."""
+    path = words.signature
+    found = Signature.read(path).splits.get(split.name)
+    if found is None:
+        raise InputError(path, None, f"expected features of {split.name}, found none")
+    if found.words or found.settings["subwords"] != "words" or "word" not in found.features:
+        raise InputError(path, None, f"expected {split.name} of --subwords words with the feature word, found another")
+    if found.counts.get("words_without_subword") != 0:
+        message = "expected the words of the parse, found a parse of shorter ones, whose features would be lost"
+        raise InputError(path, None, f"{split.name}: {message}: make the data-bin of that text")
+    check_markers(found.settings["markers"], split.tokens.dictionary)
+    return found
+
+
+def _take_labels(words: str, signature: Signature, target: str) -> None:
+    """Number labels as the signature `words` does; :class:`InputError` if other splits are numbered otherwise."""
+    for name, labels in Signature.read(words).labels.items():
+        known = signature.labels.get(name, [])
+        if labels[: len(known)] != known:
+            expected = f"expected the labels of {name} numbered as in {target}, found others"
+            raise InputError(words, None, f"{expected}: write all splits in one run")
+        signature.labels[name] = labels
 
 
 def _signature_to_extend(path: str, splits: Sequence[Split], word_labels: str | None) -> Signature:
@@ -309,6 +365,14 @@ def _run(args: argparse.Namespace) -> None:
     if not args.only_source and len(languages) < 2:
         found = languages[0] if languages else "none of them"
         raise ValueError(f"expected --source-lang and --target-lang, or --only-source, found {found}")
+    of_words = [
+        option
+        for option in ("trainparse", "validparse", "testparse", *OF_PARSES)
+        if args.word_features and getattr(args, option) != get_parser().get_default(option)
+    ]
+    if of_words:
+        named = ", ".join(f"--{option.replace('_', '-')}" for option in of_words)
+        raise ValueError(f"--word-features: expected the parses and settings of {args.word_features}, found {named}")
     if not args.verify:
         binarize(args)
     elif any(getattr(args, f"{split}pref") for split in SPLITS):

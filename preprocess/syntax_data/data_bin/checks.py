@@ -20,15 +20,19 @@ from syntax_data.features.feature import Rows
 def open_features(
     files: TokenFiles, names: Iterable[str], signature: Signature, *, hashes: bool = True
 ) -> dict[str, MmapValues]:
-    """Features of a split that the signature has, by name.
+    """Features of a split that the signature has, by name; of its words, if they are stored so.
 
     Size and hash of the token files are compared with the signature, and the size of the feature files; their hashes,
     if `hashes`. Raises :class:`InputError` with the file for another one; or with the first sentence of which a feature
     has not as many values as there are tokens.
     """
-    described = signature.splits[files.split].files
-    check_files(files.tokens, described)
-    check_files(files.features(names), described, hashes=hashes)
+    split = signature.splits[files.split]
+    check_files(files.tokens, split.files)
+    if split.words:
+        check_files(files.features(split.stored), split.files)
+        _open_feature(files, "word", MmapValues(files.prefix).lengths)
+    files = files.of_words(split.words)
+    check_files(files.features(names), split.files, split.words, hashes=hashes)
     lengths = MmapValues(files.prefix).lengths
     return {name: _open_feature(files, name, lengths) for name in names}
 
@@ -77,8 +81,10 @@ def verify(data: str, source_lang: str | None = None, target_lang: str | None = 
 
 
 def _verify_split(files: TokenFiles, signature: Signature) -> str:
-    names = signature.splits[files.split].features
-    features = open_features(files, names, signature)
+    split = signature.splits[files.split]
+    opened = open_features(files, split.features, signature)
+    names = split.stored
+    features = {name: MmapValues(files.feature(name)) for name in names} if split.words else opened
     lengths = MmapValues(files.prefix).lengths
     with tqdm(desc=files.split, total=len(lengths), unit=" sentences", leave=False, disable=None) as progress:
         for first in range(0, len(lengths), mmap.AT_ONCE):
@@ -94,5 +100,5 @@ def _verify_split(files: TokenFiles, signature: Signature) -> str:
                         message = f"expected {expected}, found {rows[name].values[at]} in {place}"
                         raise InputError(f"{features[name].prefix}.bin", None, message)
             progress.update(last - first)
-    count = len(files.tokens) + len(files.features(names))
-    return f"{count} files as in the signature; {len(lengths)} sentences with valid {', '.join(names)}"
+    report = f"{len(split.files)} files as in the signature; {len(lengths)} sentences with valid {', '.join(names)}"
+    return f"{report}; {', '.join(split.features)} of words are in {split.words}" if split.words else report

@@ -44,7 +44,8 @@ LINES_AT_ONCE = 1000
 class Split:
     """A split's subword text, its parses by format, its tokens, and its features.
 
-    `vocabulary` is the file of subwords that need one.
+    `vocabulary` is the file of subwords that need one; `words`, the tokens of the text's words, if the features are
+    beside these.
     """
 
     text: str
@@ -53,6 +54,7 @@ class Split:
     features: list[str]
     tokens: TokenFiles
     vocabulary: str | None = None
+    words: TokenFiles | None = None
 
     @property
     def name(self) -> str:
@@ -63,7 +65,9 @@ class Split:
     def inputs(self) -> list[str]:
         """Paths of the text, its vocabulary, its parses and its tokens."""
         vocabulary = [self.vocabulary] if self.vocabulary else []
-        return [self.text, *vocabulary, *self.parses.values(), self.tokens.dictionary, *self.tokens.tokens]
+        of_words = [self.words.dictionary, *self.words.tokens, self.words.signature] if self.words else []
+        tokens = [self.tokens.dictionary, *self.tokens.tokens]
+        return [self.text, *vocabulary, *self.parses.values(), *tokens, *of_words]
 
 
 class EncodedLines:
@@ -116,6 +120,8 @@ def encode_lines(
         tokens = tokenize_line(text)
         found.counts.totals["markers"] += sum(token in markers for token in tokens)
         subwords = _subwords(tokens, read, split.text, number, bad)
+        if split.words:
+            _check_sentence(subwords.words, split.text, number, split.words, run)
         sentence = align_sentence(text, subwords, _parses(entries, split, bad), settings=settings, pool=others)
         for kind, mismatch in sentence.mismatches.items():
             message = (
@@ -149,7 +155,6 @@ def _parses(entries: Mapping[str, tuple[int, Any]], split: Split, bad: BadParses
 
 def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
     """Raise :class:`InputError` for a line that is not the sentence of the data-bin."""
-    ids, tokens = _read_tokens(files, run)
     for number, line in text.lines():
         words = tokenize_line(line)
         if len(words) >= INFINITE:
@@ -157,14 +162,18 @@ def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
         for symbol in ("<pad>", "</s>"):
             if symbol in words:
                 raise InputError(text.path, number, f"expected text, found {symbol}, which is a symbol of fairseq's")
-        sentence = tokens.between(number - 1, number).tolist()
-        if sentence != [*(ids.get(word, UNKNOWN) for word in words), EOS]:
-            symbols = {i: symbol for symbol, i in ids.items()}
-            expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
-            message = (
-                f"expected {expected}, sentence {number - 1} (counted from 0) of {files.prefix}, found another text"
-            )
-            raise InputError(text.path, number, f"{message}: run fairseq-preprocess on this text first")
+        _check_sentence(words, text.path, number, files, run)
+
+
+def _check_sentence(words: Sequence[str], path: str, line: int, files: TokenFiles, run: int) -> None:
+    """Raise :class:`InputError` unless a line's words are the tokens of its sentence."""
+    ids, tokens = _read_tokens(files, run)
+    sentence = tokens.between(line - 1, line).tolist()
+    if sentence != [*(ids.get(word, UNKNOWN) for word in words), EOS]:
+        symbols = {i: symbol for symbol, i in ids.items()}
+        expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
+        message = f"expected {expected}, sentence {line - 1} (counted from 0) of {files.prefix}, found another text"
+        raise InputError(path, line, f"{message}: run fairseq-preprocess on this text first")
 
 
 @lru_cache(maxsize=1)
@@ -173,7 +182,7 @@ def _subword_reader(kind: str, vocabulary: str | None, markers: str, _run: int) 
     return subword_reader(kind, vocabulary, markers)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _read_tokens(files: TokenFiles, _run: int) -> tuple[dict[str, int], MmapValues]:
     """The dictionary's ids and a split's tokens; a process reads them once in a run."""
     return read_dictionary(files.dictionary), MmapValues(files.prefix)
@@ -189,14 +198,11 @@ def write_split(
     """
     with open(split.text, "rb") as file:
         lines = sum(1 for _ in file)
-    if lines != (sentences := len(MmapValues(split.tokens.prefix).lengths)):
-        message = f"expected {sentences} lines, as {split.tokens.prefix} has sentences, found {lines}"
-        raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
-    if unknown := read_markers(settings.markers) - read_dictionary(split.tokens.dictionary).keys():
-        message = (
-            f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
-        )
-        raise InputError(split.tokens.dictionary, None, message)
+    for prefix in (files.prefix for files in (split.tokens, split.words) if files):
+        if lines != (sentences := len(MmapValues(prefix).lengths)):
+            message = f"expected {sentences} lines, as {prefix} has sentences, found {lines}"
+            raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
+    check_markers(settings.markers, split.tokens.dictionary)
     rest = symbol_pattern(settings.symbols).rest
     numbered = ((number, rest(tokenize_line(line))) for number, line in read_lines(split.text))
     if marked := first_marked_line(numbered, settings.subwords):
@@ -231,6 +237,15 @@ def write_split(
         message = f"expected {min(absent)}=… in MISC of some word (--word-labels), found none"
         raise InputError(split.parses[CONLLU.name], None, message)
     return counts
+
+
+def check_markers(markers: str, dictionary: str) -> None:
+    """Raise :class:`InputError` for a marker that a dictionary does not have."""
+    if unknown := read_markers(markers) - read_dictionary(dictionary).keys():
+        message = (
+            f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
+        )
+        raise InputError(dictionary, None, message)
 
 
 def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str], split: Split) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: The languages of a pair, in the order of the files' names; ``None``: those of ``fairseq-preprocess --only-source``,
 #: which have none.
@@ -74,6 +74,10 @@ class TokenFiles:
     def tokens(self) -> list[str]:
         """Paths of the token files."""
         return [f"{self.prefix}.{ending}" for ending in ("bin", "idx")]
+
+    def of_words(self, folder: str) -> TokenFiles:
+        """The files of the same split in the data-bin of the text's words, a path from this one; empty: these."""
+        return replace(self, data=os.path.normpath(os.path.join(self.data, folder))) if folder else self
 
     def feature(self, name: str) -> str:
         """Path of a feature, without ending."""

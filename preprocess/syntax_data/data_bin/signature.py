@@ -27,7 +27,9 @@ class SplitSignature:
         parser: of each kind of parse the parser and its settings, as far as they are known.
         settings: of :class:`~syntax_data.features.aligned.Settings`.
         counts: of :meth:`~syntax_data.data_bin.split_counts.SplitCounts.as_dict`.
-        files: ``bytes`` and ``sha256`` of each token and feature file, by name.
+        files: ``bytes`` and ``sha256`` of each token and feature file, by name; those in `words` by their paths from
+            the data-bin.
+        words: path from the data-bin to that of the text's words, which has the features; empty: they are here.
     """
 
     features: list[str]
@@ -36,6 +38,12 @@ class SplitSignature:
     versions: dict[str, str]
     counts: dict[str, Any]
     files: dict[str, dict[str, Any]]
+    words: str = ""
+
+    @property
+    def stored(self) -> list[str]:
+        """The features whose files are in the data-bin itself: with `words` the word of each subword alone."""
+        return ["word"] if self.words else self.features
 
 
 @dataclass
@@ -62,7 +70,8 @@ class Signature:
                 raise ValueError(f"{short_repr(label)} instead of a label")
         for name, split in content["splits"].items():
             parts = dict.fromkeys(("parser", "settings", "versions", "counts", "files"), dict)
-            check_types(name, split, {"features": list, **parts})
+            split.setdefault("words", "")
+            check_types(name, split, {"features": list, "words": str, **parts})
             check_types(f"parser of {name}", split["parser"], dict.fromkeys(split["parser"], dict))
             try:
                 Settings(**split["settings"])
@@ -85,17 +94,21 @@ class Signature:
             file.write("\n")
 
 
-def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Size and hash of files, by name, for a signature."""
-    return {os.path.basename(p): {"bytes": os.path.getsize(p), "sha256": file_hash(p)} for p in paths}
+def describe_files(paths: Iterable[str], folder: str = "") -> dict[str, dict[str, Any]]:
+    """Size and hash of files in a folder, by their paths from the data-bin, for a signature."""
+    return {
+        os.path.join(folder, os.path.basename(p)): {"bytes": os.path.getsize(p), "sha256": file_hash(p)} for p in paths
+    }
 
 
-def check_files(paths: Iterable[str], described: Mapping[str, dict[str, Any]], *, hashes: bool = True) -> None:
-    """Raise :class:`InputError` unless files have the sizes and hashes of a signature."""
+def check_files(
+    paths: Iterable[str], described: Mapping[str, dict[str, Any]], folder: str = "", *, hashes: bool = True
+) -> None:
+    """Raise :class:`InputError` unless files in a folder, a path from the data-bin, are as in a signature."""
     for path in paths:
         if not os.path.isfile(path):
             raise InputError(path, None, "expected a file, as in the signature, found none")
-        expected = described.get(os.path.basename(path))
+        expected = described.get(os.path.join(folder, os.path.basename(path)))
         if expected is None:
             raise InputError(path, None, "expected a file that the signature describes, found that it does not")
         check_size(path, expected["bytes"], "as in the signature")

@@ -12,6 +12,9 @@ from syntax_data.trees.counts import ParseCounts
 from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import DependencyTree, NoParse
 
+#: The totals in a signature.
+_SIGNED = ("sentences", "words", "subwords", "symbols", "words_without_subword")
+
 
 @dataclass
 class SplitCounts:
@@ -19,8 +22,8 @@ class SplitCounts:
 
     Attributes:
         parses: by kind.
-        totals: ``sentences``, ``words``, ``subwords``, ``symbols``, which are among the words, and ``markers``, which
-            are among the subwords.
+        totals: ``sentences``, ``words``, ``subwords``, ``symbols`` and ``words_without_subword``, which are among the
+            words, and ``markers``, which are among the subwords.
         longest_distance: the greatest finite one.
         deepest_tree: the greatest depth of a dependency tree.
     """
@@ -36,6 +39,7 @@ class SplitCounts:
         self.totals["words"] += len(sentence.words) + len(sentence.symbols)
         self.totals["subwords"] += len(sentence.word_of) + sum(map(len, sentence.symbols))
         self.totals["symbols"] += len(sentence.symbols)
+        self.totals["words_without_subword"] += len(sentence.words) - len(set(sentence.word_of))
         for kind, counts in self.parses.items():
             parse = sentence.parses[kind]
             if isinstance(parse, NoParse):
@@ -58,7 +62,7 @@ class SplitCounts:
     def as_dict(self) -> dict[str, Any]:
         """For the signature."""
         return {
-            **{name: self.totals[name] for name in ("sentences", "words", "subwords", "symbols")},
+            **{name: self.totals[name] for name in _SIGNED},
             "no_parse": {kind: dict(counts.no_parse) for kind, counts in self.parses.items()},
             "longest_distance": self.longest_distance,
             "deepest_tree": self.deepest_tree,
@@ -69,6 +73,8 @@ class SplitCounts:
         totals = self.totals
         report = f"{totals['sentences']} sentences; {totals['words']} words; {totals['subwords']} subwords "
         report += f"({totals['subwords'] / max(totals['words'], 1):.2f} a word)"
+        if totals["words_without_subword"]:
+            report += f"; {totals['words_without_subword']} words without a subword"
         if totals["symbols"]:
             report += f"; {totals['symbols']} symbols"
         if totals["markers"]:

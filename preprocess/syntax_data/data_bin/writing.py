@@ -44,9 +44,11 @@ def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
     target = files[0].signature
     moved = {}
     for f in files:
-        paths = f.features(new.splits[f.split].features)
-        staged = {path: os.path.join(folder, os.path.basename(path)) for path in paths}
-        new.splits[f.split].files = describe_files([*f.tokens, *staged.values()])
+        split = new.splits[f.split]
+        staged = {path: os.path.join(folder, os.path.basename(path)) for path in f.features(split.stored)}
+        split.files = describe_files([*f.tokens, *staged.values()])
+        if split.words:
+            split.files |= describe_files(f.of_words(split.words).features(split.features), split.words)
         moved.update(staged)
     written = {f.split for f in files}
     others = {name: split for name, split in new.splits.items() if name not in written}
