@@ -123,7 +123,7 @@ class TestBadInput:
         self.refused(data, "train.en: expected 3 lines, as .*words/bin/train.en-de.en has sentences, found 6")
 
     def test_of_no_words(self, data):
-        self.refused(data, "none: expected a data-bin with the words of train, found none", "--word-features=none")
+        self.refused(data, "none: expected a data-bin with the words of train.en-de.en, found", "--word-features=none")
         binarizing.run(data / "words", "--subwords=words", "--features=head")
         self.refused(data, "expected train of --subwords words with the feature word, found another")
         binarizing.run(data / "words")
@@ -131,12 +131,36 @@ class TestBadInput:
         (data / "words/bin/syntax.en-de.en.json").unlink()
         self.refused(data, "syntax.en-de.en.json: expected features of train, found none")
 
+    def test_features_that_depend_on_the_subwords(self, data):
+        binarizing.run(data / "words", "--subwords=words", "--control=random")
+        self.refused(data, "syntax.en-de.en.json: expected train without --control, found --control random")
+        binarizing.run(data / "words", "--subwords=words", "--markers=(", "--on-bad-parse=skip")
+        self.refused(data, "expected train without --markers, found --markers")
+
+    def test_words_that_are_not_those_of_their_features(self, data):
+        path = data / "words/bin/train.en-de.en.head.bin"
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + b"9")
+        self.refused(data, "head.bin: expected the file of the signature")
+        path.write_bytes(content)
+        binarizing.preprocess(data / "words/bin", "train", binarizing.TEXT.replace("@@ ", "").replace("rise", "fall"))
+        self.refused(data, "train.en-de.en.bin: expected the file of the signature")
+
+    def test_words_in_the_other_direction(self, data):
+        for path in (data / "words/bin").glob("train.en-de.*"):
+            path.rename(path.with_name(path.name.replace("en-de", "de-en")))
+        self.refused(data, "words/bin: expected a data-bin with the words of train.en-de.en, found .*train.de-en.en")
+
     def test_a_parse_of_shorter_words(self, data):
         rows = [f"{i}\t{word}\t_\t_\t_\t_\t{i - 1}\t_\t_\t_\n" for i, word in enumerate(["the", "in", "crease"], 1)]
         binarizing.write(data / "words", text="the increase\n", trees=None, conllu="".join(rows) + "\n")
         (data / "words/train.en.trees").unlink()
         binarizing.run(data / "words", "--subwords=words")
-        self.refused(data, "train: expected the words of the parse, found a parse of shorter ones")
+        self.refused(data, "train: expected no word of a parse inside another word of the text, found 1: make this")
+        trees, conllu = "(S (X the) (X in) (X crease))\n", rows[0] + rows[1].replace("in", "increase")
+        binarizing.write(data / "words", text="the increase\n", trees=trees, conllu=conllu + "\n")
+        binarizing.run(data / "words", "--subwords=words")
+        self.refused(data, "train: expected no word of a parse inside another word of the text, found 1: make this")
 
     def test_options_of_parses(self, data):
         words = f"--word-features={data}/words/bin"
@@ -158,7 +182,7 @@ class TestBadInput:
         with pytest.raises(InputError, match=r"words/bin/train.en-de.en.head.bin: expected .* of the signature"):
             load_features(text, "train", ["head"])
         shutil.rmtree(data / "words")
-        with pytest.raises(FileNotFoundError, match=r"words/bin/train.en-de.en.head.\{bin,idx\}"):
+        with pytest.raises(FileNotFoundError, match=r"features of words .*words/bin/train.en-de.en.head.\{bin,idx\}"):
             load_features(text, "train", ["head"])
 
     def test_a_folder_that_is_none(self, data):

@@ -50,8 +50,8 @@ from typing import Any
 import syntax_data
 from syntax_data.commands.main import command_line, run
 from syntax_data.controls import Control
-from syntax_data.data_bin.checks import verify
-from syntax_data.data_bin.encoding import Split, check_markers, write_split
+from syntax_data.data_bin.checks import open_features, verify
+from syntax_data.data_bin.encoding import Split, write_split
 from syntax_data.data_bin.paths import TokenFiles, possible_pairs
 from syntax_data.data_bin.signature import Signature, SplitSignature
 from syntax_data.data_bin.writing import commit, staging_folder
@@ -71,7 +71,8 @@ from syntax_data.trees.formats import CONLLU, FORMATS
 SPLITS = ("train", "valid", "test")
 #: Options of parses, which --word-features has from the data-bin of the words.
 OF_PARSES = (
-    "features", "word_labels", "symbols", "markers", "on_bad_parse", "binarize_trees", "control", "parser_name",
+    *(f"{split}parse" for split in SPLITS), "features", "word_labels", "symbols", "markers", "on_bad_parse",
+    "binarize_trees", "control", "parser_name",
 )  # fmt: skip
 
 
@@ -121,7 +122,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--word-features",
         metavar="DIR",
-        help="data-bin of the same text in words, whose features serve for these subwords, too (default: none)",
+        help="data-bin of the same text in words (--subwords words): read its features, one set for all subwords "
+        "(default: none)",
     )
     parser.add_argument(
         "--word-labels",
@@ -214,8 +216,10 @@ def _find_split(
         raise InputError(text, None, f"expected a file of subword text, found {describe_path(text)}")
     if args.word_features:
         words = TokenFiles.find(args.word_features, name, lang, other_lang)
-        if words is None:
-            raise InputError(args.word_features, None, f"expected a data-bin with the words of {name}, found none")
+        if words is None or words.pair != tokens.pair:
+            found = f"found {words.prefix}" if words else "found none"
+            message = f"expected a data-bin with the words of {os.path.basename(tokens.prefix)}, {found}"
+            raise InputError(args.word_features, None, message)
         return Split(text, prefix, {}, ["word"], tokens, vocabulary, words)
     paths = {kind: form.path(prefix) for kind, form in FORMATS.items()}
     parses = {kind: path for kind, path in paths.items() if os.path.isfile(path)}
@@ -299,31 +303,42 @@ def binarize(args: argparse.Namespace) -> None:
                 settings=asdict(settings),
                 versions=_versions(),
                 counts=counts.as_dict(),
-                files={},  # in commit()
+                files={},  # those here in commit()
             )
             if split.words:
                 there = of_words[split.name]
                 signed.features, signed.parser = there.features, there.parser
                 signed.settings = {**there.settings, "subwords": args.subwords, "vocabulary": vocabulary}
-                signed.words = os.path.relpath(split.words.data, split.tokens.data)
+                signed.counts = {**there.counts, "subwords": signed.counts["subwords"]}
+                signed.words = os.path.relpath(*map(os.path.realpath, (split.words.data, split.tokens.data)))
+                names = map(os.path.basename, split.words.features(there.features))
+                signed.files = {os.path.join(signed.words, name): there.files[name] for name in names}
         commit(signature, [split.tokens for split in splits], folder)
-    if not all("name" in parser for split in splits for parser in signature.splits[split.name].parser.values()):
+    parsed = (signature.splits[split.name] for split in splits if not split.words)
+    if not all("name" in parser for split in parsed for parser in split.parser.values()):
         print("the parser of some parses is not known: --parser-name NAME writes it into the signature")
     print(f"wrote {target}")
 
 
 def _signed_words(split: Split, words: TokenFiles) -> SplitSignature:
-    """The signature of the features of a split's words; :class:`InputError` unless they serve for any subwords."""
+    """The signature of the features of a split's words; :class:`InputError` unless they serve for any subwords.
+
+    What is drawn for a control depends on the subwords; a marker is no word of the text.
+    """
     path = words.signature
-    found = Signature.read(path).splits.get(split.name)
+    signature = Signature.read(path)
+    found = signature.splits.get(split.name)
     if found is None:
         raise InputError(path, None, f"expected features of {split.name}, found none")
     if found.words or found.settings["subwords"] != "words" or "word" not in found.features:
         raise InputError(path, None, f"expected {split.name} of --subwords words with the feature word, found another")
-    if found.counts.get("words_without_subword") != 0:
-        message = "expected the words of the parse, found a parse of shorter ones, whose features would be lost"
-        raise InputError(path, None, f"{split.name}: {message}: make the data-bin of that text")
-    check_markers(found.settings["markers"], split.tokens.dictionary)
+    for option in ("control", "markers"):
+        if value := found.settings[option]:
+            raise InputError(path, None, f"expected {split.name} without --{option}, found --{option} {value}")
+    if lost := found.counts.get("words_without_subword", "an earlier signature"):
+        message = f"expected no word of a parse inside another word of the text, found {lost}"
+        raise InputError(path, None, f"{split.name}: {message}: make this data-bin anew, of the parser's words")
+    open_features(words, found.features, signature)  # checks them
     return found
 
 
@@ -331,10 +346,11 @@ def _take_labels(words: str, signature: Signature, target: str) -> None:
     """Number labels as the signature `words` does; :class:`InputError` if other splits are numbered otherwise."""
     for name, labels in Signature.read(words).labels.items():
         known = signature.labels.get(name, [])
-        if labels[: len(known)] != known:
+        shorter, longer = sorted((labels, known), key=len)
+        if longer[: len(shorter)] != shorter:
             expected = f"expected the labels of {name} numbered as in {target}, found others"
-            raise InputError(words, None, f"{expected}: write all splits in one run")
-        signature.labels[name] = labels
+            raise InputError(words, None, f"{expected}: write all splits of that with --word-features, in one run")
+        signature.labels[name] = longer
 
 
 def _signature_to_extend(path: str, splits: Sequence[Split], word_labels: str | None) -> Signature:
@@ -365,14 +381,12 @@ def _run(args: argparse.Namespace) -> None:
     if not args.only_source and len(languages) < 2:
         found = languages[0] if languages else "none of them"
         raise ValueError(f"expected --source-lang and --target-lang, or --only-source, found {found}")
-    of_words = [
-        option
-        for option in ("trainparse", "validparse", "testparse", *OF_PARSES)
-        if args.word_features and getattr(args, option) != get_parser().get_default(option)
-    ]
-    if of_words:
-        named = ", ".join(f"--{option.replace('_', '-')}" for option in of_words)
-        raise ValueError(f"--word-features: expected the parses and settings of {args.word_features}, found {named}")
+    if args.word_features:
+        default = get_parser().get_default
+        if given := [option for option in OF_PARSES if getattr(args, option) != default(option)]:
+            named = ", ".join(f"--{option.replace('_', '-')}" for option in given)
+            expected = f"expected the parses and settings of {args.word_features}"
+            raise ValueError(f"--word-features: {expected}, found {named}")
     if not args.verify:
         binarize(args)
     elif any(getattr(args, f"{split}pref") for split in SPLITS):

@@ -121,7 +121,7 @@ def encode_lines(
         found.counts.totals["markers"] += sum(token in markers for token in tokens)
         subwords = _subwords(tokens, read, split.text, number, bad)
         if split.words:
-            _check_sentence(subwords.words, split.text, number, split.words, run)
+            _check_sentence(subwords.words, split.text, number, split.words, run, "make both data-bins from one text")
         sentence = align_sentence(text, subwords, _parses(entries, split, bad), settings=settings, pool=others)
         for kind, mismatch in sentence.mismatches.items():
             message = (
@@ -162,18 +162,18 @@ def _check_tokens(text: Range, files: TokenFiles, run: int) -> None:
         for symbol in ("<pad>", "</s>"):
             if symbol in words:
                 raise InputError(text.path, number, f"expected text, found {symbol}, which is a symbol of fairseq's")
-        _check_sentence(words, text.path, number, files, run)
+        _check_sentence(words, text.path, number, files, run, "run fairseq-preprocess on this text first")
 
 
-def _check_sentence(words: Sequence[str], path: str, line: int, files: TokenFiles, run: int) -> None:
-    """Raise :class:`InputError` unless a line's words are the tokens of its sentence."""
+def _check_sentence(words: Sequence[str], path: str, line: int, files: TokenFiles, run: int, remedy: str) -> None:
+    """Raise :class:`InputError` unless a line's words are the tokens of its sentence; of ``<unk>`` any word is."""
     ids, tokens = _read_tokens(files, run)
     sentence = tokens.between(line - 1, line).tolist()
     if sentence != [*(ids.get(word, UNKNOWN) for word in words), EOS]:
         symbols = {i: symbol for symbol, i in ids.items()}
         expected = short_repr(" ".join(symbols.get(i, f"<{i}>") for i in sentence if i != EOS))
         message = f"expected {expected}, sentence {line - 1} (counted from 0) of {files.prefix}, found another text"
-        raise InputError(path, line, f"{message}: run fairseq-preprocess on this text first")
+        raise InputError(path, line, f"{message}: {remedy}")
 
 
 @lru_cache(maxsize=1)
@@ -202,7 +202,11 @@ def write_split(
         if lines != (sentences := len(MmapValues(prefix).lengths)):
             message = f"expected {sentences} lines, as {prefix} has sentences, found {lines}"
             raise InputError(split.text, None, f"{message}: run fairseq-preprocess on this text first")
-    check_markers(settings.markers, split.tokens.dictionary)
+    if unknown := read_markers(settings.markers) - read_dictionary(split.tokens.dictionary).keys():
+        message = (
+            f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
+        )
+        raise InputError(split.tokens.dictionary, None, message)
     rest = symbol_pattern(settings.symbols).rest
     numbered = ((number, rest(tokenize_line(line))) for number, line in read_lines(split.text))
     if marked := first_marked_line(numbered, settings.subwords):
@@ -237,15 +241,6 @@ def write_split(
         message = f"expected {min(absent)}=… in MISC of some word (--word-labels), found none"
         raise InputError(split.parses[CONLLU.name], None, message)
     return counts
-
-
-def check_markers(markers: str, dictionary: str) -> None:
-    """Raise :class:`InputError` for a marker that a dictionary does not have."""
-    if unknown := read_markers(markers) - read_dictionary(dictionary).keys():
-        message = (
-            f"expected the symbols of --markers, found no {short_repr(min(unknown))}: it would be <unk> to a model"
-        )
-        raise InputError(dictionary, None, message)
 
 
 def _numbers(feature: str, here: Mapping[str, tuple[int, int]], labels: list[str], split: Split) -> np.ndarray:

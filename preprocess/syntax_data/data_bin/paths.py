@@ -77,7 +77,8 @@ class TokenFiles:
 
     def of_words(self, folder: str) -> TokenFiles:
         """The files of the same split in the data-bin of the text's words, a path from this one; empty: these."""
-        return replace(self, data=os.path.normpath(os.path.join(self.data, folder))) if folder else self
+        there = os.path.join(os.path.realpath(self.data), folder)
+        return replace(self, data=os.path.normpath(there)) if folder else self
 
     def feature(self, name: str) -> str:
         """Path of a feature, without ending."""

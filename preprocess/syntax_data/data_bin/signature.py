@@ -94,11 +94,9 @@ class Signature:
             file.write("\n")
 
 
-def describe_files(paths: Iterable[str], folder: str = "") -> dict[str, dict[str, Any]]:
-    """Size and hash of files in a folder, by their paths from the data-bin, for a signature."""
-    return {
-        os.path.join(folder, os.path.basename(p)): {"bytes": os.path.getsize(p), "sha256": file_hash(p)} for p in paths
-    }
+def describe_files(paths: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Size and hash of files, by name, for a signature."""
+    return {os.path.basename(p): {"bytes": os.path.getsize(p), "sha256": file_hash(p)} for p in paths}
 
 
 def check_files(

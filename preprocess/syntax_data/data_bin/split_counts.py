@@ -39,7 +39,10 @@ class SplitCounts:
         self.totals["words"] += len(sentence.words) + len(sentence.symbols)
         self.totals["subwords"] += len(sentence.word_of) + sum(map(len, sentence.symbols))
         self.totals["symbols"] += len(sentence.symbols)
-        self.totals["words_without_subword"] += len(sentence.words) - len(set(sentence.word_of))
+        lost = len(sentence.words) - len(set(sentence.word_of))
+        if sentence.categories is not None:
+            lost = max(lost, len(sentence.categories) - len(set(sentence.word_of_leaf)))
+        self.totals["words_without_subword"] += lost
         for kind, counts in self.parses.items():
             parse = sentence.parses[kind]
             if isinstance(parse, NoParse):

@@ -39,16 +39,14 @@ def staging_folder(target: str) -> Iterator[str]:
 def commit(new: Signature, files: Sequence[TokenFiles], folder: str) -> None:
     """Move feature files from :func:`staging_folder` into a data-bin, and sign them.
 
-    `new` is the signature with these splits, which have no files yet, and with others of the data-bin.
+    `new` is the signature with these splits, which have no files of the data-bin yet, and with its others.
     """
     target = files[0].signature
     moved = {}
     for f in files:
         split = new.splits[f.split]
         staged = {path: os.path.join(folder, os.path.basename(path)) for path in f.features(split.stored)}
-        split.files = describe_files([*f.tokens, *staged.values()])
-        if split.words:
-            split.files |= describe_files(f.of_words(split.words).features(split.features), split.words)
+        split.files |= describe_files([*f.tokens, *staged.values()])
         moved.update(staged)
     written = {f.split for f in files}
     others = {name: split for name, split in new.splits.items() if name not in written}
