@@ -111,19 +111,20 @@ def _load_part(files: TokenFiles, names: Sequence[str]) -> SplitFeatures:
     signed = signature.splits.get(files.split)
     words = signed.words if signed else ""
     stored = files.of_words(words)
-    if words:
-        names = sorted({*names, "word"})  # which head needs
+    needed = sorted({*names, "word"}) if words else names  # head needs word to be spread
     missing = [
-        n for n in names if not signed or n not in signed.features or not all(map(os.path.exists, stored.features([n])))
+        n
+        for n in needed
+        if not signed or n not in signed.features or not all(map(os.path.exists, stored.features([n])))
     ]
     if missing or not signed:
         raise FileNotFoundError(_missing_message(files, stored, missing))
-    size = sum(map(os.path.getsize, stored.features(names)))
+    size = sum(map(os.path.getsize, stored.features(needed)))
     if size > HASHED_AT_LOAD:
         logger.info("%s: %d MiB, not compared with their hashes now (see --verify)", files.split, size >> 20)
-    features = open_features(files, names, signature, hashes=size <= HASHED_AT_LOAD)
+    features = open_features(files, needed, signature, hashes=size <= HASHED_AT_LOAD)
     log_coverage(files, signature, {name: feature.lengths for name, feature in features.items()})
-    found = {name: MMapIndexedDataset(stored.feature(name)) for name in names}
+    found = {name: MMapIndexedDataset(stored.feature(name)) for name in needed}
     if not words:
         return found
     word_of = MMapIndexedDataset(files.feature("word"))

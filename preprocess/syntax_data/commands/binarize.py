@@ -337,7 +337,7 @@ def _signed_words(split: Split, words: TokenFiles) -> SplitSignature:
             raise InputError(path, None, f"expected {split.name} without --{option}, found --{option} {value}")
     if lost := found.counts.get("words_without_subword", "an earlier signature"):
         message = f"expected no word of a parse inside another word of the text, found {lost}"
-        raise InputError(path, None, f"{split.name}: {message}: make this data-bin anew, of the parser's words")
+        raise InputError(path, None, f"{split.name}: {message}: make this data-bin again, of the parser's words")
     open_features(words, found.features, signature)  # checks them
     return found
 
