@@ -66,3 +66,25 @@ def test_the_page_of_results_has_the_digits_of_the_shipped_results(capsys, recip
     found = re.findall(r"[+−]?[\d.]+ \[[^|]*\] \| [^|]* \|", section)
     assert len(found) == shown
     assert [cells for cells in found if cells not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("recipe", "heading", "columns", "shown"),
+    [
+        ("multi30k_en_de_labels", "Labels", ["loss, valid and test", "test loss", "BLEU", "function words F1"], 15),
+        ("depth", "Depth", [("exact match", test) for test in ("test", "phrases3", "adjectives")], 19),
+    ],
+)
+def test_the_page_of_results_has_the_means_of_the_shipped_results(recipe, heading, columns, shown):
+    table = read_results(MEASURED / recipe).table
+    of_metric = [table[table["metric"] == (c if isinstance(c, str) else c[0])] for c in columns]
+    chosen = [t if isinstance(c, str) else t[t["test"] == c[1]] for t, c in zip(of_metric, columns, strict=True)]
+    means = [of_column.groupby("system")["value"].mean() for of_column in chosen]
+    decimals = [3 if "loss" in column else 1 for column in columns]
+    known = {tuple(f"{mean[s]:.{d}f}" for mean, d in zip(means, decimals, strict=True)) for s in means[0].index}
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = [tuple(cell.strip() for cell in line.split("|")[2:-1]) for line in section.splitlines()]
+    found = [row for row in rows if len(row) == len(columns) and all(re.fullmatch(r"[\d.]+", cell) for cell in row)]
+    assert len(found) == shown
+    assert [row for row in found if row not in known] == []
