@@ -176,7 +176,7 @@ def log_coverage(files: TokenFiles, signature: Signature, lengths: Mapping[str, 
 def _missing_message(files: TokenFiles, stored: TokenFiles, missing: Sequence[str]) -> str:
     paths = ", ".join(f"{stored.feature(name)}.{{bin,idx}}" for name in missing)
     if stored != files:
-        return f"the model needs features of words that are not there: {paths}\n{files.signature} names their data-bin"
+        return f"the model needs features of words, by {files.signature}, that are not there: {paths}"
     kind = files.split.rstrip("0123456789")
     option = kind if kind in ("train", "valid", "test") else "test"
     sources = " and ".join(f"PARSES.{kind}" for kind in parse_kinds(missing)) or "the text alone"

@@ -182,7 +182,7 @@ class TestBadInput:
         with pytest.raises(InputError, match=r"words/bin/train.en-de.en.head.bin: expected .* of the signature"):
             load_features(text, "train", ["head"])
         shutil.rmtree(data / "words")
-        with pytest.raises(FileNotFoundError, match=r"features of words .*words/bin/train.en-de.en.head.\{bin,idx\}"):
+        with pytest.raises(FileNotFoundError, match=r"features of words, .*words/bin/train.en-de.en.head.\{bin,idx\}"):
             load_features(text, "train", ["head"])
 
     def test_a_folder_that_is_none(self, data):
