@@ -157,7 +157,9 @@ def run(
         open(stdout or log, "wb" if stdout else "ab") as out,
     ):
         err.write(f"$ {shlex.join(words)}\n".encode())
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        # Snakemake's are those of all processes of a job: MKL's would go before OMP's.
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        environment["OMP_NUM_THREADS"] = str(threads)
         if named := os.environ.get("CUDA_VISIBLE_DEVICES"):  # torch sees no GPU if one is named twice
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys(named.split(",")))
         arguments = [program, *words[1:]]
