@@ -138,6 +138,17 @@ def test_f1_of_function_words_by_hand(script, tmp_path):
     assert found == [{"function words F1": 100, "other words F1": pytest.approx(600 / 11)}]
 
 
+def test_word_order_by_hand(script, tmp_path):
+    texts = {"hypotheses": "b a c x x\na b c\nnone\n", "references": "a b c x\na b c\nof them\n"}
+    files = [tmp_path / name for name in texts]
+    for file, text in zip(files, texts.values(), strict=True):
+        file.write_text(text)
+    sentences, found = script("word_order.py", *files, "--sentences")
+    assert sentences["sentences"]["word order (τ)"] == [[pytest.approx(100 / 3, abs=1e-4), 1], [100, 1], [0, 0]]
+    assert sentences["sentences"]["aligned words F1"] == [[600, 9], [600, 6], [0, 3]]
+    assert found == {"word order (τ)": pytest.approx(200 / 3, abs=1e-4), "aligned words F1": pytest.approx(1200 / 18)}
+
+
 def test_a_model_is_tested_on_random_trees(trained, measure, script, plain_data_bin, tmp_path):
     data = commands.copy(plain_data_bin, tmp_path / "random")
     commands.binarize(trained.parses.parent, data, "--control=random@1")

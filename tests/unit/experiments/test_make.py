@@ -82,12 +82,14 @@ def test_each_job_has_a_gpu_of_its_own(tmp_path, monkeypatch):
         assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
 
 
-def test_commands_are_told_of_a_shared_gpu_once(tmp_path, monkeypatch):
+def test_commands_are_told_of_a_shared_gpu_once_and_of_their_own_threads(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,0,1")
+    monkeypatch.setenv("MKL_NUM_THREADS", "2")  # Snakemake's, of all processes of a job together
     told = []
-    monkeypatch.setattr(make.subprocess, "call", lambda *_, env, **__: told.append(env["CUDA_VISIBLE_DEVICES"]))
+    names = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    monkeypatch.setattr(make.subprocess, "call", lambda *_, env, **__: told.append([env.get(name) for name in names]))
     make.run("python", log=tmp_path / "log")
-    assert told == ["0,1"]
+    assert told == [["0,1", "1", None]]
 
 
 def test_words_of_commands():
