@@ -18,6 +18,7 @@ from syntax_experiments.results import read_results
 from syntax_experiments.tables import Tables, main, table_settings
 
 MEASURED = ROOT / "examples/experiments/measured"
+OF_LABELS = ["loss, valid and test", "test loss", "BLEU", "function words F1"]
 
 
 def tables_of(folder: Path) -> Tables:
@@ -71,7 +72,9 @@ def test_the_page_of_results_has_the_digits_of_the_shipped_results(capsys, recip
 @pytest.mark.parametrize(
     ("recipe", "heading", "columns", "shown"),
     [
-        ("multi30k_en_de_labels", "Labels", ["loss, valid and test", "test loss", "BLEU", "function words F1"], 15),
+        ("multi30k_en_de_labels", "Labels", OF_LABELS, 15),
+        ("multi30k_en_de_converged", "Labels, 24 epochs", OF_LABELS, 4),
+        ("multi30k_en_de_128", "Labels, 128 dimensions", OF_LABELS, 2),
         ("depth", "Depth", [("exact match", test) for test in ("test", "phrases3", "adjectives")], 19),
     ],
 )
