@@ -147,6 +147,8 @@ def test_word_order_by_hand(script, tmp_path):
     assert sentences["sentences"]["word order (τ)"] == [[pytest.approx(100 / 3, abs=1e-4), 1], [100, 1], [0, 0]]
     assert sentences["sentences"]["aligned words F1"] == [[600, 9], [600, 6], [0, 3]]
     assert found == {"word order (τ)": pytest.approx(200 / 3, abs=1e-4), "aligned words F1": pytest.approx(1200 / 18)}
+    files[0].write_text("\n\n\n")
+    assert script("word_order.py", *files) == [{"aligned words F1": 0}]
 
 
 def test_a_model_is_tested_on_random_trees(trained, measure, script, plain_data_bin, tmp_path):

@@ -28,6 +28,7 @@ def main() -> None:
     texts = [path.read_text(encoding="utf-8").splitlines() for path in (args.hypotheses, args.references)]
     taus, aligned = zip(*(compare(*(line.split() for line in pair)) for pair in zip(*texts, strict=True)), strict=True)
     found = {"word order (τ)": taus, "aligned words F1": aligned}
+    found = {name: of for name, of in found.items() if any(count for _, count in of)}  # there may be no pair of words
     if args.sentences:
         print(json.dumps({"sentences": found}))
     print(json.dumps({name: sum(n for n, _ in of) / sum(d for _, d in of) for name, of in found.items()}))
