@@ -29,6 +29,8 @@ from syntax_data.io.atomic_write import atomic_write
 METADATA = "metadata.json"
 #: Lines of a log that are shown where a command fails, and characters of each.
 _LINES, _WIDTH = 15, 300
+#: Threads of all processes of a job together, by Snakemake. MKL's would go before OMP_NUM_THREADS, which are one's.
+_OF_A_JOB = {f"{name}_NUM_THREADS" for name in ("GOTO", "MKL", "NUMEXPR", "OPENBLAS")} | {"VECLIB_MAXIMUM_THREADS"}
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,7 @@ def run(
         open(stdout or log, "wb" if stdout else "ab") as out,
     ):
         err.write(f"$ {shlex.join(words)}\n".encode())
-        # Snakemake's are those of all processes of a job: MKL's would go before OMP's.
-        environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        environment = {name: value for name, value in os.environ.items() if name not in _OF_A_JOB}
         environment["OMP_NUM_THREADS"] = str(threads)
         if named := os.environ.get("CUDA_VISIBLE_DEVICES"):  # torch sees no GPU if one is named twice
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(dict.fromkeys(named.split(",")))

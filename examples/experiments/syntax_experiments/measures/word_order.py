@@ -3,8 +3,9 @@
     python word_order.py HYPOTHESES REFERENCES [--sentences]
 
 Translations and references are words with spaces between them, one sentence a line. Words are aligned that are in both
-once. τ = (pairs in the reference's order − pairs in the other) / all pairs of aligned words, a mean over sentences that
-have a pair; the aligned words are a share of all, an F1.
+once, punctuation too, as by RIBES (Isozaki et al. 2010): each system is scored on the words that it got right.
+τ = (pairs in the reference's order − pairs in the other) / all pairs of aligned words, a mean over sentences that have
+a pair; the aligned words are a share of all, an F1.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from scipy.stats import kendalltau
 
+from syntax_experiments.make import read_lines
+
 
 def main() -> None:
     """Print a JSON object; with sentences, before it [100 τ, 1] or [0, 0], and [200 · aligned, words], of each."""
@@ -25,7 +28,7 @@ def main() -> None:
     parser.add_argument("references", type=Path, metavar="REFERENCES")
     parser.add_argument("--sentences", action="store_true", help="first print each sentence, for the table")
     args = parser.parse_args()
-    texts = [path.read_text(encoding="utf-8").splitlines() for path in (args.hypotheses, args.references)]
+    texts = [read_lines(path) for path in (args.hypotheses, args.references)]
     taus, aligned = zip(*(compare(*(line.split() for line in pair)) for pair in zip(*texts, strict=True)), strict=True)
     found = {"word order (τ)": taus, "aligned words F1": aligned}
     found = {name: of for name, of in found.items() if any(count for _, count in of)}  # there may be no pair of words
