@@ -113,9 +113,15 @@ def rows_of(page: str, first: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
 
 
-def test_options_of_the_papers_table_exist(capsys):
-    rows = rows_of("docs/systems.md", "of the paper")
-    assert len(rows) == 21
+def list_below(text: str) -> list[list[str]]:
+    """Return the items of the list below a text of the page of systems, each cut at its colon."""
+    _, _, below = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition(f"{text}\n\n")
+    return [line.removeprefix("- ").split(": ", 1) for line in below.partition("\n\n")[0].splitlines()]
+
+
+def test_options_of_the_papers_list_exist(capsys):
+    rows = list_below("## Hou 2024, number by number")
+    assert len(rows) == 20
     commands = {}
     for command, module in (("average-checkpoints", average_checkpoints), ("dump", dump)):
         with pytest.raises(SystemExit):
@@ -146,10 +152,10 @@ def parameters(architecture: str, dictionary: int) -> int:
 
 
 def test_parameters_of_table_8():
-    name = "`--arch gated_syntax_transformer_…`"
-    rows = rows_of("docs/systems.md", name)
+    items = list_below("(ignore rate, locking epochs; dictionary; parameters, the paper's and ours):")
+    rows = [(architecture, *numbers.split("; ")) for architecture, numbers in items]
     assert [int(row[-1].replace(",", "")) for row in rows] == [36933680, 36931632, 40060976, 40060976, 39991344]
-    for architecture, *_, dictionary, count in rows:
+    for architecture, _, dictionary, count in rows:
         for suffix in ("", "_paper"):
             made = parameters(
                 f"gated_syntax_transformer_{architecture.strip('`')}{suffix}", int(dictionary.replace(",", ""))
