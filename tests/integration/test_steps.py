@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from functools import partial
 
 import pytest
@@ -122,11 +123,15 @@ def test_contrastive_accuracy_is_that_of_forced_decoding(
     assert script("contrastive.py", tmp_path, trained.data, *files) == [{"contrastive pairs": 0}]
 
 
+def written(folder: Path, **texts: str) -> list[Path]:
+    """Write files of these names, and return their paths."""
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in texts]
+
+
 def test_f1_of_function_words_by_hand(script, tmp_path):
-    texts = {"hypotheses": "Ein Hund im Park.\nein ein\n", "references": "ein Hund in dem Park\nein Ball\n"}
-    files = [tmp_path / name for name in texts]
-    for file, text in zip(files, texts.values(), strict=True):
-        file.write_text(text)
+    files = written(tmp_path, hypotheses="Ein Hund im Park.\nein ein\n", references="ein Hund in dem Park\nein Ball\n")
     sentences, found = script("function_words.py", *files, "--sentences")
     assert sentences["sentences"] == {"function words F1": [[200, 5], [200, 3]], "other words F1": [[400, 4], [0, 1]]}
     assert found == {"function words F1": 50, "other words F1": 80}
@@ -139,10 +144,7 @@ def test_f1_of_function_words_by_hand(script, tmp_path):
 
 
 def test_word_order_by_hand(script, tmp_path):
-    texts = {"hypotheses": "b a c x x\na b c\nnone\n", "references": "a b c x\na b c\nof them\n"}
-    files = [tmp_path / name for name in texts]
-    for file, text in zip(files, texts.values(), strict=True):
-        file.write_text(text)
+    files = written(tmp_path, hypotheses="b a c x x\na b c\nnone\n", references="a b c x\na b c\nof them\n")
     sentences, found = script("word_order.py", *files, "--sentences")
     assert sentences["sentences"]["word order (τ)"] == [[pytest.approx(100 / 3, abs=1e-4), 1], [100, 1], [0, 0]]
     assert sentences["sentences"]["aligned words F1"] == [[600, 9], [600, 6], [0, 3]]

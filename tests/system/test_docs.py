@@ -113,10 +113,10 @@ def rows_of(page: str, first: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
 
 
-def list_below(text: str) -> list[list[str]]:
-    """Return the items of the list below a text of the page of systems, each cut at its colon."""
-    _, _, below = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition(f"{text}\n\n")
-    return [line.removeprefix("- ").split(": ", 1) for line in below.partition("\n\n")[0].splitlines()]
+def list_below(line: str) -> list[list[str]]:
+    """Return the items of the list below a line (or its end) of docs/systems.md, split at the first colon."""
+    _, _, below = (ROOT / "docs/systems.md").read_text(encoding="utf-8").partition(f"{line}\n\n")
+    return [item.removeprefix("- ").split(": ", 1) for item in below.partition("\n\n")[0].splitlines()]
 
 
 def test_options_of_the_papers_list_exist(capsys):
