@@ -8,8 +8,8 @@ import runpy
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 
 import pytest
 
