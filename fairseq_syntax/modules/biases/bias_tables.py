@@ -26,10 +26,6 @@ _WIDE = (17, 23, 32, 46, 64, 91)
 _LARGEST_OWN = _WIDE[0] - 1  # the largest distance that has a bucket of its own
 _FARTHEST = _LARGEST_OWN + len(_WIDE)
 
-_MAX_STEPS = 4  # more steps up, or down, share a bucket
-_PATHS = (_MAX_STEPS + 1) ** 2  # of one side
-_SELF, _NO_PATH = 2 * _PATHS, 2 * _PATHS + 1
-
 _MAX_HEIGHT = 10  # greater heights share a bucket
 _HEIGHTS = _MAX_HEIGHT + 2  # of one side: 0 to the largest, and infinite
 
@@ -182,19 +178,21 @@ class TreePath(TableBias):
     """
 
     features = ("word", "head")
-    buckets = _NO_PATH + 1
+    max_steps: ClassVar[int] = 4  # more steps up, or down, share a bucket
+    buckets = 2 * (max_steps + 1) ** 2 + 2
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         # The depth of the lowest common ancestor is the number of ancestors that two words have in common, themselves
         # included, less one: so one matrix product finds all of them.
         common = common_ancestors(ancestors(*features))
         depth = common.diagonal(dim1=1, dim2=2)
-        up = (depth.unsqueeze(2) - common).clamp_(max=_MAX_STEPS)
-        down = (depth.unsqueeze(1) - common).clamp_(max=_MAX_STEPS)
+        up = (depth.unsqueeze(2) - common).clamp_(max=self.max_steps)
+        down = (depth.unsqueeze(1) - common).clamp_(max=self.max_steps)
         to_the_right = common.new_ones(common.shape[1:]).triu(1)
-        path = up * (_MAX_STEPS + 1) + down + _PATHS * to_the_right
-        path.masked_fill_(common == 0, _NO_PATH)
-        path.diagonal(dim1=1, dim2=2).fill_(_SELF)
+        of_a_side = (self.max_steps + 1) ** 2
+        path = up * (self.max_steps + 1) + down + of_a_side * to_the_right
+        path.masked_fill_(common == 0, 2 * of_a_side + 1)
+        path.diagonal(dim1=1, dim2=2).fill_(2 * of_a_side)
         return Buckets(path)
 
 
