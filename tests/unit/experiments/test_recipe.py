@@ -131,7 +131,8 @@ def test_a_mistake_is_placed_in_the_file_that_has_it(tmp_path):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_our_recipes_are_valid(name):
     recipe = read_recipe(name)
-    assert {system.architecture for system in recipe.systems.values()} <= ARCH_MODEL_REGISTRY.keys()
+    ours = [system for system in recipe.systems.values() if "user-dir" not in system.options]
+    assert {system.architecture for system in ours} <= ARCH_MODEL_REGISTRY.keys()
     assert all(re.fullmatch("[0-9a-f]{64}", d.sha256) for d in recipe.corpus.downloads.values() if d.sha256)
     for split in recipe.corpus.splits.values():
         assert len(split.source) == len(split.target)
