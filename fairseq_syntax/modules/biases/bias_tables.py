@@ -179,7 +179,9 @@ class TreePath(TableBias):
 
     features = ("word", "head")
     max_steps: ClassVar[int] = 4  # more steps up, or down, share a bucket
-    buckets = 2 * (max_steps + 1) ** 2 + 2
+
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> BiasTable:
+        return BiasTable(heads=heads, buckets=2 * (self.max_steps + 1) ** 2 + 2)
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         # The depth of the lowest common ancestor is the number of ancestors that two words have in common, themselves

@@ -7,15 +7,23 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import options
+from fairseq.models import build_model
 
 import small
 import systems
 from fairseq_syntax.modules.biases import bias_type
 from forked import Forked
 from places import EXPERIMENTS
+from syntax_experiments.make import options as command_line
+from syntax_experiments.recipe import read_recipe
+
+SYMBOLS = small.dictionary()
+VARIANTS = {name: system for name, system in read_recipe("depth").systems.items() if "user-dir" in system.options}
 
 
 def forked(test: Callable[..., None]) -> Callable[..., None]:
@@ -32,21 +40,47 @@ def forked(test: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def model(**options):
-    none = {"absolute_positions": "both", "position_offset": 0, "decoder_position_bias": False}
-    return systems.model("position_variants", **{"decoder_layers": 2, **none, **options}).eval()
+def model(name: str = "", **more: object):
+    """A system of the recipe, or the architecture that it varies, by a command line; tables are no longer 0."""
+    of_system = dict(VARIANTS[name].options) if name else {}
+    of_system.pop("user-dir", None)
+    arch = VARIANTS[name].architecture if name else "tree_bias_transformer_tiny"
+    words = command_line({"task": "syntax_translation", "arch": arch, "dropout": 0, **of_system, **more})
+    args = options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
+    torch.manual_seed(1)
+    net = build_model(args, SimpleNamespace(source_dictionary=SYMBOLS, target_dictionary=SYMBOLS)).eval()
+    generator = torch.Generator().manual_seed(2)
+    for of_layer, parameter in sorted(net.named_parameters()):
+        if ".experts." in of_layer:
+            parameter.data.normal_(generator=generator)
+    return net
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@forked
+def test_positions_are_where_the_recipe_says(tmp_path, name):
+    net, net_input = model(name), systems.batch(left_pad=True)
+    sides = VARIANTS[name].options["absolute-positions"]
+    assert [getattr(net, side).embed_positions is not None for side in ("encoder", "decoder")] == [
+        sides in ("both", side) for side in ("encoder", "decoder")
+    ]
+    if name in ("shifted", "decoder_bias"):  # the same in evaluation, and while the table is 0
+        expected = model(**{"no-token-positional-embeddings": sides == "none"})(**net_input)[0]
+        torch.testing.assert_close(net(**net_input)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 @forked
 def test_a_decoder_with_relative_positions_translates_step_by_step_as_in_one_pass(tmp_path):
-    net, net_input = model(decoder_position_bias=True, absolute_positions="none"), systems.batch()
-    tables = [layer.self_attn.position_bias.weight for layer in net.decoder.layers]
+    net, net_input = model("decoder_bias"), systems.batch()
     tokens = torch.randint(5, 40, (4, 5), generator=torch.Generator().manual_seed(1))
     order = torch.tensor([1, 0, 2])  # the last sentence has ended
     del net_input["prev_output_tokens"], net_input["src_lengths"]
     with torch.no_grad():
         out = net.encoder(**net_input)
         left = net.encoder.reorder_encoder_out(out, order)
+        without = net.decoder(tokens[order], encoder_out=left)[0]
+        for layer in net.decoder.layers:
+            layer.self_attn.position_bias.weight.normal_()
         expected, state = net.decoder(tokens[order], encoder_out=left)[0], {}
         for step in range(1, 4):
             net.decoder(tokens[:, :step], encoder_out=out, incremental_state=state)
@@ -54,48 +88,39 @@ def test_a_decoder_with_relative_positions_translates_step_by_step_as_in_one_pas
         for step in (4, 5):
             logits, _ = net.decoder(tokens[order][:, :step], encoder_out=left, incremental_state=state)
             torch.testing.assert_close(logits[:, -1], expected[:, step - 1], rtol=1e-5, atol=1e-5)
-        for table in tables:
-            table.zero_()
-        plain = model(absolute_positions="none").decoder(tokens[order], encoder_out=left)[0]
-        torch.testing.assert_close(net.decoder(tokens[order], encoder_out=left)[0], plain, rtol=1e-5, atol=1e-5)
-    assert (expected - plain).abs().max() > 0.01
+        padding = torch.full((4, 2), SYMBOLS.pad())
+        padded = net.decoder(torch.cat([padding, tokens], dim=1), encoder_out=out)[0][order, 2:]
+        torch.testing.assert_close(padded, expected, rtol=1e-5, atol=1e-5)
+    assert (expected - without).abs().max() > 0.01
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
 @forked
-def test_positions_are_where_the_option_says(tmp_path):
-    net_input = systems.batch(left_pad=True)
-    whole = systems.model("tree_bias_transformer", decoder_layers=2).eval()(**net_input)[0]
-    assert torch.equal(model()(**net_input)[0], whole)
-    for side, other in (("encoder", "decoder"), ("decoder", "encoder")):
-        net = model(absolute_positions=side)
-        assert getattr(net, side).embed_positions is not None
-        assert getattr(net, other).embed_positions is None
-        assert not torch.equal(net(**net_input)[0], whole)
-
-
-@forked
-def test_shifted_positions_follow_each_other_from_a_random_one_in_training_alone(tmp_path):
-    net, tokens = model(position_offset=9), systems.batch(left_pad=True)["src_tokens"]
-    plain, shifted = model().encoder.embed_positions, net.encoder.embed_positions
+def test_shifted_positions_follow_each_other_from_a_random_one_in_training_alone(tmp_path, side):
+    shifted = getattr(model("shifted", **{"shift-positions": 2}), side).embed_positions
+    plain = getattr(model(), side).embed_positions
+    tokens = torch.cat([systems.batch(left_pad=True)["src_tokens"]] * 8)
     assert torch.equal(shifted(tokens), plain(tokens))
     found = shifted.train()(tokens)
-    first = []
+    offsets = set()
     for row, of_row in zip(tokens, found, strict=True):
-        real = row != small.dictionary().pad()
-        n = int(real.sum())
+        real = row != SYMBOLS.pad()
         assert not of_row[~real].any()
-        windows = plain.weights[plain.padding_idx + 1 :].unfold(0, n, 1).transpose(1, 2)  # from each position on
-        (at,) = (windows[:10] - of_row[real]).abs().amax(dim=(1, 2)).lt(1e-5).nonzero().flatten().tolist()
-        first.append(at)
-    assert len(set(first)) > 1
+        windows = plain.weights[SYMBOLS.pad() + 1 :].unfold(0, int(real.sum()), 1).transpose(1, 2)
+        (offset,) = (windows[:10] - of_row[real]).abs().amax(dim=(1, 2)).lt(1e-5).nonzero().flatten().tolist()
+        offsets.add(offset)
+    assert offsets == {0, 1, 2}
 
 
-@pytest.mark.parametrize("name", ["tree_path_2", "tree_path_16"])
+@pytest.mark.parametrize("steps", [2, 8])
 @forked
-def test_paths_have_other_buckets(tmp_path, name):
-    """A chain of ten words: more than the largest number of steps share a bucket."""
-    most = int(name.rpartition("_")[2])
-    bias = bias_type(name)()
-    (row,) = bias.bias(torch.arange(10)[None], torch.arange(10)[None]).numbers[:, 0].tolist()
-    assert len(set(row[1:])) == min(most, 9)
-    assert max(row) < bias.build_layer_module(heads=1, head_dim=1, embed_dim=1).weight.shape[1]
+def test_paths_of_more_steps_share_a_bucket(tmp_path, steps):
+    """Of a chain of words, with the first and with the last one as root."""
+    bias = bias_type(f"tree_path_{steps}")()
+    word = torch.arange(20)[None]
+    down, up = (bias.bias(word, head).numbers[0] for head in (word, (word + 2) % 21))
+    for paths in (down[0, 1:], down[1:, 0], up[0, 1:], up[1:, 0]):
+        assert len(set(paths.tolist())) == steps
+        assert len(set(paths[steps - 1 :].tolist())) == 1
+    table = bias.build_layer_module(heads=1, head_dim=1, embed_dim=1).weight
+    assert table.shape[1] == 2 * (steps + 1) ** 2 + 2

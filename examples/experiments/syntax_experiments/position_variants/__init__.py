@@ -1,4 +1,4 @@
-"""Other ways to tell positions, and other buckets of paths, for the recipe depth: a ``--user-dir``.
+"""Variants of positions, and of the buckets of paths, for the recipe depth: a ``--user-dir``.
 
 Tried and not chosen (docs/results.md).
 """
@@ -20,20 +20,18 @@ from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from fairseq_syntax.modules.biases import RelativePosition, TreePath, register_syntax_bias
 
 
-@register_syntax_bias("tree_path_16")
-class WholePath(TreePath):
-    """`tree_path` with a bucket for each number of steps up to 16, which no path here has more of."""
+@register_syntax_bias("tree_path_8")
+class LongPath(TreePath):
+    """`tree_path` with up to 8 steps up and down; words of the grammar are at most 7 below the root."""
 
-    max_steps = 16
-    buckets = 2 * 17**2 + 2
+    max_steps = 8
 
 
 @register_syntax_bias("tree_path_2")
 class ShortPath(TreePath):
-    """`tree_path` in which 2 steps and more share a bucket, so that deep sentences need no other than shallow ones."""
+    """`tree_path` with up to 2 steps up and down, so that deep sentences need no bucket that shallow ones have not."""
 
     max_steps = 2
-    buckets = 2 * 3**2 + 2
 
 
 @register_model("position_variants")
@@ -45,9 +43,9 @@ class PositionVariants(SyntaxTransformerModel):
         super().add_args(parser)
         sides = ("both", "encoder", "decoder", "none")
         add = parser.add_argument
-        add("--absolute-positions", choices=sides, default="both", help="the sides with absolute positions")
-        add("--position-offset", type=int, default=0, help="in training a sentence's positions count from up to here")
-        add("--decoder-position-bias", action="store_true", help="relative positions in the decoder's self-attention")
+        add("--absolute-positions", choices=sides, default="both", help="sides with sinusoidal positions")
+        add("--shift-positions", type=int, default=0, help="largest random offset of positions in training")
+        add("--decoder-position-bias", action="store_true", default=False, help="relative positions in the decoder")
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> PositionVariants:
@@ -56,12 +54,11 @@ class PositionVariants(SyntaxTransformerModel):
             part = getattr(model, side)
             if args.absolute_positions not in ("both", side):
                 part.embed_positions = None
-            elif args.position_offset:
-                part.embed_positions = ShiftedPositions(part.embed_positions, args.position_offset)
+            elif args.shift_positions:
+                part.embed_positions = ShiftedPositions(part.embed_positions, args.shift_positions)
         if args.decoder_position_bias:
             for layer in model.decoder.layers:
-                layer.self_attn.__class__ = PositionBiasAttention  # with the weights that it has
-                layer.self_attn.add_table()
+                layer.self_attn = PositionBiasAttention(layer.self_attn)
         return model
 
 
@@ -72,38 +69,53 @@ for _size in ("", "_tiny"):
 
 
 class ShiftedPositions(SinusoidalPositionalEmbedding):
-    """In training a sentence's absolute positions count from a random number (Kiyono et al. 2021)."""
+    """Absolute positions that count from a random number in training (SHAPE, Kiyono et al. 2021), and from 0 after it.
 
-    def __init__(self, like: SinusoidalPositionalEmbedding, offset: int):
+    It is drawn for each sentence and side.
+    """
+
+    def __init__(self, like: SinusoidalPositionalEmbedding, largest: int):
         super().__init__(like.embedding_dim, like.padding_idx)
-        self.offset = offset
+        self.largest = largest
 
     def forward(self, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not self.training:
             return super().forward(input, *args, **kwargs)
         pad = self.padding_idx
         positions = utils.make_positions(input, pad)
-        shift = torch.randint(self.offset + 1, (len(input), 1), device=input.device)
-        table = self.get_embedding(pad + 1 + input.shape[1] + self.offset, self.embedding_dim, pad)
-        return F.embedding(torch.where(positions == pad, pad, positions + shift), table.to(self.weights))
+        offset = torch.randint(self.largest + 1, (len(input), 1), device=input.device)
+        table = self.get_embedding(pad + 1 + input.shape[1] + self.largest, self.embedding_dim, pad)
+        return F.embedding(torch.where(positions == pad, pad, positions + offset), table.to(self.weights))
 
 
 class PositionBiasAttention(MultiheadAttention):
-    """The decoder's self-attention with the encoder's learned bias by relative position."""
+    """The decoder's self-attention with a learned bias by relative position.
 
-    def add_table(self) -> None:
+    Args:
+        like: fairseq's, whose projections it has.
+    """
+
+    def __init__(self, like: MultiheadAttention):
+        super().__init__(like.embed_dim, like.num_heads, self_attention=True)
+        for name, module in like.named_children():
+            setattr(self, name, module)
         sizes = {"heads": self.num_heads, "head_dim": self.head_dim, "embed_dim": self.embed_dim}
         self.position_bias: nn.Module = RelativePosition().build_layer_module(**sizes)
 
     def forward(
         self,
         query: Tensor,
-        *args: Any,
+        key: Tensor | None,
+        value: Tensor | None,
         key_padding_mask: Tensor | None = None,
         incremental_state: dict[str, Any] | None = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
         attn_mask: Tensor | None = None,
-        **kwargs: Any,
+        before_softmax: bool = False,
+        need_head_weights: bool = False,
     ) -> tuple[Tensor, None]:
+        """As fairseq's, without weights; keys and values are those of `query`."""
         n, batch, _ = query.shape
         parts = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
         q, k, v = (part.view(n, batch, self.num_heads, -1).permute(1, 2, 0, 3) for part in parts)
@@ -112,10 +124,11 @@ class PositionBiasAttention(MultiheadAttention):
                 k, v = torch.cat([saved["prev_key"], k], dim=2), torch.cat([saved["prev_value"], v], dim=2)
             self._set_input_buffer(incremental_state, {"prev_key": k, "prev_value": v})
         indices = torch.arange(k.shape[2], device=k.device).unsqueeze(0)
-        bias = self.position_bias(RelativePosition().bias(indices)).bias[:, :, -n:]
-        bias = bias if attn_mask is None else bias + attn_mask
-        if key_padding_mask is not None and incremental_state is None:
-            bias = bias.masked_fill(key_padding_mask[:, None, None], -torch.inf)
+        mask = self.position_bias(RelativePosition().bias(indices)).bias[:, :, -n:]
+        if attn_mask is not None:
+            mask = mask + attn_mask
+        if key_padding_mask is not None and incremental_state is None:  # a beam has no padding
+            mask = mask.masked_fill(key_padding_mask[:, None, None], -torch.inf)
         dropout = self.dropout_module.p if self.training else 0.0
-        output = F.scaled_dot_product_attention(q, k, v, bias.to(q), dropout_p=dropout)
+        output = F.scaled_dot_product_attention(q, k, v, mask.to(q), dropout_p=dropout)
         return self.out_proj(output.permute(2, 0, 1, 3).reshape(n, batch, self.embed_dim)), None
