@@ -101,6 +101,7 @@ def test_shifted_positions_follow_each_other_from_a_random_one_in_training_alone
     plain = getattr(model(), side).embed_positions
     tokens = torch.cat([systems.batch(left_pad=True)["src_tokens"]] * 8)
     assert torch.equal(shifted(tokens), plain(tokens))
+    shifted.weights = shifted.weights[:8]  # is made larger where that is too few
     found = shifted.train()(tokens)
     offsets = set()
     for row, of_row in zip(tokens, found, strict=True):

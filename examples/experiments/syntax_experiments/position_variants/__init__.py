@@ -62,10 +62,9 @@ class PositionVariants(SyntaxTransformerModel):
         return model
 
 
-for _size in ("", "_tiny"):
-    register_model_architecture("position_variants", f"position_variants{_size}")(
-        ARCH_CONFIG_REGISTRY[f"tree_bias_transformer{_size}"]
-    )
+register_model_architecture("position_variants", "position_variants_tiny")(
+    ARCH_CONFIG_REGISTRY["tree_bias_transformer_tiny"]
+)
 
 
 class ShiftedPositions(SinusoidalPositionalEmbedding):
@@ -73,6 +72,8 @@ class ShiftedPositions(SinusoidalPositionalEmbedding):
 
     It is drawn for each sentence and side.
     """
+
+    weights: Tensor
 
     def __init__(self, like: SinusoidalPositionalEmbedding, largest: int):
         super().__init__(like.embedding_dim, like.padding_idx)
@@ -84,8 +85,9 @@ class ShiftedPositions(SinusoidalPositionalEmbedding):
         pad = self.padding_idx
         positions = utils.make_positions(input, pad)
         offset = torch.randint(self.largest + 1, (len(input), 1), device=input.device)
-        table = self.get_embedding(pad + 1 + input.shape[1] + self.largest, self.embedding_dim, pad)
-        return F.embedding(torch.where(positions == pad, pad, positions + offset), table.to(self.weights))
+        if (rows := pad + 1 + input.shape[1] + self.largest) > len(self.weights):
+            self.weights = self.get_embedding(rows, self.embedding_dim, pad).to(self.weights)
+        return F.embedding(torch.where(positions == pad, pad, positions + offset), self.weights)
 
 
 class PositionBiasAttention(MultiheadAttention):
