@@ -1,4 +1,4 @@
-"""Variants of positions, and of the buckets of paths, for the recipe depth: a ``--user-dir``.
+"""Variants of positions, and of the buckets of paths, for depth and multi30k_en_de_positions: a ``--user-dir``.
 
 Tried and not chosen (docs/results.md).
 """
@@ -62,9 +62,9 @@ class PositionVariants(SyntaxTransformerModel):
         return model
 
 
-register_model_architecture("position_variants", "position_variants_tiny")(
-    ARCH_CONFIG_REGISTRY["tree_bias_transformer_tiny"]
-)
+for size in ("", "_tiny"):
+    defaults = ARCH_CONFIG_REGISTRY[f"tree_bias_transformer{size}"]
+    register_model_architecture("position_variants", f"position_variants_transformer{size}")(defaults)
 
 
 class ShiftedPositions(SinusoidalPositionalEmbedding):
