@@ -63,7 +63,12 @@ class FeatureEmbeddingOptions:
         name="category_labels",
         help="categories of constituents that have an embedding, likewise; default: the data-bin's",
     )
-
+    shared_category_labels: str | None = option(
+        None,
+        name="shared_category_labels",
+        help="categories of constituents of two neighbours that have an embedding, or edges (tree_category), likewise; "
+        "default: the data-bin's",
+    )
     word_labels: str | None = option(
         None,
         name="word_labels",

@@ -14,7 +14,7 @@ from syntax_data.data_bin.writing import staging_folder
 from syntax_data.features import INFINITE
 
 TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
-FEATURES = ["word", "distance", "head", "deprel", "upos", "category", "case", "position"]
+FEATURES = ["word", "distance", "head", "deprel", "upos", "category", "shared_category", "case", "position"]
 
 
 def test_features_signature_and_report(tmp_path, capsys):
@@ -23,7 +23,12 @@ def test_features_signature_and_report(tmp_path, capsys):
     assert rows(tmp_path, "distance") == [[1, 0, 2, 1, 1, INFINITE, INFINITE], [INFINITE], []]
     assert rows(tmp_path, "head") == [[2, 0, 0, 4, 2, 4, 0], [0], [2, 0, 0]]
     signed = signature(tmp_path)
-    assert signed["labels"] == {"upos": ["</s>", "_"], "deprel": ["</s>", "_"], "category": ["</s>", "NP", "PRN"]}
+    assert signed["labels"] == {
+        "upos": ["</s>", "_"],
+        "deprel": ["</s>", "_"],
+        "category": ["</s>", "NP", "PRN"],
+        "shared_category": ["</s>", "NP", "S", "PRN", "_"],
+    }
     split = signed["splits"]["train"]
     assert split["features"] == FEATURES
     assert split["parser"]["conllu"]["name"] == "a parser 1.0"
@@ -251,7 +256,12 @@ def test_labels_case_and_position(tmp_path, monkeypatch):
     run(write(tmp_path, text="he do@@ n@@ 't\nGo\n", trees=None, conllu=RICH))
     upos = ["</s>", "PRON", "AUX", "PART", "VERB"]
     relations = ["</s>", "nsubj", "aux", "root"]
-    assert signature(tmp_path)["labels"] == {"upos": upos, "deprel": relations, "category": ["</s>"]}
+    assert signature(tmp_path)["labels"] == {
+        "upos": upos,
+        "deprel": relations,
+        "category": ["</s>"],
+        "shared_category": ["</s>"],
+    }
     assert rows(tmp_path, "upos") == [[1, 2, 3, 3, 0], [4, 0]]
     assert rows(tmp_path, "deprel") == [[1, 2, 3, 3, 0], [3, 0]]
     assert rows(tmp_path, "case") == [[2, 1, 1, 1, 0], [1, 0]]  # as the parser saw the words
@@ -307,7 +317,11 @@ def test_neither_workers_nor_controls_change_other_features(tmp_path, monkeypatc
     text, trees, conllu = map("".join, zip(*(random_line(Random(i)) for i in range(200)), strict=True))
     write(tmp_path, text=text, trees=trees, conllu=conllu)
     run(tmp_path)
-    own = {feature: rows(tmp_path, feature) for feature in FEATURES if feature not in ("deprel", "category")}
+    own = {
+        feature: rows(tmp_path, feature)
+        for feature in FEATURES
+        if feature not in ("deprel", "category", "shared_category")
+    }
     options = ["--control", control] if control else []
     run(tmp_path, *options)
     before = contents(tmp_path)

@@ -33,13 +33,13 @@ from fairseq_syntax.modules.biases.registry import (
 from fairseq_syntax.modules.biases.sdoi import SyntacticDependencyOfInterest
 from fairseq_syntax.modules.biases.sla import SyntaxAwareLocalAttention
 from fairseq_syntax.modules.biases.slr import SyntacticLocalRange
-from fairseq_syntax.modules.biases.tree_edge import TreeEdge
+from fairseq_syntax.modules.biases.tree_edge import TreeCategory, TreeEdge
 from fairseq_syntax.modules.numerics import UNKNOWN
 
 __all__ = [
     "UNKNOWN", "AttentionBias", "BatchBiases", "BiasBuilder", "BiasTable", "Buckets", "PairValues", "ParentScaling",
     "PredictedParent", "RelativePosition", "SyntacticDependencyOfInterest", "SyntacticLocalRange",
-    "SyntaxAwareLocalAttention", "SyntaxBias", "TableBias", "TreeEdge", "TreeHeight", "TreePath",
+    "SyntaxAwareLocalAttention", "SyntaxBias", "TableBias", "TreeCategory", "TreeEdge", "TreeHeight", "TreePath",
     "WordBoundary", "bias_names", "bias_options", "bias_type", "columns_of_sums",
     "register_syntax_bias", "sum_of_tables",
 ]  # fmt: skip

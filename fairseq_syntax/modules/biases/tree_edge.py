@@ -1,4 +1,4 @@
-"""Learned biases and values by labelled edges of the dependency tree."""
+"""Learned biases and values by labelled edges: of the dependency tree, and of neighbours in a constituent."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class TreeEdge(TableBias):
     def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> EdgeTable:
         return EdgeTable(
             heads=heads,
+            kinds=len(KINDS),
             labels=len(self.labels) + 1,
             head_dim=head_dim if self.values else None,
             factored=self.factored,
@@ -87,6 +88,40 @@ class TreeEdge(TableBias):
 
     def effective_options(self) -> dict[str, object]:
         return {}  # names and shapes of weights show what matters; dropout concerns training alone
+
+
+@register_syntax_bias("tree_category")
+class TreeCategory(TableBias):
+    """A learned bias between neighbouring words by the category of the smallest constituent that they share.
+
+    It is b_h[i, j] = T_h[r(i, j)] as that of ``tree_edge``, and likewise with values; all subwords of two words have
+    it, but ``</s>`` and symbols have none. Buckets of L labels: label for a j in the next word, L + 1 + label in the
+    previous one, the last label the unknown one.
+    """
+
+    features = ("word", "shared_category")
+
+    values: bool = option(False, help="under tree_category, attention sums a learned vector of it beside each value")
+    #: The labels that the model knows, in the order of their numbers.
+    labels: tuple[str, ...] = ()
+
+    def with_labels(self, labels: Mapping[str, Sequence[str]]) -> TreeCategory:
+        return dataclasses.replace(self, labels=tuple(labels.get("shared_category", self.labels)))
+
+    def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
+        word, category = features
+        is_word = category > 0
+        following = (word.unsqueeze(2) + 1 == word.unsqueeze(1)) & is_word.unsqueeze(2) & is_word.unsqueeze(1)
+        label = category.clamp(min=0, max=len(self.labels)).unsqueeze(2)
+        buckets = torch.where(following, label, UNKNOWN)
+        return Buckets(torch.where(following.mT, label.mT + len(self.labels) + 1, buckets))
+
+    def build_layer_module(self, *, heads: int, head_dim: int, embed_dim: int) -> EdgeTable:
+        width = head_dim if self.values else None
+        return EdgeTable(heads=heads, kinds=2, labels=len(self.labels) + 1, head_dim=width)
+
+    def effective_options(self) -> dict[str, object]:
+        return {}
 
 
 def _is_word(number: Tensor, word: Tensor) -> Tensor:
@@ -99,16 +134,20 @@ class EdgeTable(BiasTable):
 
     Args:
         heads: number of heads, each with biases of its own.
+        kinds: number of kinds.
         labels: number of labels, the unknown one included.
         head_dim: width of vectors, which heads share; ``None``: there are none.
         factored: T[kind, label] = K[kind] + L[label], and E likewise.
         dropout: probability, in training, that a label of a kind is taken as the unknown one, in T and E alike.
     """
 
-    def __init__(self, *, heads: int, labels: int, head_dim: int | None, factored: bool, dropout: float):
-        columns = len(KINDS) + labels if factored else len(KINDS) * labels
+    def __init__(
+        self, *, heads: int, kinds: int, labels: int, head_dim: int | None, factored: bool = False, dropout: float = 0
+    ):
+        columns = kinds + labels if factored else kinds * labels
         super().__init__(heads=heads, buckets=columns)
         self.vectors = None if head_dim is None else nn.Parameter(torch.zeros(head_dim, columns))
+        self.kinds = kinds
         self.labels = labels
         self.factored = factored
         self.dropout = dropout
@@ -124,7 +163,7 @@ class EdgeTable(BiasTable):
         """The bucket that each is taken as under dropout, ``(buckets,)``; ``None``: each as itself."""
         if not (self.training and self.dropout):
             return None
-        buckets = torch.arange(len(KINDS) * self.labels, device=self.weight.device).view(len(KINDS), self.labels)
+        buckets = torch.arange(self.kinds * self.labels, device=self.weight.device).view(self.kinds, self.labels)
         dropped = torch.rand(buckets.shape, device=buckets.device) < self.dropout
         return torch.where(dropped, buckets[:, -1:], buckets).flatten()
 
@@ -132,6 +171,6 @@ class EdgeTable(BiasTable):
         """Columns of buckets, ``(rows, buckets)``, of T or E, by its parameter."""
         table = self.scaled(table)
         if self.factored:
-            of_kinds, of_labels = table[:, : len(KINDS)], table[:, len(KINDS) :]
+            of_kinds, of_labels = table[:, : self.kinds], table[:, self.kinds :]
             table = (of_kinds.unsqueeze(2) + of_labels.unsqueeze(1)).flatten(1)
         return table if taken is None else table.index_select(1, taken)

@@ -34,6 +34,7 @@ class Shape:
     Attributes:
         words: a hash of the line's words.
         trees: of each tree the first word and the end of each bracket, one after another.
+        labels: of the brackets of all trees.
         categories: of the words.
         heads: as :class:`DependencyTree` has them.
         deprel: likewise.
@@ -42,6 +43,7 @@ class Shape:
 
     words: int
     trees: list[array[int]] | None
+    labels: list[str]
     categories: list[str]
     heads: array[int] | None
     deprel: list[str]
@@ -64,6 +66,7 @@ class SentencePool:
             shape = Shape(
                 words=_hash("".join(words).casefold()),
                 trees=None if trees is None else [array("I", chain(*tree.brackets())) for tree in trees],
+                labels=[sys.intern(label) for tree in trees or () for label in tree.brackets().values()],
                 categories=[*map(sys.intern, word_categories(trees or ()))],
                 heads=None if dependencies is None else array("I", dependencies.heads),
                 deprel=[] if dependencies is None else [*map(sys.intern, dependencies.deprel)],
@@ -90,10 +93,10 @@ class SentencePool:
             return NoParse(NO_OTHER), NoParse(NO_OTHER)
         shape = Random(seed).choice(found)
         if trees and shape.trees:
-            rest = iter(_words(trees, None))
+            rest, labels = iter(_words(trees, None)), iter(shape.labels)
             trees = []
             for bounds in shape.trees:  # the first bracket is the whole sentence
-                brackets = dict.fromkeys(zip(bounds[::2], bounds[1::2], strict=True), "X")
+                brackets = {span: next(labels) for span in zip(bounds[::2], bounds[1::2], strict=True)}
                 trees.append(Tree.from_brackets([next(rest) for _ in range(bounds[1])], brackets))
             trees = with_categories(trees, shape.categories)
         if dependencies and shape.heads:

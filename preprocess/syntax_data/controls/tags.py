@@ -40,9 +40,15 @@ def dummy_tags(dependencies: DependencyTree, seed: int) -> DependencyTree:
 
 
 def dummy_categories(trees: list[Tree], seed: int) -> list[Tree]:
-    """Give each word the category of its form, ``cat1`` to ``cat26``; brackets of several words stay."""
-    forms = [form for tree in trees for form in tree.leaves()]
-    return with_categories(trees, [_drawn("cat", _CATEGORY_COUNT, form, seed) for form in forms])
+    """Give each word, and each bracket for its first word, the category of its form, ``cat1`` to ``cat26``."""
+    drawn: list[str] = []
+    dummies = []
+    for tree in trees:
+        words = tree.leaves()
+        labels = [_drawn("cat", _CATEGORY_COUNT, form, seed) for form in words]
+        dummies.append(Tree.from_brackets(words, {span: labels[span[0]] for span in tree.brackets()}))
+        drawn += labels
+    return with_categories(dummies, drawn)
 
 
 def _drawn(kind: str, count: int, form: str, seed: int) -> str:

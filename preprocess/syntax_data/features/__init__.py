@@ -1,19 +1,20 @@
 """Integers from a sentence's trees, one for each subword and ``</s>``.
 
-========  ===================================================================================  ============
-feature   value at subword i of n (the last is ``</s>``)                                       module
-========  ===================================================================================  ============
-word      index of the subword's word; ``</s>`` is a word of its own, after the last           word
-distance  syntactic distance between subwords i and i + 1: 0 inside a word, :data:`INFINITE`   distance
-          between two sentences of the line, before ``</s>`` and after it
-head      0 if the subword's word is a root, else 1 + the index of its head's word; 0 for      dependencies
-          ``</s>``
-deprel    number of the label of the word's dependency relation to its head                    labels
-upos      number of the label of the word's universal part of speech                           labels
-category  number of the label of the constituent right above the word's part of speech         labels
-case      case of the word's first letter                                                      surface
-position  the subword's place in its word                                                      surface
-========  ===================================================================================  ============
+===============  ===================================================================================  ============
+feature          value at subword i of n (the last is ``</s>``)                                       module
+===============  ===================================================================================  ============
+word             index of the subword's word; ``</s>`` is a word of its own, after the last           word
+distance         syntactic distance between subwords i and i + 1: 0 inside a word, :data:`INFINITE`   distance
+                 between two sentences of the line, before ``</s>`` and after it
+head             0 if the subword's word is a root, else 1 + the index of its head's word; 0 for      dependencies
+                 ``</s>``
+deprel           number of the label of the word's dependency relation to its head                    labels
+upos             number of the label of the word's universal part of speech                           labels
+category         number of the label of the constituent right above the word's part of speech         labels
+shared_category  that of the smallest constituent which the word shares with the next one             labels
+case             case of the word's first letter                                                      surface
+position         the subword's place in its word                                                      surface
+===============  ===================================================================================  ============
 
 Words are the CoNLL-U tokens if they are parsed, else the leaves of the trees, else the words of the text, without those
 that have no subword. A sentence without a parse has no values of the features that need it.
@@ -34,7 +35,7 @@ Another feature is a subclass of :class:`Feature` in a file of its own or of its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 
 import numpy as np
 
@@ -77,7 +78,8 @@ FEATURES = _Features(
         Head(),
         WordLabel("deprel", lambda tree: tree.deprel),
         WordLabel("upos", lambda tree: tree.upos),
-        Category(),
+        Category("category", attrgetter("categories")),
+        Category("shared_category", attrgetter("shared_categories")),
         Case(),
         Position(),
     )

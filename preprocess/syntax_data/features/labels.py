@@ -1,4 +1,4 @@
-"""``deprel``, ``upos`` and ``category``: labels of the word's relation, part of speech and constituent.
+"""``deprel``, ``upos``, ``category`` and ``shared_category``: labels of relations, parts of speech, constituents.
 
 Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``, and a symbol.
 """
@@ -56,15 +56,15 @@ class WordLabel(LabelFeature):
 
 
 class Category(LabelFeature):
-    """Categories of the constituents right above the words' parts of speech.
+    """Labels of constituents, one for each word of the trees (:mod:`syntax_data.trees.categories`)."""
 
-    See :func:`syntax_data.trees.categories.word_categories`.
-    """
-
-    name = "category"
     source = TREES.name
     labels = ()
 
+    def __init__(self, name: str, of_leaves: Callable[[AlignedSentence], Sequence[str] | None]):
+        self.name = name
+        self.of_leaves = of_leaves
+
     def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        categories = sentence.categories
+        categories = self.of_leaves(sentence)
         return [] if categories is None else [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]

@@ -23,7 +23,7 @@ class AlignedSentence:
         parses: by the name of their format, as far as they are wanted; :class:`NoParse` with the reason if there is
             none.
         distances: between the leaves; ``None`` without trees.
-        categories: of the leaves; ``None`` without trees.
+        categories, shared_categories: of the leaves; ``None`` without trees.
         mismatches: for each kind of parse of another text, the difference; its parse is ``NoParse("mismatch")``.
         symbols: the subwords of each symbol, in order, numbered among all of the sentence.
     """
@@ -34,6 +34,7 @@ class AlignedSentence:
     parses: dict[str, Any]
     distances: list[int] | None = None
     categories: list[str] | None = None
+    shared_categories: list[str] | None = None
     mismatches: dict[str, AlignmentError] = field(default_factory=dict)
     symbols: list[range] = field(default_factory=list)
 

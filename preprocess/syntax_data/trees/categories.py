@@ -1,4 +1,4 @@
-"""Categories: labels of constituents, one for each word."""
+"""Categories: labels of constituents, two for each word."""
 
 from __future__ import annotations
 
@@ -30,6 +30,21 @@ def word_categories(trees: Sequence[Tree]) -> list[str]:
                 above.append(node)
             else:
                 above.pop()
+    return found
+
+
+def shared_categories(trees: Sequence[Tree]) -> list[str]:
+    """The category of the smallest constituent that each word shares with the next one (Gómez-Rodríguez and Vilares
+    2018, §3.2); ``_`` for the last word of a tree.
+
+    So the words of (S (NP (DT the) (NN cat)) (VP (VBZ runs))) have NP, S and ``_``.
+    """
+    found = []
+    for tree in trees:
+        of_tree = ["_"] * len(tree.leaves())
+        for (first, end), label in tree.brackets().items():  # the outer before the inner
+            of_tree[first : end - 1] = [category(label)] * (end - 1 - first)
+        found += of_tree
     return found
 
 

@@ -64,9 +64,9 @@ class Tree:
     def brackets(self) -> dict[Span, str]:
         """The labels of this constituent and of all that have several words.
 
-        Keys are the first word and the end, the outer before the inner; a unary chain has its uppermost label.
+        Keys are the first word and the end, the outer before the inner; a unary chain has its lowest label.
         """
-        found = {}
+        found: dict[Span, str] = {}
         words = 0
         starts: list[int] = []
         for node, step in self.walk():
@@ -75,7 +75,7 @@ class Tree:
             elif step > 0:
                 starts.append(words)
             elif words - (first := starts.pop()) > 1 or not starts:
-                found[first, words] = node.label
+                found.setdefault((first, words), node.label)
         return {span: found[span] for span in sorted(found, key=_outer_first)}
 
     @classmethod

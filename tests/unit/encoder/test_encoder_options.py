@@ -48,7 +48,9 @@ def test_read_and_recorded_options_are_inverse():
     assert again == replace(read, masks="slr,sdoi")
     assert again.recorded() == read.recorded()
     unchosen = {o.key for o in encoder_options()} - read.recorded().keys()
-    assert unchosen == {key for key in unchosen if key.startswith(("sla_", "parent_", "lisa_", "tree_edge_"))}
+    assert unchosen == {
+        key for key in unchosen if key.startswith(("sla_", "parent_", "lisa_", "tree_edge_", "tree_category_"))
+    }
 
 
 def test_labels_of_a_biass_features_are_recorded_and_weights_depend_on_them():

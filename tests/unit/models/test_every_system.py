@@ -25,7 +25,12 @@ from systems import ROBERTAS, SUPERVISED, SYSTEMS
 GATED = "gated_syntax_transformer"
 
 #: Edges with values.
-EDGES = {"tree_edge_values": True, "deprel_labels": " ".join(LABELS)}
+EDGES = {
+    "tree_edge_values": True,
+    "tree_category_values": True,
+    "deprel_labels": " ".join(LABELS),
+    "shared_category_labels": " ".join(LABELS),
+}
 
 #: Variants by name: architecture and options.
 LEARNED = {
@@ -45,7 +50,7 @@ VARIANTS = {
     "pure": (GATED, {"syntax_combination": "pure", "syntax_dropout": 0.5}),
     "product": (GATED, {"syntax_combination": "product", "position_bias": True}),
     **LEARNED,
-    "edges, gate": (GATED, {"syntax_masks": "tree_edge,slr", **EDGES}),
+    "edges, gate": (GATED, {"syntax_masks": "tree_edge,tree_category,slr", **EDGES}),
 }
 ALL = {**VARIANTS, **{system: (system, {}) for system in ROBERTAS}}
 ALL["supertags_roberta"] = ("gated_syntax_roberta", systems.SUPERTAGS)

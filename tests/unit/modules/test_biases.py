@@ -25,6 +25,7 @@ from fairseq_syntax.modules.biases import (
     SyntacticLocalRange,
     SyntaxAwareLocalAttention,
     SyntaxBias,
+    TreeCategory,
     TreeEdge,
     TreeHeight,
     TreePath,
@@ -296,6 +297,21 @@ def test_golden_edges_of_a_tree_with_subwords_and_labels_that_the_model_does_not
     assert torch.equal(found[0], edges_drawn(golden, labels))
 
 
+def test_golden_edges_of_neighbours_in_a_constituent():
+    """(S (NP The re@@ flects) <symbol> (VP runs)), then a tree of its own, then </s>; the model knows NP alone."""
+    word, category = torch.tensor([[0, 1, 1, 2, 3, 4, 5]]), torch.tensor([[1, 2, 2, 0, 3, 3, 0]])
+    golden = [
+        [UNKNOWN, 1, 1, *[UNKNOWN] * 4],
+        [4, *[UNKNOWN] * 6],
+        [4, *[UNKNOWN] * 6],
+        [UNKNOWN] * 7,
+        [*[UNKNOWN] * 5, 2, UNKNOWN],
+        [*[UNKNOWN] * 4, 5, *[UNKNOWN] * 2],
+        [UNKNOWN] * 7,
+    ]
+    assert TreeCategory(labels=("</s>", "NP")).bias(word, category).numbers[0].tolist() == golden
+
+
 def test_kinds_of_edges_are_paths_of_one_or_two_steps():
     """On random trees: steps up and down, as the buckets of tree_path number them on either side."""
     random = Random(5)
@@ -376,7 +392,7 @@ ALL = [
     *(SyntacticLocalRange(form=form) for form in ("soft", "hard", "strict")),
     *(SyntacticDependencyOfInterest(subwords=subwords) for subwords in ("share", "first")),
     *(SyntaxAwareLocalAttention(distance=1), ParentScaling(), RelativePosition(), WordBoundary()),
-    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS)),
+    *(TreePath(), TreeHeight(), TreeEdge(labels=LABELS), TreeCategory(labels=LABELS)),
 ]
 
 

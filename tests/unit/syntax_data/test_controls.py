@@ -17,7 +17,7 @@ from syntax_data.controls import KINDS, Control, SentencePool, control_heads, co
 from syntax_data.controls.noise import noisy_heads, noisy_tree
 from syntax_data.controls.shuffled import MOST, NO_OTHER
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.categories import word_categories
+from syntax_data.trees.categories import shared_categories, word_categories
 from syntax_data.trees.conllu import format_conllu, parse_conllu
 from syntax_data.trees.tree import DependencyTree, NoParse, Tree, sentence_sizes
 
@@ -147,6 +147,7 @@ def test_dummy_tags_are_one_for_each_form_and_the_parses_stay():
         (tree,), heads = Control.read(name).parses(*own, text=text, pool=None)
         assert (brackets(tree), heads.heads) == (brackets(own[0][0]), own[1].heads)
         found.append([heads.upos, heads.deprel, word_categories([tree])])
+        assert {*shared_categories([tree])} == {found[-1][2][0], "_"}  # both brackets begin with this word
     assert found[0] == found[1]
     for labels, other, count in zip(found[0], found[2], (17, 37, 26), strict=True):
         assert labels[:300] == labels[300:600] == labels[600:]
@@ -236,7 +237,7 @@ def test_shuffled_takes_the_other_line_whole():
     tree = Tree("S", [Tree("N", [Tree("T", ["x"])]), Tree("N-1", ["z", "y"])])
     pool.add(2, [tree], DependencyTree(list("xzy"), [0, 3, 1], columns))
     trees, heads = Control.read("shuffled").parses(*own, text="", pool=pool)
-    assert [bracketed(tree) for tree in trees] == ["(X (N (X a)) (X (N (X b)) (N (X c))))"]
+    assert [bracketed(tree) for tree in trees] == ["(S (N (X a)) (N-1 (N (X b)) (N (X c))))"]
     assert (heads.tokens, heads.heads, heads.sentences, heads.depth) == (list("abc"), [0, 3, 1], 1, 3)
     assert heads.deprel == ["root", "obj", "det"]
     assert heads.upos == ["_"] * 3

@@ -16,11 +16,11 @@ from syntax_data.features.feature import Rows
 from syntax_data.text.subwords import subword_reader
 from syntax_data.text.symbols import SymbolPattern
 from syntax_data.trees.brackets import parse_brackets
-from syntax_data.trees.categories import word_categories
+from syntax_data.trees.categories import shared_categories, word_categories
 from syntax_data.trees.tree import DependencyTree, NoParse
 
 subword_nmt, sentencepiece, byte_bpe = map(subword_reader, ("subword_nmt", "sentencepiece", "byte_bpe"))
-LABELS = ("</s>", "a", "b", "N", "T", "U")
+LABELS = ("</s>", "_", "a", "b", "N", "T", "U")
 SETTINGS = Settings()
 WITH_SYMBOLS = Settings(symbols="<t>")
 
@@ -34,7 +34,7 @@ def sentence(random: Random, words: int, settings: Settings = SETTINGS):
     leaves = tree.leaves()
     subwords = [s for leaf in leaves for s in random.choice([[leaf], [f"{leaf[0]}@@", leaf[1:]]])]
     heads = [random.randint(1, i) if i else 0 for i in range(words)]
-    columns = [[*"___", random.choice(LABELS[1:3]), *"___", random.choice(LABELS[1:3]), *"__"] for _ in range(words)]
+    columns = [[*"___", random.choice("ab"), *"___", random.choice("ab"), *"__"] for _ in range(words)]
     parses = {"trees": [tree], "conllu": DependencyTree(leaves, heads, columns)}
     for at in range(len(subwords), -1, -1) if settings.symbols else ():
         if not subwords[:at] or not subwords[at - 1].endswith("@@"):
@@ -105,6 +105,19 @@ def test_a_category_is_that_of_the_constituent_above_the_part_of_speech(trees, e
 
 
 @pytest.mark.parametrize(
+    ("trees", "expected"),
+    [
+        ("(ROOT (S (NP-SBJ-1 (PRP He)) (VP (VBZ saw) (NP=2 (DT the) (NN dog))) (. .)))", "S VP NP S _"),
+        ("(TOP (S (NP a b) (VP c)))", "NP S _"),
+        ("(NN dog) (S (S (NP (NP (NNS cats)))) (X and) us)", "_ S S _"),
+        ("(S a (S b (S c d)))", "S S S _"),
+    ],
+)
+def test_a_shared_category_is_that_of_the_smallest_constituent_of_two_neighbours(trees, expected):
+    assert shared_categories(parse_brackets(trees, path="x", line=1)) == expected.split()
+
+
+@pytest.mark.parametrize(
     ("control", "expected"),
     [(None, [1, 1, 1, 2, 0]), ("flat", [1, 1, 1, 2, 0]), ("noise:100", [1, 1, 1, 2, 0]), ("no-parse", [])],
 )
@@ -112,9 +125,12 @@ def test_words_keep_their_categories_under_other_trees(control, expected):
     subwords = subword_nmt(["the", "d@@", "og", "barks"])
     (tree,) = parse_brackets("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", path="x", line=1)
     made = align_sentence("the d@@ og barks", subwords, {"trees": [tree]}, settings=Settings(control=control))
-    assert FEATURES["category"].of(made, ["</s>", "NP", "VP"].index) == expected
+    labels = ["</s>", "NP", "VP", "S", "_"]
+    assert FEATURES["category"].of(made, labels.index) == expected
+    assert FEATURES["shared_category"].of(made, labels.index) == ([1, 3, 3, 4, 0] if expected else [])
 
 
+LABELS_OF_WORDS = ("deprel", "upos", "category", "shared_category", "case", "position")
 MASKS = {
     "slr": lambda f: SyntacticLocalRange(form="hard").log_mask(f["distance"]),
     "sdoi": lambda f: SyntacticDependencyOfInterest().log_mask(f["word"], f["head"]),
@@ -132,7 +148,7 @@ def test_symbols_leave_the_other_words_as_they_are(seed):
     expected, found = all_values(plain), all_values(made)
     of_symbols = {i for symbol in made.symbols for i in symbol}
     others = [i for i in range(len(found["word"])) if i not in of_symbols]
-    for name in ("distance", "deprel", "upos", "category", "case", "position"):
+    for name in ("distance", *LABELS_OF_WORDS):
         assert [found[name][i] for i in others] == expected[name], name
     number = dict(zip((found["word"][i] for i in others), expected["word"], strict=True))
     assert [number[found["word"][i]] for i in others] == expected["word"]
@@ -140,9 +156,7 @@ def test_symbols_leave_the_other_words_as_they_are(seed):
     for symbol in made.symbols:
         (word,) = {found["word"][i] for i in symbol}
         assert word not in number
-        assert {
-            found[name][i] for name in ("head", "deprel", "upos", "category", "case", "position") for i in symbol
-        } == {0}
+        assert {found[name][i] for name in ("head", *LABELS_OF_WORDS) for i in symbol} == {0}
     for name, mask in MASKS.items():
         whole, without = (mask({k: torch.tensor([v]) for k, v in f.items()})[0] for f in (found, expected))
         assert torch.equal(whole[others][:, others], without), name
@@ -208,7 +222,7 @@ def test_features_of_other_subwords_are_those_of_an_alignment_with_them(seed, se
     tree = random_tree(random, random.randint(1, 12))
     leaves = tree.leaves()
     heads = [random.randint(1, i) if i else 0 for i in range(len(leaves))]
-    labels = [[*"___", random.choice(LABELS[1:3]), *"___", random.choice(LABELS[1:3]), *"__"] for _ in leaves]
+    labels = [[*"___", random.choice("ab"), *"___", random.choice("ab"), *"__"] for _ in leaves]
     parses = {"trees": [tree], "conllu": DependencyTree(leaves, heads, labels)}
     size = 1 if settings.symbols else 1 + seed % 2
     words = [leaves[i : i + size] for i in range(0, len(leaves), size)]
