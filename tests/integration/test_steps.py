@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 import commands
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
@@ -94,6 +95,21 @@ def test_several_subsets_count_as_one(measure):
     assert both[0]["sentences"]["loss, valid and test"] == expected
     bits, tokens = (sum(column) for column in zip(*expected, strict=True))
     assert both[1]["loss, valid and test"] == pytest.approx(bits / tokens, abs=1e-4)
+
+
+def test_pairs_are_right_where_the_loss_of_the_right_line_is_smaller(script, monkeypatch):
+    monkeypatch.syspath_prepend(EXPERIMENTS / "measures")
+    of_subsets = {"right": [1.0, 2.0, 3.0, 1.5], "wrong": [2.0, 2.0, 1.0, 9.0], "short": [1.0]}
+
+    def losses(path, data, subsets):
+        assert (path, data) == (Path("model/checkpoint.pt"), "data")
+        return torch.tensor([of_subsets[name] for name in subsets])
+
+    monkeypatch.setattr("loss.losses", losses)
+    run = partial(script, "pair_accuracy.py", "model", "data", "--pairs")
+    assert run("order:right,wrong", "other:wrong,right") == [{"accuracy, order": 50, "accuracy, other": 25}]
+    with pytest.raises(ValueError, match="--pairs order:right,short: expected subsets of as many lines, found 4 and 1"):
+        run("order:right,short")
 
 
 def test_contrastive_accuracy_is_that_of_forced_decoding(

@@ -34,8 +34,8 @@ def make_notes(
         f"metric on a test set ({count} in {first}).": count,
         f"A difference of {', '.join(found)} has {POWER:.0%} power (t-test over seeds, median of the comparisons): "
         "smaller ones have less.": found,
-        "Primary comparisons were named in the recipe before anything was trained; their p is adjusted by Holm's "
-        "method for them alone. All others are exploratory.": settings["primary"],
+        "Primary comparisons are those that the recipe names; their p is adjusted by Holm's method for them alone. All "
+        "others are exploratory.": settings["primary"],
         "within ±: yes where the 90% interval is within the smallest difference that matters (two one-sided tests at "
         "5%). Where it is not, no significant difference is not the same as no difference.": settings["equivalence"],
         f"Without an interval: {'; '.join(reasons)}.": reasons,

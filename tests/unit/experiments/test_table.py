@@ -263,7 +263,7 @@ def test_primary_comparisons_come_first_and_are_adjusted_for_alone(tables, monke
     within = {name: cells(against, LABELS[name])["within ±5"] for name in of}
     assert within == {name: "yes" if found.is_within(5) else "no" for name, found in of.items()}
     assert {*within.values()} == {"yes", "no"}
-    assert "Primary comparisons were named in the recipe before anything was trained" in markdown
+    assert "Primary comparisons are those that the recipe names" in markdown
 
 
 def test_a_primary_metric_of_sentences_is_resampled(tables):
