@@ -1,6 +1,6 @@
 """Operations and waits of a model on its device, counted and not timed: fairseq's own `transformer` and ours.
 
-    python benchmarks/operations.py [--layers 6] [--papers] [--device gpu]
+    python benchmarks/operations.py [--layers 6] [--papers | --parts] [--device gpu]
 
 Small operations cost a GPU their launch, at any size; and reading a number from it waits for all operations that
 were asked for before. Both can be counted without a GPU:
@@ -41,7 +41,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairseq_syntax.compat import foreach_adam
 from fairseq_syntax.modules import numerics
 from fairseq_syntax.testing import CopiesOfDevice
-from random_models import PAPERS, SYSTEMS, Size, System, be_quiet, random_batch
+from random_models import PAPERS, PARTS, SYSTEMS, Size, System, be_quiet, random_batch
 
 #: They launch nothing: memory is taken, or a tensor viewed.
 NOT_LAUNCHED = {
@@ -278,13 +278,15 @@ def table(counted: Mapping[str, Counts]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=6, help="of the encoder, and as many of the decoder (default: 6)")
-    parser.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    families = parser.add_mutually_exclusive_group()
+    families.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    families.add_argument("--parts", action="store_true", help="positions, word boundaries, trees, each use of labels")
     parser.add_argument(
         "--device", choices=IMPLEMENTATIONS, default="gpu", help="what it is asked (default: %(default)s)"
     )
     args = parser.parse_args()
     be_quiet()
-    chosen = with_implementations(PAPERS if args.papers else SYSTEMS, args.device)
+    chosen = with_implementations(PAPERS if args.papers else PARTS if args.parts else SYSTEMS, args.device)
     with tempfile.TemporaryDirectory() as folder, device(args.device):
         os.chdir(folder)
         print(table({name: count(of, args.layers) for name, of in chosen.items()}))

@@ -37,13 +37,15 @@ SYSTEMS = {
     "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
 }
 _LABELS = f"'{' '.join(LABELS)}'"
+_OF_LABELS = f"--upos-labels {_LABELS} --deprel-labels {_LABELS}"
+_EDGES = "--arch tree_bias_transformer --syntax-masks tree_path,tree_height,tree_edge"
 #: Systems of the other papers, and ours with labels.
 PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
     "word boundaries": "--arch word_position_transformer",
     "tree biases": "--arch tree_bias_transformer",
-    "labels": f"--arch tree_label_transformer --upos-labels {_LABELS} --deprel-labels {_LABELS}",
+    "labels": f"--arch tree_label_transformer {_OF_LABELS}",
     "Distance": "--arch distance_transformer",
     "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",
     "SLA": "--arch sla_transformer",
@@ -51,6 +53,17 @@ PAPERS = {
     "infused": f"--arch syntax_infused_transformer --feature-merge sum --upos-labels {_LABELS}",
     "LISA": "--arch lisa_transformer --criterion label_smoothed_cross_entropy_with_syntax",
     "SEPREM": "--arch seprem_transformer --criterion label_smoothed_cross_entropy_with_syntax",
+}
+_SUPERTAGS = f"--feature-embeddings upos,deprel --feature-merge sum --supertags {_OF_LABELS}"
+#: What a system gets from one to the next: positions, word boundaries, trees, and each use of labels.
+PARTS = {
+    **{name: PAPERS[name] for name in ("transformer", "relative position", "word boundaries", "tree biases")},
+    "… edges": f"{_EDGES} {_OF_LABELS}",
+    "… edges, values": f"{_EDGES} --tree-edge-values {_OF_LABELS}",
+    "… supertags": f"--arch tree_bias_transformer {_SUPERTAGS}",
+    "… supertags, keys": f"--arch tree_bias_transformer {_SUPERTAGS} --feature-keys",
+    "labels": PAPERS["labels"],
+    "tree HMM": "--arch tree_hmm_transformer",
 }
 #: RoBERTa, fairseq's and with each system's encoder.
 ROBERTAS = {

@@ -1,6 +1,6 @@
 """Speed and memory of models with syntax: fairseq's own `transformer` or `roberta` and ours, side by side.
 
-    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --roberta] [--syntax-dropout 0] [--cpu]
+    python benchmarks/speed.py [--sizes 64,128,512] [--papers | --parts | --roberta] [--syntax-dropout 0] [--cpu]
 
 No data is needed: random tokens under random trees, in batches of sentences of like lengths, or of pairs of sentences
 in any order, the same for all models of a size. Everything is measured in one run, in turn, step by step; medians. With
@@ -40,6 +40,7 @@ from fairseq_syntax.modules.syntax_batch import SPECIAL, SyntaxBatch
 from fairseq_syntax.tasks.cpu_memory import keep_freed_memory
 from random_models import (
     PAPERS,
+    PARTS,
     ROBERTAS,
     SYSTEMS,
     Classifier,
@@ -201,6 +202,7 @@ def main() -> None:
     parser.add_argument("--sizes", help="embed dims, with commas between (default: all)")
     families = parser.add_mutually_exclusive_group()
     families.add_argument("--papers", action="store_true", help="the systems of the other papers")
+    families.add_argument("--parts", action="store_true", help="positions, word boundaries, trees, each use of labels")
     families.add_argument("--roberta", action="store_true", help="RoBERTa with the systems' encoders")
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="beside stock (default: all)")
     parser.add_argument(
@@ -218,7 +220,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     kind = Classifier if args.roberta else System
-    chosen = ROBERTAS if args.roberta else PAPERS if args.papers else SYSTEMS
+    chosen = ROBERTAS if args.roberta else PAPERS if args.papers else PARTS if args.parts else SYSTEMS
     if unknown := {*(args.systems or ())} - chosen.keys():
         parser.error(f"--systems: expected some of {', '.join(chosen)}, found {min(unknown)}")
     stock = next(iter(chosen))
@@ -237,7 +239,7 @@ def main() -> None:
             compare(kind, chosen, size, args.repeats, args.cpu)
         if args.roberta:
             examples(chosen, args.repeats)
-        elif not args.papers:
+        elif not (args.papers or args.parts):
             growth(chosen, sizes[min(1, len(sizes) - 1)], args.repeats, args.cpu)
 
 
