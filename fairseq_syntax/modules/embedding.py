@@ -186,7 +186,8 @@ class InfusedEmbedding(nn.Embedding):
     @property
     def features(self) -> tuple[str, ...]:
         """The features that it needs."""
-        return (*self.labels, *(("word", "head") if self.supertags is not None else ()))
+        of_supertags = ("word", "head") if self.supertags is not None else ()
+        return (*self.labels, *of_supertags, *(["distance"] if "shared_category" in self.labels else []))
 
     def forward(self, tokens: Tensor, of_features: Tensor | None = None) -> Tensor:
         """Embed tokens, ``(batch, n)``, and join t of :meth:`of_features`: ``(batch, n, embed_dim)``."""

@@ -288,7 +288,7 @@ class TableOf:
 
 @dataclass(frozen=True)
 class Primary:
-    """The comparisons that decide, named before anything is trained: by system the baselines, in one metric.
+    """The comparisons that decide, to be named before anything is trained: by system the baselines, in one metric.
 
     p is adjusted for these alone, by Holm's method. All others are exploratory.
     """

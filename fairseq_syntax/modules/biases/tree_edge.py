@@ -95,11 +95,11 @@ class TreeCategory(TableBias):
     """A learned bias between neighbouring words by the category of the smallest constituent that they share.
 
     It is b_h[i, j] = T_h[r(i, j)] as that of ``tree_edge``, and likewise with values; all subwords of two words have
-    it, but ``</s>`` and symbols have none. Buckets of L labels: label for a j in the next word, L + 1 + label in the
-    previous one, the last label the unknown one.
+    it, but ``</s>`` and symbols have none. Neighbours in two sentences of the line have the label ``_``. Buckets of L
+    labels: label for a j in the next word, L + 1 + label in the previous one, the last label the unknown one.
     """
 
-    features = ("word", "shared_category")
+    features = ("word", "shared_category", "distance")  # distance alone for subwords that are drawn
 
     values: bool = option(False, help="under tree_category, attention sums a learned vector of it beside each value")
     #: The labels that the model knows, in the order of their numbers.
@@ -109,7 +109,7 @@ class TreeCategory(TableBias):
         return dataclasses.replace(self, labels=tuple(labels.get("shared_category", self.labels)))
 
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
-        word, category = features
+        word, category, _ = features
         is_word = category > 0
         following = (word.unsqueeze(2) + 1 == word.unsqueeze(1)) & is_word.unsqueeze(2) & is_word.unsqueeze(1)
         label = category.clamp(min=0, max=len(self.labels)).unsqueeze(2)

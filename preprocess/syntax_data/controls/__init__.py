@@ -17,9 +17,10 @@ control               instead of a sentence's tree and heads                    
 ====================  ==========================================================================  =================
 
 Words stay, and so do their parts of speech, relations and categories, but for ``random-tags``, ``dummy-tags``, and
-``shuffled``, whose relations and categories are the other sentence's. A random draw depends on the sentence's text,
-under ``dummy-tags`` on the word's form, and on the number after an ``@`` at the end of the control (``random@2``):
-another number, other draws.
+``shuffled``, whose relations and categories are the other sentence's. Categories that words share are those of the
+control's trees; under ``dummy-tags`` each constituent has its first word's. A random draw depends on the sentence's
+text, under ``dummy-tags`` on the word's form, and on the number after an ``@`` at the end of the control
+(``random@2``): another number, other draws.
 """
 
 from syntax_data.controls.control import KINDS, Control

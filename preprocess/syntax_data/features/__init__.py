@@ -35,14 +35,14 @@ Another feature is a subclass of :class:`Feature` in a file of its own or of its
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter, methodcaller
+from operator import methodcaller
 
 import numpy as np
 
 from syntax_data.features.dependencies import Head
 from syntax_data.features.distance import Distance
 from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
-from syntax_data.features.labels import Category, WordLabel
+from syntax_data.features.labels import Category, SharedCategory, WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
 from syntax_data.trees.tree import WORD_LABEL
@@ -78,8 +78,8 @@ FEATURES = _Features(
         Head(),
         WordLabel("deprel", lambda tree: tree.deprel),
         WordLabel("upos", lambda tree: tree.upos),
-        Category("category", attrgetter("categories")),
-        Category("shared_category", attrgetter("shared_categories")),
+        Category(),
+        SharedCategory(),
         Case(),
         Position(),
     )
@@ -111,7 +111,8 @@ def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.nd
 def resegment(features: Mapping[str, np.ndarray], first_in: np.ndarray) -> dict[str, np.ndarray]:
     """Spread features, ``(n,)`` or ``(0,)``, over other subwords of the same text.
 
-    ``head`` needs ``word`` beside it. Raises as :func:`truncate`.
+    ``head`` needs ``word`` beside it, and ``shared_category`` needs ``distance`` where words may get no subword. Raises
+    as :func:`truncate`.
 
     Args:
         first_in: the subword of the n in which the first character of each of the k others is, ``(k,)``, never falling;

@@ -89,7 +89,7 @@ def align_sentence(
     if isinstance(aligned.trees, list) and isinstance(labelled, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
         aligned.categories = word_categories(labelled)
-        aligned.shared_categories = shared_categories(labelled)
+        aligned.shared_categories = shared_categories(aligned.trees)
     return aligned
 
 

@@ -6,6 +6,7 @@ Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,15 +57,47 @@ class WordLabel(LabelFeature):
 
 
 class Category(LabelFeature):
-    """Labels of constituents, one for each word of the trees (:mod:`syntax_data.trees.categories`)."""
+    """Categories of the constituents right above the words' parts of speech.
 
+    See :func:`syntax_data.trees.categories.word_categories`.
+    """
+
+    name = "category"
     source = TREES.name
     labels = ()
 
-    def __init__(self, name: str, of_leaves: Callable[[AlignedSentence], Sequence[str] | None]):
-        self.name = name
-        self.of_leaves = of_leaves
+    def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
+        categories = sentence.categories
+        return [] if categories is None else [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]
+
+
+class SharedCategory(LabelFeature):
+    """Categories of the smallest constituents that words share with the next word that has a subword.
+
+    See :func:`syntax_data.trees.categories.shared_categories`.
+    """
+
+    name = "shared_category"
+    source = TREES.name
+    labels = ()
 
     def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        categories = self.of_leaves(sentence)
-        return [] if categories is None else [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]
+        categories, distances = sentence.shared_categories, sentence.distances
+        if categories is None or distances is None:
+            return []
+        leaves = sentence.word_of_leaf
+        # Over words without a subword it is that of the greatest distance.
+        boundary = {a: max(range(a, b), key=distances.__getitem__) for a, b in pairwise(dict.fromkeys(leaves))}
+        return [*(number(categories[boundary[leaf]] if leaf in boundary else "_") for leaf in leaves), 0]
+
+    def resegmented(self, values: np.ndarray, first_in: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """As :meth:`values`, over words in which no subword begins; needs ``distance`` for these."""
+        if (distance := features.get("distance")) is None:
+            return values[first_in]
+        labels, following = np.empty_like(values, shape=len(first_in)), values[-1]
+        for k, (start, end) in reversed([*enumerate(pairwise([*first_in, len(values)]))]):
+            inside = distance[start:end]
+            if inside.any():  # else the next subword is of the same word
+                following = values[start + inside.argmax()]
+            labels[k] = following
+        return labels

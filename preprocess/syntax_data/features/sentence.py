@@ -23,7 +23,8 @@ class AlignedSentence:
         parses: by the name of their format, as far as they are wanted; :class:`NoParse` with the reason if there is
             none.
         distances: between the leaves; ``None`` without trees.
-        categories, shared_categories: of the leaves; ``None`` without trees.
+        categories: of the leaves, under most controls the parser's; ``None`` without trees.
+        shared_categories: of the leaves; ``None`` without trees.
         mismatches: for each kind of parse of another text, the difference; its parse is ``NoParse("mismatch")``.
         symbols: the subwords of each symbol, in order, numbered among all of the sentence.
     """

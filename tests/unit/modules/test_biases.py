@@ -309,7 +309,7 @@ def test_golden_edges_of_neighbours_in_a_constituent():
         [*[UNKNOWN] * 4, 5, *[UNKNOWN] * 2],
         [UNKNOWN] * 7,
     ]
-    assert TreeCategory(labels=("</s>", "NP")).bias(word, category).numbers[0].tolist() == golden
+    assert TreeCategory(labels=("</s>", "NP")).bias(word, category, word).numbers[0].tolist() == golden
 
 
 def test_kinds_of_edges_are_paths_of_one_or_two_steps():

@@ -119,15 +119,25 @@ def test_a_shared_category_is_that_of_the_smallest_constituent_of_two_neighbours
 
 @pytest.mark.parametrize(
     ("control", "expected"),
-    [(None, [1, 1, 1, 2, 0]), ("flat", [1, 1, 1, 2, 0]), ("noise:100", [1, 1, 1, 2, 0]), ("no-parse", [])],
+    [(None, "NP S _"), ("flat", "X X _"), ("random", "X X _"), ("no-parse", "")],
 )
-def test_words_keep_their_categories_under_other_trees(control, expected):
+def test_words_keep_their_categories_under_other_trees_and_share_those_of_these(control, expected):
     subwords = subword_nmt(["the", "d@@", "og", "barks"])
     (tree,) = parse_brackets("(S (NP (DT the) (NN dog)) (VP (VBZ barks)))", path="x", line=1)
     made = align_sentence("the d@@ og barks", subwords, {"trees": [tree]}, settings=Settings(control=control))
-    labels = ["</s>", "NP", "VP", "S", "_"]
-    assert FEATURES["category"].of(made, labels.index) == expected
-    assert FEATURES["shared_category"].of(made, labels.index) == ([1, 3, 3, 4, 0] if expected else [])
+    labels = ["</s>", "NP", "VP", "S", "X", "_"]
+    assert FEATURES["category"].of(made, labels.index) == ([1, 1, 1, 2, 0] if expected else [])
+    numbers = [*map(labels.index, expected.split())]
+    assert FEATURES["shared_category"].of(made, labels.index) == (numbers and [numbers[0], numbers[1], *numbers[1:], 0])
+
+
+def test_a_word_without_a_subword_is_in_the_category_that_its_neighbours_share():
+    (tree,) = parse_brackets("(S (NP a (X b \u200b)) (VP c d))", path="x", line=1)
+    made = align_sentence(
+        "▁a ▁b ▁c ▁d", sentencepiece(["▁a", "▁b", "▁c", "▁d"]), {"trees": [tree]}, settings=Settings()
+    )
+    labels = ["</s>", "NP", "VP", "S", "X", "_"]
+    assert FEATURES["shared_category"].of(made, labels.index) == [1, 3, 2, 5, 0]
 
 
 LABELS_OF_WORDS = ("deprel", "upos", "category", "shared_category", "case", "position")
