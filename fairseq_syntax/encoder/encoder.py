@@ -31,6 +31,7 @@ from fairseq_syntax.modules.tree_moves import parent_positions
 FEATURE_KEYS = "feature_keys"
 #: Where it has the position that each depends on, ``(batch, n)``.
 PARENTS = "parents"
+WORDS = "words"
 
 
 class SyntaxTransformerEncoder(TransformerEncoderBase):
@@ -210,6 +211,7 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
             out[FEATURE_KEYS] = [self.feature_keys(self.embed_scale * of_features).transpose(0, 1)]
         if self.options.decoder.tree_hmm:
             out[PARENTS] = [parent_positions(features["word"], features["head"], padding)]
+            out[WORDS] = [features["word"]]
         if run.statistics is not None:
             self.gate_statistics.end_pass(run.statistics)
         return out | {
@@ -223,10 +225,10 @@ class SyntaxTransformerEncoder(TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """As fairseq's, with the part of keys that comes from features, and parents."""
+        """As fairseq's, with the part of keys that comes from features, parents and words."""
         more = {
             name: [x.index_select(dim, new_order) for x in encoder_out[name]]
-            for name, dim in ((FEATURE_KEYS, 1), (PARENTS, 0))
+            for name, dim in ((FEATURE_KEYS, 1), (PARENTS, 0), (WORDS, 0))
             if name in encoder_out
         }
         return super().reorder_encoder_out(encoder_out, new_order) | more

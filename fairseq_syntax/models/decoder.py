@@ -10,7 +10,7 @@ from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS
+from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS, WORDS
 from fairseq_syntax.encoder.layer import wrapped
 from fairseq_syntax.models.tree_hmm import TreeHmm
 from fairseq_syntax.modules.numerics import no_autocast
@@ -92,8 +92,8 @@ class TreeHmmDecoder(TransformerDecoderBase):
         if features_only:
             return x, extra
         assert encoder_out is not None
-        (parent,), (source,) = encoder_out[PARENTS], encoder_out["encoder_embedding"]
+        (source,), (parent,), (word,) = (encoder_out[name] for name in ("encoder_embedding", PARENTS, WORDS))
         tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
         with no_autocast(source.device):
-            q = self.tree_hmm(tokens, source, parent, self.output_layer, incremental_state)
+            q = self.tree_hmm(tokens, source, parent, word, self.output_layer, incremental_state)
             return self.tree_hmm.log_mixture(x, q, self.embed_tokens(tokens)), extra

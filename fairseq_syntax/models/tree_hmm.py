@@ -22,11 +22,34 @@ _LEAST_JUMP = 1e-9
 _STATE = "tree_hmm"
 
 
+class SubwordContext(nn.Module):
+    """Adds the rest of its word to a subword's embedding, x_j + W·relu(L·Σ_{i before j} x_i + R·Σ_{i after j} x_i).
+
+    The sums are over other subwords of the word, so one that is a word keeps its embedding. W is 0 at first.
+
+    Args:
+        dim: width of embeddings.
+    """
+
+    def __init__(self, dim: int):
+        super().__init__()
+        self.others = nn.Linear(dim, 2 * dim, bias=False)
+        self.out = nn.Linear(dim, dim, bias=False)
+        nn.init.normal_(self.others.weight, std=dim**-0.5)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, x: Tensor, word: Tensor) -> Tensor:
+        """Return embeddings, ``(batch, n, dim)``, of those and of each subword's word, ``(batch, n)``."""
+        same = ((word.unsqueeze(2) == word.unsqueeze(1)) & (word >= 0).unsqueeze(2)).to(x.dtype)
+        before, after = self.others(x).chunk(2, dim=2)
+        return x + self.out((same.tril(-1) @ before + same.triu(1) @ after).relu())
+
+
 class TreeHmm(nn.Module):
     """Hidden Markov model of the target (Vogel et al. 1996), in which :class:`TreeMoves` are the transitions.
 
-    State is the source word that a target token is emitted from, by a lexicon p(y | j); ``</s>`` alone emits ``</s>``,
-    and is where a translation begins:
+    State is the source subword that a target token is emitted from, by a lexicon p(y | j), which knows the subword's
+    word (:class:`SubwordContext`); ``</s>`` alone emits ``</s>``, and is where a translation begins:
 
         q(y_{t+1} | y_1 … y_t) = Σ_j A_t(j) p(y_{t+1} | j),  A_t = (1 - ε) P_t M + ε/n,  P_t(i) ∝ A_{t-1}(i) p(y_t | i)
 
@@ -49,6 +72,7 @@ class TreeHmm(nn.Module):
         self.pad = pad
         self.moves = nn.ModuleList(TreeMoves(source_dim, backward=backward) for backward in (False, True))
         self.lexicon = nn.Linear(source_dim, output_dim, bias=False)
+        self.context = SubwordContext(source_dim)
         self.jump = nn.Parameter(torch.zeros(()))
         self.share = nn.Linear(target_dim, 1)
         nn.init.zeros_(self.share.weight)
@@ -59,6 +83,7 @@ class TreeHmm(nn.Module):
         tokens: Tensor,
         source: Tensor,
         parent: Tensor,
+        word: Tensor,
         output_layer: Callable[[Tensor], Tensor],
         incremental_state: dict[str, Any] | None = None,
     ) -> Tensor:
@@ -69,11 +94,13 @@ class TreeHmm(nn.Module):
                 ``</s>``, and at padding, it begins again.
             source: embeddings, ``(batch, n, source_dim)``.
             parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`.
+            word: feature, ``(batch, n)``.
             output_layer: from ``(batch, n, output_dim)`` to scores of the vocabulary.
             incremental_state: keeps A_t, M and the lexicon.
         """
         state: dict[str, Tensor] = (incremental_state or {}).get(_STATE, {})
         real, at_end = parent != UNKNOWN, parent == torch.arange(parent.shape[1], device=parent.device)
+        source = source if state else self.context(source, word)
         lexicon = state["lexicon"] if state else self._lexicon(output_layer(self.lexicon(source)))
         moves = state["moves"] if state else torch.stack([of(source, parent) for of in self.moves], dim=1)
         emissions = lexicon.gather(2, tokens.unsqueeze(1).expand(-1, lexicon.shape[1], -1))

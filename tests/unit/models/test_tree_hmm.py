@@ -10,7 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 import small
 import systems
-from fairseq_syntax.encoder.encoder import PARENTS
+from fairseq_syntax.encoder.encoder import PARENTS, WORDS
 from fairseq_syntax.models.decoder import TreeHmmDecoder
 from fairseq_syntax.modules.numerics import UNKNOWN
 from fairseq_syntax.modules.tree_moves import TreeMoves, parent_positions
@@ -159,20 +159,33 @@ def test_moves_are_the_sum_of_all_silent_ways(backward):
         assert not found[:, n:].any()
 
 
+def in_words(net: torch.nn.Module, x: torch.Tensor, word: list[int]) -> torch.Tensor:
+    """Embeddings of subwords and of the others of their words, by loops."""
+    left, right = net.others.weight.chunk(2)
+    found = x.clone()
+    for j, of_j in enumerate(word):
+        others = [i for i, of_i in enumerate(word) if i != j and of_i == of_j >= 0]
+        hidden = sum((left if i < j else right) @ x[i] for i in others)
+        found[j] += net.out.weight @ hidden.relu() if others else 0.0
+    return found
+
+
 def test_probabilities_are_those_of_the_definition():
     """By loops over tokens and states."""
     net, net_input, tokens = model(), systems.batch(left_pad=True), output_tokens(4)
     out = encoder_out(net, net_input)
     hmm = net.decoder.tree_hmm
     hmm.jump.data.fill_(-0.5)
-    source, parents = out["encoder_embedding"][0], out[PARENTS][0]
-    found = hmm(tokens, source, parents, net.decoder.output_layer)
+    hmm.context.out.weight.data.normal_(generator=torch.Generator().manual_seed(2))
+    words, parents = out[WORDS][0], out[PARENTS][0]
+    source = out["encoder_embedding"][0]
+    found = hmm(tokens, source, parents, words, net.decoder.output_layer)
     torch.testing.assert_close(found.sum(dim=2), torch.ones(4, 6))
     jump = torch.tensor(-2.0).sigmoid()
     eos = small.dictionary().eos()
     for b in range(4):
         real = parents[b] != UNKNOWN
-        n, x = int(real.sum()), source[b][real]
+        n, x = int(real.sum()), in_words(hmm.context, source[b][real], words[b][real].tolist())
         scores = net.decoder.output_projection(hmm.lexicon(x))
         scores[:-1, eos] = -torch.inf
         lexicon = scores.softmax(dim=1)
