@@ -16,7 +16,7 @@ from syntax_data.text.alignment import AlignmentError, Subwords, align
 from syntax_data.text.subwords import read_markers, subword_kind
 from syntax_data.text.symbols import symbol_pattern
 from syntax_data.trees.bad_parses import ON_BAD_PARSE
-from syntax_data.trees.categories import shared_categories, word_categories
+from syntax_data.trees.categories import word_categories
 from syntax_data.trees.formats import CONLLU, FORMATS, TREES, ParseFormat
 from syntax_data.trees.tree import NoParse
 
@@ -89,7 +89,6 @@ def align_sentence(
     if isinstance(aligned.trees, list) and isinstance(labelled, list):
         aligned.distances = syntactic_distances(aligned.trees, binarize=settings.binarize_trees)
         aligned.categories = word_categories(labelled)
-        aligned.shared_categories = shared_categories(aligned.trees)
     return aligned
 
 

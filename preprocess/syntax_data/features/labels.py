@@ -12,6 +12,7 @@ import numpy as np
 
 from syntax_data.features.feature import Feature, Rows, Wrong
 from syntax_data.features.sentence import AlignedSentence
+from syntax_data.trees.categories import shared_categories
 from syntax_data.trees.formats import CONLLU, TREES
 from syntax_data.trees.tree import DependencyTree
 
@@ -82,10 +83,9 @@ class SharedCategory(LabelFeature):
     labels = ()
 
     def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        categories, distances = sentence.shared_categories, sentence.distances
-        if categories is None or distances is None:
+        if not isinstance(sentence.trees, list) or (distances := sentence.distances) is None:
             return []
-        leaves = sentence.word_of_leaf
+        categories, leaves = shared_categories(sentence.trees), sentence.word_of_leaf
         # Over words without a subword it is that of the greatest distance.
         boundary = {a: max(range(a, b), key=distances.__getitem__) for a, b in pairwise(dict.fromkeys(leaves))}
         return [*(number(categories[boundary[leaf]] if leaf in boundary else "_") for leaf in leaves), 0]

@@ -24,7 +24,6 @@ class AlignedSentence:
             none.
         distances: between the leaves; ``None`` without trees.
         categories: of the leaves, under most controls the parser's; ``None`` without trees.
-        shared_categories: of the leaves; ``None`` without trees.
         mismatches: for each kind of parse of another text, the difference; its parse is ``NoParse("mismatch")``.
         symbols: the subwords of each symbol, in order, numbered among all of the sentence.
     """
@@ -35,7 +34,6 @@ class AlignedSentence:
     parses: dict[str, Any]
     distances: list[int] | None = None
     categories: list[str] | None = None
-    shared_categories: list[str] | None = None
     mismatches: dict[str, AlignmentError] = field(default_factory=dict)
     symbols: list[range] = field(default_factory=list)
 

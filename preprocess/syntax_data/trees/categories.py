@@ -34,17 +34,25 @@ def word_categories(trees: Sequence[Tree]) -> list[str]:
 
 
 def shared_categories(trees: Sequence[Tree]) -> list[str]:
-    """The category of the smallest constituent that each word shares with the next one (Gómez-Rodríguez and Vilares
-    2018, §3.2); ``_`` for the last word of a tree.
+    """The category of the smallest constituent that each word shares with the next one; ``_`` for a tree's last word.
 
-    So the words of (S (NP (DT the) (NN cat)) (VP (VBZ runs))) have NP, S and ``_``.
+    So the words of (S (NP (DT the) (NN cat)) (VP (VBZ runs))) have NP, S and ``_`` (Gómez-Rodríguez and Vilares 2018).
     """
     found = []
     for tree in trees:
-        of_tree = ["_"] * len(tree.leaves())
-        for (first, end), label in tree.brackets().items():  # the outer before the inner
-            of_tree[first : end - 1] = [category(label)] * (end - 1 - first)
-        found += of_tree
+        above: list[Tree] = []
+        shared = 0  # how many of these are above the word before, too
+        for node, step in tree.walk():
+            if isinstance(node, str):
+                if shared:
+                    found.append(category(above[shared - 1].label))
+                shared = len(above)
+            elif step > 0:
+                above.append(node)
+            else:
+                above.pop()
+                shared = min(shared, len(above))
+        found.append("_")
     return found
 
 
