@@ -347,7 +347,7 @@ def _run(recipe: Recipe, name: str, seed: int, prepared: _Prepared, for_training
         return Target("predictions", settings, inputs, label, here, priority=100_000, **cost)
     settings = {
         "generate": _given(recipe.generate),
-        "tests": recipe.tests,
+        "tests": recipe.scored,
         "subwords": recipe.subwords.kind,
         "detokenize": recipe.score.detokenize,
         "tokens": recipe.score.tokenized,
@@ -399,7 +399,7 @@ def _scoring(recipe: Recipe) -> tuple[dict[str, Any], dict[str, str]]:
         asked = {"ignored_label": recipe.score.ignored_label, "kind": recipe.predicts}
         return {"score": asked, "tests": recipe.tests, **recipe.texts}, {}
     own = {name: _command(recipe, asked, f"score.metrics.{name}") for name, asked in recipe.score.metrics.items()}
-    settings = {"score": changed(recipe.score), "tests": recipe.tests, "sacrebleu": version("sacrebleu")}
+    settings = {"score": changed(recipe.score), "tests": recipe.scored, "sacrebleu": version("sacrebleu")}
     settings["own"] = {name: of for name, (of, _) in own.items()}
     return settings | recipe.texts, {name: here for name, (_, here) in own.items()}
 
@@ -456,6 +456,6 @@ def _pictures(recipe: Recipe, runs: Mapping[tuple[str, int], Target], prepared: 
         "labels": recipe.full_labels,
         "pictures": changed(recipe.pictures),
         "score": changed(recipe.score),
-        "tests": recipe.tests,
+        "tests": recipe.scored,
     } | recipe.texts
     return Target("pictures", settings, inputs, f"pictures of {recipe.name}", local)

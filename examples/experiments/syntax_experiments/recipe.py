@@ -243,6 +243,8 @@ class Scoring:
     splits neither further (sacreBLEU's ``none``). Most papers report this kind. It is lower-cased as BLEU is. A
     command is run for each test set and subset (`syntax_experiments.steps.scores.score`).
 
+    `tests`: the first test sets, which are translated and scored; all by default. `measurements` read the others, too.
+
     Classification has scores of its own, ``F1`` without the `ignored_label`.
     """
 
@@ -255,6 +257,7 @@ class Scoring:
     bootstrap: int = 1000
     randomisation: int = 10000
     ignored_label: str | None = None
+    tests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ScoreSettings(tokenize=self.tokenize)
@@ -400,6 +403,11 @@ class Recipe:
         return [name for name in self.corpus.splits if name not in ("train", "valid")]
 
     @property
+    def scored(self) -> list[str]:
+        """The test sets that are translated and scored."""
+        return self.score.tests or self.tests
+
+    @property
     def classifies(self) -> bool:
         """The task is another than translation."""
         return self.task != "translation"
@@ -513,6 +521,7 @@ class Recipe:
             raise ValueError("expected target in the recipe, found none")
         if self.classifies:
             _unused(self.task, "", self, target="", text=Text(), generate={}, pictures=None)
+            _unused(self.task, "score.", self.score, tests=[])
             if self.task in ("span_prediction", "masked_lm"):
                 _unused(self.task, "", self, select={}, subsets={})
                 _unused(self.task, "score.", self.score, ignored_label=None)
@@ -536,6 +545,9 @@ class Recipe:
 
     def _check_names(self) -> None:
         """Raise :class:`ValueError` for a name of a system, metric or split that there is not."""
+        if self.score.tests != self.tests[: len(self.score.tests)]:
+            first = f"expected the first of {', '.join(self.tests)}"
+            raise ValueError(f"score.tests: {first}, found {', '.join(self.score.tests)}")
         of_tables = [name for table in self.of_tables.values() for name in (*table.baselines, *table.systems)]
         metrics = self.score.names
         if self.classifies:

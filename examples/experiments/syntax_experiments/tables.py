@@ -64,7 +64,7 @@ def table_settings(recipe: Recipe) -> dict[str, Any]:
         },
         "seeds": {name: system.seeds or recipe.seeds for name, system in recipe.systems.items()},
         "tables": {title: asdict(table) for title, table in recipe.of_tables.items()},
-        "tests": recipe.tests,
+        "tests": recipe.scored,
         "subsets": list(recipe.subsets),
         "published": recipe.published,
         "compared": recipe.compared,

@@ -64,6 +64,15 @@ def test_a_change_makes_again(plan_of, above, made_again):
     assert {target.kind for target in plan_of(above).targets if target.path not in before} == made_again
 
 
+def test_a_test_set_for_measurements_is_neither_translated_nor_scored(plan_of):
+    split = "{source: [all!test.de], target: [all!test.en]}"
+    plan = plan_of(f"corpus: {{splits: {{pairs: {split}}}}}\nscore: {{tests: [test]}}")
+    tests = {target.kind: target.settings["tests"] for target in plan.targets if "tests" in target.settings}
+    assert tests == {kind: ["test", "pairs"] for kind in ("subsets", "tokens", "data")} | {
+        kind: ["test"] for kind in ("runs", "scores", "comparisons", "tables")
+    }
+
+
 @pytest.mark.parametrize(
     ("above", "concerned"),
     [

@@ -70,6 +70,7 @@ def test_labels_that_can_stand_alone(tmp_path):
         ("seeds: [1, 2]", "score: {metrics: {BLEU: 'x {hypotheses}'}}", 10, "metrics.BLEU: expected another name"),
         ("seeds: [1, 2]", "score: {metrics: {own: 'echo 1'}}", 10, "metrics.own: expected a command with {hypotheses}"),
         ("seeds: [1, 2]", "score: {bootstrap: 0}", 10, "expected at least 1 sample"),
+        ("seeds: [1, 2]", "score: {tests: [valid]}", 1, "score.tests: expected the first of test, found valid"),
         ("source: de\n", "", 1, "expected source in the recipe, found none"),
         ('train: {source: ["all!', 'train: {source: ["al!', 3, "expected a download before the ! of 'al!train.de'"),
         ("train: {", "train: {format: csv, ", 7, "expected one of lines, iwslt, seg, tmx, found 'csv'"),
