@@ -62,14 +62,14 @@ def batch(sentences: list[dict[str, list[int]] | int], *, left_pad: bool = True,
     return {**source, "prev_output_tokens": torch.tensor([[dictionary().eos(), 5, 6, 7]] * len(sentences))}
 
 
-def alone(together: dict[str, Any], row: int, features: dict[str, list[int]], *, left_pad: bool) -> dict[str, Any]:
-    """A sentence of a batch of :func:`batch` without the padding and the others; `features` are its own."""
-    n = len(features["word"])
-    tokens = together["src_tokens"][row : row + 1]
+def alone(together: dict[str, Any], row: int, *, left_pad: bool) -> dict[str, Any]:
+    """The source of one sentence of a batch, without its padding."""
+    n = int(together["src_lengths"][row])
+    place = slice(row, row + 1), slice(-n, None) if left_pad else slice(n)
     return {
-        "src_tokens": tokens[:, -n:] if left_pad else tokens[:, :n],
-        "src_lengths": torch.tensor([n]),
-        "src_syntax": {name: torch.tensor([values]) for name, values in features.items()},
+        "src_tokens": together["src_tokens"][place],
+        "src_lengths": together["src_lengths"][row : row + 1],
+        "src_syntax": {name: values[place] for name, values in together["src_syntax"].items()},
     }
 
 

@@ -11,6 +11,7 @@ import torch
 
 import small
 from fairseq_syntax.data.composition import Segment, compose
+from fairseq_syntax.modules.gates import TokenGate
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.testing import FIRST_WORD, LABELS, random_features, random_labels
 from syntax_data.features import FEATURES
@@ -118,6 +119,23 @@ def with_stock_weights(system: str, **options: Any) -> tuple[Any, Any]:
         torch.equal(value, before[name]) for name, value in ours.state_dict().items() if name not in stock.state_dict()
     )
     return stock, ours
+
+
+def shut_gates(net: Any) -> None:
+    """Leave all of the weight to the global expert."""
+    for gate in net.gates.values():
+        last = gate.linear if isinstance(gate, TokenGate) else gate.fc2
+        last.weight.data.zero_()
+        last.bias.data.fill_(-1e4)
+
+
+def no_mixture(net: Any) -> None:
+    """Mix no descendants into words."""
+    net.syntax_encoder.tree_mixing.weight.data.zero_()
+
+
+def as_it_is(net: Any) -> None:
+    """Change nothing: options alone make the model a stock one."""
 
 
 def features(random: Random, words: int, subwords: int) -> dict[str, list[int]]:

@@ -1,12 +1,14 @@
-"""The decoder whose cross-attention has features of the source in its keys."""
+"""The decoder whose cross-attention has features of the source in its keys, and a law of all decoders."""
 
 from __future__ import annotations
 
 import pytest
+import test_tree_hmm
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 
+import small
 import systems
 from fairseq_syntax.models.decoder import FeatureKeyDecoder
 
@@ -44,23 +46,34 @@ def test_keys_have_features_and_values_have_none():
     assert (without - keys.squeeze(3) - attention.k_proj.bias).abs().amax(dim=(0, 2))[:3].min() > 0.1
 
 
+#: Models by their decoders: architecture and options.
+DECODERS = {
+    "feature keys": (SYSTEM, KEYS),
+    **{f"tree HMM, {name}": (test_tree_hmm.SYSTEM, options) for name, options in test_tree_hmm.VARIANTS.items()},
+}
+
+
 @pytest.mark.parametrize("precision", ["float32", "autocast"])
-def test_generation_step_by_step_with_reordered_beams_equals_one_pass(precision):
-    net = systems.model(SYSTEM, **KEYS, decoder_layers=2).eval()
-    net_input = systems.batch()
+@pytest.mark.parametrize("name", DECODERS)
+def test_generation_step_by_step_with_reordered_beams_equals_one_pass(name, precision):
+    system, options = DECODERS[name]
+    net, net_input = systems.model(system, decoder_layers=2, **options).eval(), systems.batch()
     beams = torch.arange(4).repeat_interleave(2)  # two a sentence
     order = torch.tensor([1, 0, 2, 2, 7, 6])  # the third sentence has ended
-    tokens = torch.randint(5, 40, (8, 5), generator=torch.Generator().manual_seed(1))
+    within = torch.tensor([1, 0, 3, 2, 5, 5])
+    tokens = torch.randint(5, 40, (8, 6), generator=torch.Generator().manual_seed(1))
+    tokens[:, 0] = small.dictionary().eos()
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "autocast"), torch.no_grad():
         out = net.encoder(net_input["src_tokens"], src_syntax=net_input["src_syntax"])
         out = net.encoder.reorder_encoder_out(out, beams)
         left = net.encoder.reorder_encoder_out(out, order)
-        expected, _ = net.decoder(tokens[order], encoder_out=left)
+        expected, _ = net.decoder(tokens[order][within], encoder_out=left)
         state = {}
         for step in range(1, 4):
             net.decoder(tokens[:, :step], encoder_out=out, incremental_state=state)
-        net.decoder.reorder_incremental_state_scripting(state, order)
-        for step in (4, 5):
-            logits, _ = net.decoder(tokens[order][:, :step], encoder_out=left, incremental_state=state)
+        for reordered in (order, within):
+            net.decoder.reorder_incremental_state_scripting(state, reordered)
+        for step in range(4, 7):
+            logits, _ = net.decoder(tokens[order][within][:, :step], encoder_out=left, incremental_state=state)
             tolerance = 1e-5 if precision == "float32" else 0.1
             torch.testing.assert_close(logits[:, -1], expected[:, step - 1], rtol=tolerance, atol=tolerance)

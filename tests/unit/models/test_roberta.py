@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from random import Random
 from types import SimpleNamespace
 
@@ -21,15 +21,13 @@ from fairseq_syntax.checkpoints.recorded_options import incompatible_options
 from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions
 from fairseq_syntax.models import roberta
-from fairseq_syntax.models.roberta import SyntaxRobertaModel
 from fairseq_syntax.models.roberta_options import SyntaxRobertaConfig
 from fairseq_syntax.modules.biases import BiasBuilder, SyntacticDependencyOfInterest
-from fairseq_syntax.modules.gates import TokenGate
 from fairseq_syntax.modules.pooling import marker_states, mean_state
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from fairseq_syntax.modules.trace import SyntaxTrace
 from pairwise import pairwise
-from systems import ROBERTAS
+from systems import ROBERTAS, as_it_is, no_mixture, shut_gates
 
 every_roberta = pytest.mark.parametrize("system", ROBERTAS)
 
@@ -43,21 +41,6 @@ def with_head(net, classes=2):
 
 def logits(net, net_input):
     return net(**net_input, classification_head_name="label")[0]
-
-
-def shut_gates(net):
-    for gate in net.gates.values():
-        last = gate.linear if isinstance(gate, TokenGate) else gate.fc2
-        last.weight.data.zero_()
-        last.bias.data.fill_(-1e4)
-
-
-def no_mixture(net):
-    net.syntax_encoder.tree_mixing.weight.data.zero_()
-
-
-def as_it_is(net):
-    pass
 
 
 #: Settings under which a system is stock RoBERTa: options, a change of the model, and how far rounding may differ.
@@ -104,19 +87,6 @@ def test_an_example_without_a_parse_is_stocks_and_the_others_are_not(system):
     difference = (found - expected).abs() * net_input["src_tokens"].ne(1).unsqueeze(2)
     assert difference[3].max() <= 10 * NEUTRAL[system][2]  # exactly stock's, but where attention is computed otherwise
     assert (difference[:3].amax(dim=(1, 2)) > 1e-2).all()
-
-
-@every_roberta
-def test_an_example_is_the_same_alone_and_beside_any_other(system):
-    net = with_head(systems.model(system)).eval()
-    together = systems.pairs()
-    both = logits(net, together)
-    for row, length in enumerate(together["src_lengths"].tolist()):
-        alone = {
-            "src_tokens": together["src_tokens"][row : row + 1, :length],
-            "src_syntax": {name: of[row : row + 1, :length] for name, of in together["src_syntax"].items()},
-        }
-        torch.testing.assert_close(logits(net, alone)[0], both[row], rtol=1e-4, atol=1e-5)
 
 
 def changed_tree(net_input):
@@ -195,16 +165,6 @@ def test_added_parameters_are_those_of_the_definition(system, monkeypatch):
         ADDED[system]
     )
     assert parameters(system) == base
-
-
-@every_roberta
-def test_parameters_have_fairseqs_names_and_ours_theirs(system):
-    stock, own = small.model("roberta").state_dict().keys(), systems.model(system).state_dict().keys()
-    added = own - stock
-    ours = r"encoder\.sentence_encoder\.(layers\.\d+\.self_attn\.(gate|experts|position_bias)|tree_mixing|top|fusion"
-    assert added
-    assert all(re.match(rf"{ours}|predictor|embed_tokens\.tables)\b", name) for name in added)
-    assert stock <= own
 
 
 @pytest.mark.parametrize("untied", [False, True])
@@ -346,11 +306,3 @@ def test_a_pruned_model_is_recorded_as_the_smaller_one():
     assert (pruned.args.encoder_layers, len(pruned.syntax_encoder.layers)) == (2, 2)
     kept = [whole.syntax_encoder.layers[i].fc1.weight for i in (0, 2)]
     assert all(torch.equal(a.fc1.weight, b) for a, b in zip(pruned.syntax_encoder.layers, kept, strict=True))
-
-
-def test_the_command_line_has_roberta_s_options_and_ours():
-    parser = ArgumentParser()
-    SyntaxRobertaModel.add_args(parser)
-    args = parser.parse_args(["--pooling=mean", "--special-tokens=words", "--max-positions=64", "--syntax-masks=sdoi"])
-    assert (args.pooling, args.special_tokens, args.max_positions) == ("mean", "words", 64)
-    assert not hasattr(args, "decoder_layers")

@@ -76,25 +76,10 @@ def test_a_model_without_tables_has_none_to_share():
     assert net.syntax_attentions == {}
 
 
-def test_a_position_bias_alone_needs_no_features():
-    net = systems.model("relative_position_transformer").eval()
-    assert (net.syntax_features, net.gates, net.validation_trace()) == ((), {}, None)
-    net_input = systems.batch()
-    torch.testing.assert_close(net(**systems.of_stock(net_input))[0], net(**net_input)[0])
-
-
 def test_features_can_be_extracted():
     net = model().eval()
     features, _ = net.extract_features(**systems.batch())
     torch.testing.assert_close(net.decoder.output_layer(features), net(**systems.batch())[0])
-
-
-def test_pre_warmup_freezes_by_epoch():
-    net = model(gate_warmup_epochs=2)
-    for epoch, frozen in ((1, True), (2, True), (3, False), (2, True)):
-        net.begin_epoch(epoch)
-        assert [gate.frozen for gate in net.gates.values()] == [frozen] * 2
-        assert len(net.frozen_parameters()) == (16 if frozen else 0)
 
 
 @pytest.mark.parametrize("name", ["adadelta", "adafactor", "adagrad", "adamax", "nag", "sgd"])
