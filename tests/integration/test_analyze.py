@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -258,15 +256,6 @@ def test_no_folder_of_another_kind_is_replaced(given, page, tmp_path):
         with pytest.raises(SystemExit, match=f"{output}: expected a .*folder.*, found {found}"):
             main([f"--output={tmp_path}/{output}", f"--log=x={given}/logged.log"])
         assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
-
-
-@pytest.mark.parametrize("name", ["matplotlib", "nltk"])
-def test_a_package_that_is_missing_is_named(given, tmp_path, name):
-    program = f"import sys; sys.modules[{name!r}] = None; from syntax_experiments.plots.analyze import main; main()"
-    options = [f"--output={tmp_path}/page", "--sentence=1", f"--parses={given}/test.en"]
-    done = subprocess.run([sys.executable, "-c", program, *options], capture_output=True, text=True)
-    expected = f"fairseq-syntax-analyze: error: {name} is not installed: pip install 'fairseq-syntax[analysis]'"
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, expected)
 
 
 def test_the_page_in_a_browser(page):

@@ -12,18 +12,19 @@ from fairseq_syntax.commands.average_checkpoints import average, last_checkpoint
 from syntax_data.errors import InputError
 
 
-def test_the_last_epochs_are_averaged_and_translate(data_bin, tmp_path, capsys):
-    commands.train(data_bin, tmp_path, "--max-epoch=3")
-    output = tmp_path / "average.pt"
-    main(["--inputs", str(tmp_path), "--num-epoch-checkpoints", "2", "--output", str(output)])
-    assert capsys.readouterr().out.splitlines()[1:] == [f"{tmp_path}/checkpoint3.pt", f"{tmp_path}/checkpoint2.pt"]
-    two, three, mean = (commands.parameters(tmp_path / n) for n in ("checkpoint2.pt", "checkpoint3.pt", output.name))
+def test_the_last_epochs_are_averaged_and_translate(trained, tmp_path, capsys):
+    run, output = trained.checkpoint.parent, tmp_path / "average.pt"
+    main(["--inputs", str(run), "--num-epoch-checkpoints", "2", "--output", str(output)])
+    last, before = run / "checkpoint5.pt", run / "checkpoint4.pt"
+    assert capsys.readouterr().out.splitlines()[1:] == [str(last), str(before)]
+    one, two, mean = map(commands.parameters, (before, last, output))
     assert any("running_mean" in name for name in mean)
-    assert mean.keys() == two.keys()
+    assert mean.keys() == one.keys()
     for name, weight in mean.items():
-        torch.testing.assert_close(weight, (two[name] + three[name]) / 2)
-    assert sorted(commands.generate(data_bin, output))[0] == 0
-    finetuned = commands.train(data_bin, tmp_path / "on", "--max-update=1", f"--finetune-from-model={output}")
+        torch.testing.assert_close(weight, (one[name] + two[name]) / 2)
+    assert sorted(commands.generate(trained.data, output))[0] == 0
+    begin = f"--finetune-from-model={output}", "--syntax-masks=slr,sdoi"
+    finetuned = commands.train(trained.data, tmp_path / "on", "--max-update=1", *begin)
     assert finetuned.get_num_updates() == 1
 
 

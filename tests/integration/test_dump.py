@@ -114,9 +114,7 @@ NO_WEIGHTS = "expected a fairseq checkpoint, found one without a model's weights
 def test_bad_checkpoints_are_named(trained, tmp_path, content: bytes | int | Callable[..., Any] | None, message):
     path = tmp_path / "x.pt"
     if callable(content):
-        state = torch.load(trained.checkpoint, weights_only=True)
-        content(state)
-        torch.save(state, path)
+        commands.edited(trained.checkpoint, path, content)
     elif content is not None:
         path.write_bytes(trained.checkpoint.read_bytes()[:content] if isinstance(content, int) else content)
     assert re.match(f"{path}: {message}", refused(trained.data, path, tmp_path / "x.npz"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 
 import pytest
-import torch
 from fairseq.tasks.translation import TranslationConfig
 
 import commands
@@ -36,11 +35,12 @@ def test_folders_and_files_that_are_not_there(trained, tmp_path):
 
 
 def test_a_model_of_another_task(trained, tmp_path):
-    state = torch.load(trained.checkpoint, weights_only=True)
-    task = state["cfg"]["task"]
-    stock = {name: task[name] for name in TranslationConfig.__dataclass_fields__ if name in task}
-    state["cfg"]["task"] = {**stock, "_name": "translation"}
-    torch.save(state, tmp_path / "x.pt")
+    def as_of_fairseqs_task(state):
+        task = state["cfg"]["task"]
+        stock = {name: task[name] for name in TranslationConfig.__dataclass_fields__ if name in task}
+        state["cfg"]["task"] = {**stock, "_name": "translation"}
+
+    commands.edited(trained.checkpoint, tmp_path / "x.pt", as_of_fairseqs_task)
     with pytest.raises(InputError, match=r"x\.pt: expected a model of --task syntax_translation, found one of Transl"):
         load(str(tmp_path), "x.pt", str(trained.data))
 

@@ -323,14 +323,6 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, mo
         assert [line.text for line in seen] == lines
 
 
-def test_lexical_constraints(trained, expected, tmp_path):
-    lines = [f"{trained.lines[0]}\t{trained.lines[1].split()[0]}", trained.lines[0]]
-    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--constraints", "--buffer-size=2")
-    assert "C-0\t" in printed
-    assert sorted(found) == [0, 1]
-    assert found[1][1] == expected[0][1]
-
-
 def test_unknown_words_are_those_that_their_tokens_look_at():
     tokens = torch.tensor([[1, 1, 5, 6, 2], [7, 8, 9, 5, 2]])
     attention = torch.zeros(2, 5, 3)
@@ -353,18 +345,6 @@ def test_unknown_words_are_replaced(trained, tmp_path):
     for more in (trained.bpe, ("--print-alignment",)):
         with pytest.raises(ValueError, match="--replace-unk: expected neither --remove-bpe nor --print-alignment"):
             interactive(trained, trained.lines[:1], tmp_path, f"--replace-unk={table}", *more)
-
-
-def test_a_broken_parser_breaks_nothing_but_itself(trained, tmp_path, monkeypatch):
-    info = tmp_path / "broken_parser-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-parser\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[fairseq_syntax.parsers]\nbroken = broken_parser:Parser\n")
-    (tmp_path / "broken_parser.py").write_text("raise OSError('libparser.so: cannot open shared object file')\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert len(interactive(trained, trained.lines[:1], tmp_path, *trained.bpe)[0]) == 1
-    with pytest.raises(ValueError, match=r"the parser broken .*cannot be loaded: OSError\('libparser\.so: cannot open"):
-        interactive(trained, [], tmp_path, *trained.bpe, "--parser=broken")
 
 
 def test_python_interface_refuses_what_it_cannot_translate(trained, hub):
@@ -421,15 +401,16 @@ def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, tmp_path):
     commands.train(trained.data, tmp_path / "stock", "--max-update=2", model=commands.STOCK)
     commands.train(trained.data, tmp_path / "sdoi", "--max-update=2", "--syntax-masks=sdoi")
     stock = tmp_path / "stock/checkpoint_last.pt"
-    paths = [trained.checkpoint, stock, tmp_path / "sdoi/checkpoint_last.pt"]
+    paths = [stock, trained.checkpoint, tmp_path / "sdoi/checkpoint_last.pt"]
     together = commands.generate_scored(trained.data, *paths)
     more = *trained.bpe, "--buffer-size=9", "--batch-size=4"
     found, _ = commands.interactive(trained.lines, trained.data, *paths, folder=tmp_path, more=more)
     commands.assert_same(found, together)
-    model = SyntaxTransformerModel.from_pretrained(
-        str(tmp_path), ":".join(map(str, paths)), str(trained.data), bpe="subword_nmt", bpe_codes=str(trained.codes)
-    )
-    assert model.translate(trained.lines, **SEARCH) == [together[n][1] for n in sorted(together)]
+    bpe = {"bpe": "subword_nmt", "bpe_codes": str(trained.codes)}
+    for chosen, translations in ((paths, together), ([stock], commands.generate_scored(trained.data, stock))):
+        name = ":".join(map(str, chosen))
+        model = SyntaxTransformerModel.from_pretrained(str(tmp_path), name, str(trained.data), **bpe)
+        assert model.translate(trained.lines, **SEARCH) == [translations[n][1] for n in sorted(translations)]
     # A stock model alone needs no parser.
     found, printed = commands.interactive(trained.lines[:3], trained.data, stock, folder=tmp_path, more=trained.bpe)
     assert len(found) == 3

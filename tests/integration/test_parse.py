@@ -21,7 +21,7 @@ from fake_parser import FakeParser
 from places import TESTS
 from syntax_data.commands import parse
 from syntax_data.errors import InputError
-from syntax_data.parsers import Line, Parse, parser_names
+from syntax_data.parsers import Line, Parse
 from syntax_data.parsers.record import check_unchanged
 from syntax_data.trees.formats import FORMATS
 from syntax_data.trees.tree import NoParse, Tree
@@ -578,15 +578,6 @@ def test_recipes_for_many_machines(tmp_path, one_run, recipe):
         pytest.importorskip("ray", reason="the extra ray is not installed")
         subprocess.run([sys.executable, examples / "ray_parse.py", "--num-shards", "3", "--", *options], check=True)
     assert snapshot(tmp_path / "many") == one_run
-
-
-def test_names_and_help(capsys):
-    names = ["conll09", "conllu", "conllup", "control", "corenlp", "fake", "spacy", "stanza", "trees", "udpipe"]
-    assert parser_names() == names
-    for arguments, option in ((["--parser", "fake"], "--seconds"), ([], "--stanza-dir")):
-        with pytest.raises(SystemExit):
-            parse.main([*arguments, "--help"])
-        assert option in capsys.readouterr().out
 
 
 def test_control_parser(tmp_path):

@@ -25,14 +25,6 @@ PURE = [BOTH, "--syntax-combination=pure"]
 WARNING = "these weights were trained"
 
 
-def edited(path: Path, to: Path, edit: Callable[[dict[str, Any]], object]) -> Path:
-    """A copy of a checkpoint with other content."""
-    state = torch.load(path, weights_only=True)
-    edit(state)
-    torch.save(state, to)
-    return to
-
-
 @pytest.fixture(scope="module")
 def by_combination(data_bin, tmp_path_factory) -> Callable[[str], Path]:
     """A checkpoint of SLR and SDOI by ``--syntax-combination``."""
@@ -117,16 +109,15 @@ def test_a_warning_where_gates_that_were_never_trained_translate(
         state["cfg"]["model"].gate_warmup_epochs = warmup
         state["extra_state"]["train_iterator"] = iterator
 
-    LOADS[load](data_bin, edited(by_combination(combination), tmp_path / "x.pt", as_of_epoch))
+    LOADS[load](data_bin, commands.edited(by_combination(combination), tmp_path / "x.pt", as_of_epoch))
     text = f"x.pt: {GATES_NEVER_TRAINED}: it is of epoch {epoch}, and pre-warmup freezes them up to epoch {warmup}."
     assert [text in line for line in found] == [True] * (epoch is not None)
 
 
-@pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi"])
-def test_gates_of_other_masks_are_refused(data_bin, tmp_path, masks):
-    commands.train(data_bin, tmp_path / "slr", "--max-update=1", "--syntax-masks=slr")
-    path = tmp_path / "slr/checkpoint_last.pt"
-    message = rf"checkpoint_last\.pt: --syntax-masks: expected slr, whose gates these are, found {masks}"
+@pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi,tree_path"])
+def test_gates_of_other_masks_are_refused(data_bin, gated, tmp_path, masks):
+    path = gated
+    message = rf"checkpoint_last\.pt: --syntax-masks: expected slr,sdoi, whose gates these are, found {masks}"
     with pytest.raises(ValueError, match=message):
         commands.generate(data_bin, path, more=("--model-overrides", f"{{'syntax_masks': '{masks}'}}"))
     with pytest.raises(ValueError, match=message):
@@ -168,7 +159,7 @@ def test_neither_a_training_nor_an_average_mixes_such_options(data_bin, pure, tm
         options = vars(state["cfg"]["model"])
         options[option] = "hard" if option == "slr" else not options.get(option, False)
 
-    other = edited(pure, tmp_path / "other.pt", switch)
+    other = commands.edited(pure, tmp_path / "other.pt", switch)
     message = rf"other\.pt: --{option.replace('_', '-')}: expected"
     with pytest.raises(ValueError, match=rf"{message} \w+, as this training began, found"):
         commands.train(data_bin, tmp_path, "--max-update=5", *PURE, f"--restore-file={other}")
@@ -213,7 +204,7 @@ def test_a_training_by_fairseq_hydra_train_is_compared_too(data_bin, gated, tmp_
         options = vars(state["cfg"]["model"])
         state["cfg"]["model"] = {**options, "_name": options["arch"]}
 
-    by_hydra = edited(gated, tmp_path / "hydra.pt", as_hydra_records_it)
+    by_hydra = commands.edited(gated, tmp_path / "hydra.pt", as_hydra_records_it)
     found = commands.generate_scored(data_bin, by_hydra, more=("--model-overrides", "{'syntax_masks': 'sdoi,slr'}"))
     assert found == commands.generate_scored(data_bin, gated)
     assert not warned(caplog)

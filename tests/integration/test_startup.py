@@ -78,6 +78,23 @@ def test_fairseqs_remark_on_tensorboard_is_left_out():
     assert "tensorboardX" in printed_by("import fairseq"), "upstream is mended: delete compat/remarks.py"
 
 
+@pytest.mark.parametrize(
+    ("command", "package", "options"),
+    [
+        ("plots.analyze", "matplotlib", ["--output=page", "--parses=x", "--sentence=1"]),
+        ("plots.analyze", "nltk", ["--output=page", "--parses=x", "--sentence=1"]),
+        ("probing.probe", "pandas", []),
+    ],
+)
+def test_a_package_that_is_missing_is_named(tmp_path, command, package, options):
+    (tmp_path / "x.trees").write_text("(S a)\n(S b)\n")
+    program = f"import sys; sys.modules[{package!r}] = None; from syntax_experiments.{command} import main; main()"
+    done = subprocess.run([sys.executable, "-c", program, *options], capture_output=True, text=True, cwd=tmp_path)
+    name = command.rpartition(".")[2]
+    expected = f"fairseq-syntax-{name}: error: {package} is not installed: pip install 'fairseq-syntax[analysis]'"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, expected)
+
+
 @pytest.fixture
 def broken_parser(tmp_path, monkeypatch) -> Path:
     """An installed parser whose module cannot be imported, and the file that it writes when that is tried."""

@@ -180,15 +180,6 @@ def test_subwords_that_nobody_gave(trained, tmp_path):
     assert texts[0] == [line.replace("@@ ", "").removesuffix("@@") for line in texts[1]]
 
 
-def test_an_ensemble_of_a_stock_model_and_ours(trained, tmp_path):
-    commands.train(trained.data, tmp_path / "stock", "--max-update=2", model=commands.STOCK)
-    paths = [trained.checkpoint, tmp_path / "stock/checkpoint_last.pt"]
-    for chosen in (paths, paths[::-1], paths[1:]):
-        expected = [text for _, text in sorted(commands.generate(trained.data, *chosen).items())]
-        more = f"--path={':'.join(map(str, chosen))}", "--buffer-size=5"
-        assert run(tmp_path, joined(trained.lines), *model_of(trained)[1:], *more) == expected
-
-
 def process(trained, *more: str, **streams: Any) -> subprocess.Popen[str]:
     command = ["fairseq-syntax-translate", *model_of(trained), *more]
     return subprocess.Popen(command, text=True, encoding="utf-8", **{"stderr": subprocess.PIPE, **streams})

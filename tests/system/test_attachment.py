@@ -64,10 +64,3 @@ def test_the_label_follows_from_the_sentences_own_tree_alone(folders, tmp_path, 
     commands.train(folders[trees], tmp_path, f"--arch={system}", *SYSTEMS[system], *SIZES, *TRAINING, model=[])
     accuracy = metrics.get_smoothed_value("valid", "accuracy")
     assert accuracy >= 95 if trees == "own" else 40 < accuracy < 60
-
-
-@pytest.mark.nightly
-def test_sg_net_cannot_classify_from_the_first_token(folders, tmp_path):
-    """As published: no parse reaches the state of ``<s>`` in one layer."""
-    commands.train(folders["own"], tmp_path, "--arch=sg_net_roberta", "--pooling=first", *SIZES, *TRAINING, model=[])
-    assert metrics.get_smoothed_value("valid", "accuracy") == 50
