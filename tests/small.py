@@ -8,8 +8,9 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, FairseqDataset
 from fairseq.models import build_model
 from omegaconf import OmegaConf
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -28,6 +29,20 @@ def dictionary(size: int = 40) -> Dictionary:
     for i in range(len(symbols), size):
         symbols.add_symbol(f"s{i}")
     return symbols
+
+
+class Rows(FairseqDataset):
+    """Rows of numbers, as fairseq's datasets have them."""
+
+    def __init__(self, rows: Sequence[Sequence[int]]):
+        self.rows = [torch.tensor(row, dtype=torch.long) for row in rows]
+        self.sizes = np.array([len(row) for row in rows])
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 def model(arch: str = "gated_syntax_transformer_tiny", *, seed: int = 1, by_hydra: bool = False, **options: Any) -> Any:

@@ -27,7 +27,6 @@ from fairseq.criterions import label_smoothed_cross_entropy_with_rdrop as rdrop
 from fairseq.criterions.sentence_prediction import SentencePredictionConfig, SentencePredictionCriterion
 from fairseq.data import (
     ConcatDataset,
-    FairseqDataset,
     LanguagePairDataset,
     TokenBlockDataset,
     data_utils,
@@ -66,20 +65,8 @@ def still_raises(*errors, file):
     pytest.fail(mended(file))
 
 
-class Rows(FairseqDataset):
-    def __init__(self, rows):
-        self.rows = [torch.tensor(row) for row in rows]
-        self.sizes = np.array([len(row) for row in rows])
-
-    def __getitem__(self, index):
-        return self.rows[index]
-
-    def __len__(self):
-        return len(self.rows)
-
-
 def pairs(lengths, **kwargs):
-    rows = Rows([[5] * (n - 1) + [2] for n in lengths])
+    rows = small.Rows([[5] * (n - 1) + [2] for n in lengths])
     symbols = small.dictionary()
     return LanguagePairDataset(rows, rows.sizes, symbols, rows, rows.sizes, symbols, **kwargs)
 
@@ -94,7 +81,9 @@ def stock():
     "make",
     [
         lambda: pairs([3, 9], num_buckets=2),
-        lambda: TokenBlockDataset(Rows([[5, 2], [5, 6, 2]]), [2, 3], block_size=9, pad=1, eos=2, break_mode="eos"),
+        lambda: TokenBlockDataset(
+            small.Rows([[5, 2], [5, 6, 2]]), [2, 3], block_size=9, pad=1, eos=2, break_mode="eos"
+        ),
     ],
     ids=["buckets", "lines"],
 )
@@ -290,7 +279,7 @@ def test_validation_on_train():
 
 def test_upsampling():
     assert TranslationConfig().upsample_primary == -1, mended("upsampling")
-    rows = Rows([[5, 2]])
+    rows = small.Rows([[5, 2]])
     with still_raises(ValueError, file="upsampling"):
         _ = ConcatDataset([rows, rows], [-1, 1]).sizes
 

@@ -22,23 +22,9 @@ BOS = 0
 DICTIONARY = Dictionary()
 
 
-class Tokens:
-    """Lines of tokens, as fairseq's datasets have them."""
-
-    def __init__(self, lines: Sequence[Sequence[int]]):
-        self.lines = [torch.tensor([*line, EOS]) for line in lines]
-        self.sizes = np.array([len(line) for line in self.lines])
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def __getitem__(self, line: int) -> torch.Tensor:
-        return self.lines[line]
-
-
 def text(lengths: Sequence[int], *, random: Random | None = None, first: int = FIRST_WORD) -> Text:
     """Lines of consecutive numbers from `first` on, with random features."""
-    tokens = Tokens([range(first, first + n) for n in lengths])
+    tokens = small.Rows([[*range(first, first + n), EOS] for n in lengths])
     features = [random_features(random, max(n - 2, 1), n) for n in lengths] if random else []
     return Text(
         tokens, {name: [torch.tensor(of[name]) for of in features] for name in (features[0] if features else ())}

@@ -10,7 +10,6 @@ import pytest
 import torch
 from fairseq import utils
 from fairseq.data import (
-    FairseqDataset,
     LanguagePairDataset,
     ListDataset,
     PrependTokenDataset,
@@ -26,19 +25,6 @@ from fairseq_syntax.testing import random_features
 from syntax_data.features import INFINITE, truncate, window
 from time_limit import within
 
-
-class Rows(FairseqDataset):
-    def __init__(self, rows):
-        self.rows = [torch.tensor(row, dtype=torch.long) for row in rows]
-        self.sizes = np.array([len(row) for row in rows])
-
-    def __getitem__(self, index):
-        return self.rows[index]
-
-    def __len__(self):
-        return len(self.rows)
-
-
 LENGTHS = [3, 6, 4, 5, 2]
 ORDER = (4, 2, 0, 1, 3)
 
@@ -46,11 +32,11 @@ ORDER = (4, 2, 0, 1, 3)
 def dataset(lengths=LENGTHS, *, features=None, truncated=False, wrapped=lambda pairs: pairs, **of_pairs):
     """Sentence i has tokens 10 + i and `distance` 100·i + position; the third none."""
     symbols = small.dictionary()
-    source = Rows([[10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)])
-    target = Rows([[5] * (n + 1) for n in lengths])
+    source = small.Rows([[10 + i] * (n - 1) + [symbols.eos()] for i, n in enumerate(lengths)])
+    target = small.Rows([[5] * (n + 1) for n in lengths])
     if features is None:
         rows = [[] if i == 2 else [100 * i + p for p in range(n)] for i, n in enumerate(lengths)]
-        features = {"distance": Rows(rows)}
+        features = {"distance": small.Rows(rows)}
     pairs = LanguagePairDataset(source, source.sizes, symbols, target, target.sizes, symbols, **of_pairs)
     return SyntaxPairs(wrapped(pairs), features=features, dictionary=symbols, truncated=truncated)
 
@@ -212,7 +198,10 @@ def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():
     assert {name: values.tolist() for name, values in truncate(features, 3).items()} == expected
     cyclic = {"word": np.arange(6), "head": np.array([0, 4, 1, 5, 4, 0])}
     assert truncate(cyclic, 1)["head"].tolist() == [0]
-    for rows, cut in ((None, [100, INFINITE, INFINITE]), ({n: Rows([range(3), v]) for n, v in cyclic.items()}, None)):
+    for rows, cut in (
+        (None, [100, INFINITE, INFINITE]),
+        ({n: small.Rows([range(3), v]) for n, v in cyclic.items()}, None),
+    ):
         data = dataset([3, 6], truncated=True, features=rows)
         data.src.rows[1] = data.src.rows[1][-3:]
         if cut:

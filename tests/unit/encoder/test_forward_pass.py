@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,17 +21,6 @@ def encoder(**options) -> SyntaxTransformerEncoder:
 def batch():
     random = Random(1)
     return small.batch([random_features(random, 5, 7), random_features(random, 3, 4)])
-
-
-def test_parameters_of_a_bias_are_each_layers_own_and_are_saved():
-    net = encoder().eval()
-    names = [name for name in net.state_dict() if "experts" in name]
-    assert names == [f"layers.{i}.self_attn.experts.position.weight" for i in (0, 1)]
-    before, copied = small.encode(SimpleNamespace(encoder=net), batch()), copy.deepcopy(net)
-    copied.layers[1].self_attn.experts["position"].weight.data[:, 22] += 1
-    assert not torch.allclose(small.encode(SimpleNamespace(encoder=copied), batch()), before)
-    copied.load_state_dict(net.state_dict())
-    assert torch.equal(small.encode(SimpleNamespace(encoder=copied), batch()), before)
 
 
 @pytest.mark.parametrize("contents", [("scores",), ("gates", "attention")])

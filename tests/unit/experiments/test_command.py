@@ -34,9 +34,9 @@ def run(*words: str) -> None:
 def test_list_has_every_recipe_with_its_title(capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["--list"])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == sorted(path.stem for path in RECIPES.glob("*.yaml"))
-    assert "quickstart                  Does the parse reach the translation?" in lines
+    titles = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert list(titles) == sorted(path.stem for path in RECIPES.glob("*.yaml"))
+    assert titles["quickstart"] == "Does the parse reach the translation?"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from xml.etree import ElementTree
 
 import hypothesis
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from syntax_data.errors import InputError
 from syntax_experiments.plots import picture_data
 from syntax_experiments.plots.dumps import Dump
-from syntax_experiments.plots.style import panels, printable, styled, svg
 
 
 def test_spread_over_seeds():
@@ -105,20 +103,6 @@ def test_numbers_of_a_sweep_are_sorted_and_strings_are_not(values, expected):
     table = picture_data.sweep([picture_data.Point("x", value, texts) for value in values], score)
     of_bleu = table[table["metric"] == "BLEU"]
     assert list(zip(of_bleu["value"], of_bleu["seeds"], strict=True)) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"), [("a\x00\x1b[1m", "a␀␛[1m"), ("$5 < $6 & é", "$5 < $6 & é"), ("\ud800\uffff", "��")]
-)
-def test_an_svg_is_xml_with_any_text(text, shown):
-    """Control characters are no part of XML; they are shown as their pictures."""
-    assert printable(text) == shown
-    with styled():
-        figure, [[axes]] = panels(1, 1, height=2.0)
-        axes.set_title(text.replace("\ud800", "\x07"))
-        found = ElementTree.fromstring(svg(figure))
-    texts = {"".join(node.itertext()) for node in found.iter("{http://www.w3.org/2000/svg}text")}
-    assert shown.replace("��", "␇�") in texts
 
 
 @pytest.mark.parametrize(

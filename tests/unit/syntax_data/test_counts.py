@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from syntax_data.trees.counts import ParseCounts, TextCounts
+from syntax_data.trees.counts import ParseCounts
 
 
 def test_reports():
@@ -17,27 +17,3 @@ def test_reports():
     assert many.reasons().startswith("2 'xxx")
     assert many.reasons().endswith("xxx', 1 r00, 1 r01, 1 r02, 1 r03, 1 r04, 1 r05, 1 r06, 5 others")
     assert len(many.reasons()) < 300
-
-
-def test_counts_are_added_as_far_as_both_have_them():
-    counts, of_text = ParseCounts(), TextCounts(1, Counter(empty=2), tokens=5, sentences=1)
-    for _ in range(2):
-        counts.update(of_text)
-    assert counts == ParseCounts(2, Counter(empty=4))
-    of_text.update(TextCounts(1, tokens=2, multiword=1, sentences=2, split_lines=1))
-    assert of_text == TextCounts(2, Counter(empty=2), tokens=7, multiword=1, sentences=3, split_lines=1)
-    assert str(of_text) == (
-        "4 lines: 2 parsed (50.00%), without a parse: 2 empty; 7 tokens (1 of several words) in 3 sentences "
-        "(1 lines have several)"
-    )
-
-
-def test_counts_as_json():
-    counts = TextCounts(1, Counter({"empty": 2, "a.b": 1}), tokens=5, sentences=1)
-    found = counts.as_dict()
-    assert list(found.items()) == [
-        ("multiword", 0), ("no_parse.a.b", 1), ("no_parse.empty", 2), ("parsed", 1), ("sentences", 1),
-        ("split_lines", 0), ("tokens", 5),
-    ]  # fmt: skip
-    assert TextCounts.from_dict(found) == counts
-    assert TextCounts.from_dict({"no_parse.empty": 3}) == TextCounts(no_parse=Counter(empty=3))

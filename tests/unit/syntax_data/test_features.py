@@ -86,12 +86,6 @@ def test_distances_of_binarized_trees(seed, words, direction):
     assert syntactic_distances([tree], binarize=direction) == expected
 
 
-def test_deep_trees_do_not_exhaust_the_stack():
-    words = 5000
-    right = "(X w " * (words - 1) + "w" + ")" * (words - 1)
-    assert distances(right) == list(range(words - 1, 0, -1))
-
-
 def test_subword_features():
     word_of = [0, 0, 1, 2, 2, 2]
     assert word_feature(word_of) == [0, 0, 1, 2, 2, 2, 3]

@@ -197,31 +197,6 @@ def model_options(**more):
     )  # fmt: skip
 
 
-def test_labels_are_recorded_and_found_by_name_in_other_data(pairs, tmp_path):
-    options = Namespace(**vars(model_options()))
-    prediction(pairs).build_model(options)
-    assert options.label_names == "no yes"
-    other = tmp_path / "other"
-    for name in ("input0", "input1"):
-        (other / name).mkdir(parents=True)
-        for path in (pairs / name).iterdir():
-            (other / name / path.name).symlink_to(path)
-    names = ["yes", "no"]
-    gold = [int(row[0]) - 4 for row in data_utils.load_indexed_dataset(f"{pairs}/label/valid", None)]
-    for split in ("train", "valid"):
-        example_bins.tokens(other / "label", split, [["no", "yes"][number] for number in gold], names)
-    for from_checkpoint, expected in ((True, gold), (False, [1 - number for number in gold])):
-        task = prediction(other)
-        given = Namespace(**vars(options))
-        task.build_model(given, from_checkpoint=from_checkpoint)
-        assert given.label_names == ("no yes" if from_checkpoint else "yes no")
-        task.load_dataset("valid")
-        assert [int(task.dataset("valid")[i]["target"]) for i in range(12)] == expected
-    (other / "label/dict.txt").write_text("yes 1\nmaybe 1\n")
-    with pytest.raises(ValueError, match=r"label/dict\.txt: expected labels of the checkpoint \(no yes\), found maybe"):
-        prediction(other).build_model(Namespace(**vars(options)), from_checkpoint=True)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
